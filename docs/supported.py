@@ -15,10 +15,10 @@ from fleetform.spec.documents import read_documents
 from fleetform.spec.fields.backend import TYPES as BACKENDS
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds import KINDS
-from fleetform.spec.kinds.unbuilt import KINDS as UNBUILT_KINDS
-from fleetform.spec.kinds.unbuilt import WHY
+from fleetform.spec.kinds.unsupported import KINDS as UNBUILT_KINDS
+from fleetform.spec.kinds.unsupported import WHY
 from fleetform.spec.nodes import plain
-from fleetform.spec.tree.unbuilt import notes
+from fleetform.spec.tree.unsupported import notes
 
 _INTRODUCTION = """\
 # What is supported

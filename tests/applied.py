@@ -13,17 +13,17 @@ from pathlib import Path
 
 from fleetform.agents.protocol.messages import Cursor, HostReport, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState
+from fleetform.app.opening import open_for_writing
+from fleetform.app.planning import make_plan
+from fleetform.app.workspace import Workspace
 from fleetform.apply.verbs import TOUCHES_WORLD
 from fleetform.model.decision import Finish
 from fleetform.model.plan import Permissions
 from fleetform.model.ports import StepOutcome
-from fleetform.plan.file import dump
+from fleetform.plan.serialize import dump
 from fleetform.providers.contract.observed import HostSeen
 from fleetform.schedule import Policies, queue_from_book, schedule
 from fleetform.store.ledger import StoredLedger
-from fleetform.wiring.opening import open_for_writing
-from fleetform.wiring.planning import make_plan
-from fleetform.wiring.workspace import Workspace
 
 NOW_MS = 1_790_000_000_000
 UID = "0123456789abcdef0123456789abcdef"

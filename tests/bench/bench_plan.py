@@ -26,7 +26,7 @@ from measuring import parser_of, positive
 from fleetform.checker import check
 from fleetform.model.live import Live
 from fleetform.model.plan import Permissions, Plan
-from fleetform.plan.file import dump, load
+from fleetform.plan.serialize import dump, load
 from fleetform.spec.desired import Desired
 from fleetform.views import plan_markdown, plan_text
 from unit.plan.trees import element, fleet, ledger, planned, row, task, tree

@@ -37,8 +37,8 @@ applied.place_all(root)
 # Another process that commits: each commit has the rows read again.
 _COMMIT = """\
 import sys, time
-from fleetform.wiring.opening import open_for_writing
-from fleetform.wiring.workspace import Workspace
+from fleetform.app.opening import open_for_writing
+from fleetform.app.workspace import Workspace
 ledger = open_for_writing(Workspace.open(sys.argv[1]))
 while True:
     ledger.take_fence(who="bench", now_ms=time.time_ns() // 1_000_000)

@@ -13,8 +13,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from fleetform.plan.file import dump, load
 from fleetform.plan.planner import plan
+from fleetform.plan.serialize import dump, load
 from fleetform.spec.canonical import canonical_json
 from fleetform.spec.tree import load_tree
 from unit.plan.histories import history

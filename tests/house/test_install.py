@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetform.wiring import api_server
+from fleetform.app import api_server
 
 ROOT = Path(__file__).parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]

@@ -22,8 +22,8 @@ from fleetform.model.override import OverrideKind
 from fleetform.model.plan import Permissions
 from fleetform.model.ports import Ids, Ledger, StalePlan
 from fleetform.model.run import FINAL, RunState
-from fleetform.plan.file import dump, load
 from fleetform.plan.planner import plan
+from fleetform.plan.serialize import dump, load
 from fleetform.spec.desired import Desired
 from simulation.agent import AgentFaults
 from simulation.controller import Lives, SeededIds, VirtualClock
@@ -40,7 +40,7 @@ END_SECONDS = 3600.0
 """By then all must be over: the longest chain of retries takes minutes."""
 
 MakeLedger = Callable[[str, Ids], Ledger]
-"""Makes an empty ledger in memory for an environment; given by `wiring`."""
+"""Makes an empty ledger in memory for an environment; given by `app`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from fleetform.app.claims import claimed
+from fleetform.app.observing import look
+from fleetform.app.opening import outgrown_by
+from fleetform.app.problems import RecoveringProblem
+from fleetform.app.rebuilding import Rebuild
+from fleetform.app.serving import takeover
 from fleetform.model.live import Live
 from fleetform.model.ports import Gate, Ids, Ledger
 from fleetform.store.ledger import StoredLedger
 from fleetform.store.opening import ledger_in_memory
-from fleetform.wiring.claims import claimed
-from fleetform.wiring.observing import look
-from fleetform.wiring.opening import outgrown_by
-from fleetform.wiring.problems import RecoveringProblem
-from fleetform.wiring.rebuilding import Rebuild
-from fleetform.wiring.serving import takeover
 from simulation.apply.play import ApplyVerdict, play_apply
 from simulation.apply.ports import Manager
 from simulation.controller import VirtualClock
@@ -23,7 +23,7 @@ from simulation.disk import SimulatedDisk
 from simulation.seed import Verdict, play
 
 if TYPE_CHECKING:
-    from fleetform.model.tenure import Tenure
+    from fleetform.model.leadership import Tenure
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.spec.desired import Desired
 

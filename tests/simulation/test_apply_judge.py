@@ -15,16 +15,16 @@ from fleetform.lifecycle.rollout import Place, next_moves
 from fleetform.model.ports import Accepted, Begun
 from fleetform.model.rollout import Exchange, Template
 from fleetform.plan import planner
+from fleetform.plan.blockers import dependency
+from fleetform.plan.blockers.budget import hold_beyond_budget
+from fleetform.plan.blockers.destruction import hold_destruction
+from fleetform.plan.blockers.override import hold_overridden
+from fleetform.plan.blockers.protection import hold_protected
+from fleetform.plan.blockers.volume import hold_volumes_in_use
+from fleetform.plan.blockers.window import hold_in_window
 from fleetform.plan.corrections import correct_drift
-from fleetform.plan.holds import dependency
-from fleetform.plan.holds.budget import hold_beyond_budget
-from fleetform.plan.holds.destruction import hold_destruction
-from fleetform.plan.holds.override import hold_overridden
-from fleetform.plan.holds.protection import hold_protected
-from fleetform.plan.holds.volume import hold_volumes_in_use
-from fleetform.plan.holds.window import hold_in_window
 from fleetform.plan.kinds import run as runs
-from fleetform.plan.returns import take_back
+from fleetform.plan.reattach import take_back
 from fleetform.spec.desired import Rules
 from fleetform.store import fleets, overrides, placements, plans, steps, submissions
 from fleetform.store import ledger as ledgers

@@ -1,7 +1,7 @@
 """
 The app: routes under `/api/v1`, one shape of errors, and the guard before all of it.
 
-`wiring` fills the ports and runs it. FastAPI's own pages with documentation are off, because their
+`app` fills the ports and runs it. FastAPI's own pages with documentation are off, because their
 scripts come from another site: `/` lists the routes, `/api/v1/openapi.json` describes everything.
 """
 
@@ -33,9 +33,9 @@ from fleetform.api.routes import (
 )
 from fleetform.api.routes.index import PREFIX
 from fleetform.api.sources import Sources
+from fleetform.model.leadership import Holder
 from fleetform.model.ports import LogStore, Reader
 from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
-from fleetform.model.tenure import Holder
 from fleetform.spec.desired import Environment
 
 _log = logging.getLogger(__name__)

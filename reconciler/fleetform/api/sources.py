@@ -14,8 +14,8 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from fleetform.api.problem import ApiProblem
+from fleetform.model.leadership import Holder
 from fleetform.model.ports import LogStore, Reader
-from fleetform.model.tenure import Holder
 from fleetform.spec.desired import Environment
 
 

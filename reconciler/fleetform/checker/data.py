@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from fleetform.checker.context import Reading
 from fleetform.checker.invariant import Invariant, Violation
-from fleetform.checker.reading import Reading
 from fleetform.model.live import LiveResource
 from fleetform.model.selection import Selection
 

@@ -6,8 +6,8 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 
+from fleetform.checker.context import Reading, destroys, ends_on, is_over
 from fleetform.checker.invariant import Invariant, Violation
-from fleetform.checker.reading import Reading, destroys, ends_on, is_over
 from fleetform.model.plan import Change
 from fleetform.model.rows import restless_rows
 from fleetform.spec.desired import ResourceKey

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from fleetform.checker.context import Reading, has_begun, is_over
 from fleetform.checker.invariant import Invariant, Violation
-from fleetform.checker.reading import Reading, has_begun, is_over
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Change, Reason, Step
 from fleetform.model.recovery import NO_EVIDENCE

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 
+from fleetform.checker.context import Reading, documents
 from fleetform.checker.invariant import Invariant, Violation
-from fleetform.checker.reading import Reading, documents
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Step
 from fleetform.spec.desired import ResourceKey

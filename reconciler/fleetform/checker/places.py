@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from fleetform.checker.context import Reading
 from fleetform.checker.invariant import Invariant, Violation
-from fleetform.checker.reading import Reading
 from fleetform.model.rows import restless_rows
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.folders import folders_of

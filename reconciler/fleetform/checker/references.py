@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from fleetform.checker.context import Reading, at_work, documents
 from fleetform.checker.invariant import Invariant, Violation
-from fleetform.checker.reading import Reading, at_work, documents
 from fleetform.model.live import LiveResource
 from fleetform.model.rows import restless_rows
 from fleetform.spec.desired import ResourceKey

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from fleetform.checker.called import host_called
+from fleetform.checker.context import KINDS, Reading
 from fleetform.checker.invariant import Invariant, Violation
-from fleetform.checker.reading import KINDS, Reading
 from fleetform.checker.references import mentioned
 from fleetform.model.fingerprint import fingerprint
 from fleetform.model.live import LedgerStatus, LiveResource

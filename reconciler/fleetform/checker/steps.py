@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 
+from fleetform.checker.context import Reading
 from fleetform.checker.invariant import Invariant, Violation
-from fleetform.checker.reading import Reading
 from fleetform.model.plan import Action
 
 # What each kind's actions may consist of: nothing else, and at least one of them.

@@ -17,7 +17,7 @@ from fleetform.model.figures import counted
 from fleetform.views.controllers import ControllerKind, ControllerRow, controller_lines
 
 if TYPE_CHECKING:
-    from fleetform.wiring.workspace import Workspace
+    from fleetform.app.workspace import Workspace
 
 __all__ = ["given_back", "leave", "leave_quietly", "say_left", "say_not_driven", "stop_background"]
 
@@ -31,7 +31,7 @@ def leave(workspace: Workspace) -> ControllerRow | None:
     Raises:
         Problem: It could not be started.
     """
-    from fleetform.wiring.background_start import leave_background
+    from fleetform.app.background_start import leave_background
 
     return leave_background(workspace, who=who_asks())
 
@@ -81,8 +81,8 @@ def given_back(
     With `failed_only` a command that ends as it should leaves none. Yields what is told which
     process is waited for.
     """
+    from fleetform.app.controllers import read_controller
     from fleetform.cli.progress.plain import PlainProgress
-    from fleetform.wiring.controllers import read_controller
 
     before = read_controller(workspace)
     had_one = before is not None and before.kind is ControllerKind.BACKGROUND
@@ -98,10 +98,10 @@ def given_back(
 
 def stop_background(workspace: Workspace) -> None:
     """Stop the background controller, and say what is not driven any more."""
+    from fleetform.app.clock import SystemClock
+    from fleetform.app.controllers import read_controller
+    from fleetform.app.yielding import take_from_background
     from fleetform.cli.progress.plain import PlainProgress
-    from fleetform.wiring.clock import SystemClock
-    from fleetform.wiring.controllers import read_controller
-    from fleetform.wiring.yielding import take_from_background
 
     out = screen()
     row = read_controller(workspace)
@@ -130,7 +130,7 @@ def stop_background(workspace: Workspace) -> None:
 
 def say_not_driven(workspace: Workspace) -> None:
     """Count the runs that are open and that no controller drives from now on; nothing without any."""
-    from fleetform.wiring.not_driven import note_not_driven
+    from fleetform.app.not_driven import note_not_driven
 
     if runs := note_not_driven(workspace, who=who_asks()):
         verb = "is" if runs == 1 else "are"

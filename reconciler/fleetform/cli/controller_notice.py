@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from fleetform.cli.words import not_driven
 
 if TYPE_CHECKING:
+    from fleetform.app.workspace import Workspace
     from fleetform.cli.screen import Screen
-    from fleetform.wiring.workspace import Workspace
 
 __all__ = ["ControllerNotice"]
 
@@ -27,7 +27,7 @@ class ControllerNotice:
         self._look_at = 0.0
 
     def __call__(self, seconds: float) -> None:
-        from fleetform.wiring.controllers import find_controller
+        from fleetform.app.controllers import find_controller
 
         if time.monotonic() >= self._look_at:
             self._look_at = time.monotonic() + _LOOK_SECONDS

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fleetform.cli.apply_flow import plan_after_earlier
 from fleetform.cli.background import leave_quietly
-from fleetform.cli.carry_out import plan_after_earlier
 from fleetform.cli.failure import Refused
 from fleetform.cli.interrupts import Interrupts
 from fleetform.cli.progress.plain import PlainProgress
@@ -14,7 +14,7 @@ from fleetform.cli.screen import error_screen
 from fleetform.cli.who import who_asks
 
 if TYPE_CHECKING:
-    from fleetform.wiring.workspace import Workspace
+    from fleetform.app.workspace import Workspace
 
 _FASTER_MAX = 5
 """How often another first `submit` may be faster before that is an error."""
@@ -28,10 +28,10 @@ def apply_default_fleet(workspace: Workspace) -> None:
         StalePlan: Others were faster again and again.
         Refused: The fleet could not be created.
     """
+    from fleetform.app.applying import apply_plan
+    from fleetform.app.default_environment import FLEET
     from fleetform.model.plan import Scope
     from fleetform.model.refusals import StalePlan
-    from fleetform.wiring.applying import apply_plan
-    from fleetform.wiring.default_environment import FLEET
 
     scope = Scope(targets=(f"fleet/{FLEET}",))
     for turn in range(_FASTER_MAX):

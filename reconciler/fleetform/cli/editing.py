@@ -21,10 +21,10 @@ from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import print_warnings
 
 if TYPE_CHECKING:
-    from fleetform.wiring.committing import Committed
-    from fleetform.wiring.editing import Editor
-    from fleetform.wiring.edits import Edits
-    from fleetform.wiring.workspace import Workspace
+    from fleetform.app.committing import Committed
+    from fleetform.app.editing import Editor
+    from fleetform.app.edits import Edits
+    from fleetform.app.workspace import Workspace
 
 
 _NEXT = "`fleetform plan` shows the changes, `fleetform apply` makes them"
@@ -91,8 +91,8 @@ def in_default(options: EditOptions) -> EditOptions:
     Raises:
         Refused: JSON was asked for, which prints an edit and does not apply it.
     """
+    from fleetform.app.default_environment import is_created_here
     from fleetform.cli.tree import or_default
-    from fleetform.wiring.default_environment import is_created_here
 
     path = or_default(options.path)
     if path == options.path or path is None:
@@ -135,8 +135,8 @@ edit_options = several_options(
 
 def open_editor(options: EditOptions) -> tuple[Workspace, Editor]:
     """Open the environment and read its tree."""
+    from fleetform.app.editing import Editor
     from fleetform.cli.tree import open_to_write, open_workspace
-    from fleetform.wiring.editing import Editor
 
     workspace = open_to_write(options.path) if options.apply else open_workspace(options.path)
     return workspace, Editor(workspace)
@@ -170,7 +170,7 @@ def finish(
         # With --apply the plan of the edit says it.
         print_warnings(edits.loaded, edits.touched, by="edit")
     if options.commit and not edits.files:
-        from fleetform.wiring import committing
+        from fleetform.app import committing
 
         committing.refuse_unfinished(workspace, edits)
         if options.push and not options.branch:
@@ -197,7 +197,7 @@ def finish(
 
 def _require_answer(options: EditOptions) -> None:
     """Refuse an edit that is to be applied and could not be: nothing is written then."""
-    from fleetform.cli.carry_out import require_terminal
+    from fleetform.cli.apply_flow import require_terminal
 
     look = "nothing was written; look at the diff above, then"
     require_terminal(yes=options.yes, how="-y to write and apply it", look=look)
@@ -219,8 +219,8 @@ def write(
     workspace: Workspace, edits: Edits, options: EditOptions, message: str
 ) -> Committed | None:
     """Write the edits, or commit them; returns the commit where there is one."""
-    from fleetform.wiring import committing
-    from fleetform.wiring.edits import write_edits
+    from fleetform.app import committing
+    from fleetform.app.edits import write_edits
 
     if not options.commit:
         write_edits(workspace.root, edits)
@@ -244,7 +244,7 @@ def apply_touched(
     targets: Sequence[str] = (),
 ) -> int:
     """Plan and apply the resources that the edits are about, and nothing else."""
-    from fleetform.cli.carry_out import Watching
+    from fleetform.cli.apply_flow import Watching
     from fleetform.cli.scoped import apply_scoped
     from fleetform.model.plan import Scope
 

@@ -18,10 +18,10 @@ from fleetform.cli.screen import error_screen
 from fleetform.cli.wanted_runs import read_live
 
 if TYPE_CHECKING:
+    from fleetform.app.editing import Editor
+    from fleetform.app.workspace import Workspace
     from fleetform.model.override import PutInForce
     from fleetform.spec.desired import ResourceKey
-    from fleetform.wiring.editing import Editor
-    from fleetform.wiring.workspace import Workspace
 
 __all__ = ["place_targets", "run_targets", "say_permanent_drain", "say_permanent_freeze",
            "say_permanent_stop"]  # fmt: skip
@@ -165,9 +165,9 @@ def _say_permanent(
     workspace: Workspace, put: PutInForce, typed: str, edit: Callable[[Editor], None]
 ) -> None:
     """Show what an edit would change, which nobody writes here, and the command that does."""
+    from fleetform.app.editing import Editor
+    from fleetform.app.problems import Problem
     from fleetform.cli.editing import show_diff
-    from fleetform.wiring.editing import Editor
-    from fleetform.wiring.problems import Problem
 
     try:
         editor = Editor(workspace)

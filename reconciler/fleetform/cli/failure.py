@@ -2,7 +2,7 @@
 From an exception to what a person reads: one line of what, one of what to do, an exit code.
 
     Refused             raised here in `cli`: the command will not do this, and says what would
-    wiring's Problem    the same from below, with its own exit code
+    app's Problem    the same from below, with its own exit code
     StalePlan …         states of the ledger: the world moved, the disk is full
     click's errors      the command line could not be understood
     OSError             the machine said no: a file, a disk, a permission
@@ -144,7 +144,7 @@ def _without_hidden(error: click.NoSuchOption, ctx: click.Context) -> click.NoSu
 def _explain_problem(error: BaseException) -> Failure | None:
     # The module is loaded if such an exception exists, and must not be loaded otherwise:
     # `fleetform version` answers before it could be imported.
-    problems = sys.modules.get("fleetform.wiring.problems")
+    problems = sys.modules.get("fleetform.app.problems")
     if problems is None or not isinstance(error, problems.Problem):
         return None
     return Failure(error.message, error.advice, error.exit_code)

@@ -79,9 +79,9 @@ def say_of_each(out: Screen, names: Sequence[str], what: str) -> None:
 
 def complete_runs(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete the names of runs from the ledger."""
+    from fleetform.app.default_environment import default_root
+    from fleetform.app.workspace import root_around
     from fleetform.cli.tree import open_workspace
-    from fleetform.wiring.default_environment import default_root
-    from fleetform.wiring.workspace import root_around
 
     # The shell is waiting with the person's line half typed: whatever is wrong with the tree,
     # the answer is no completion, and never a message.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 from fleetform.cli.screen import Screen
 
 if TYPE_CHECKING:
+    from fleetform.app.workspace import Workspace
     from fleetform.model.plan import Plan
-    from fleetform.wiring.workspace import Workspace
 
 Form = Literal["text", "json", "markdown"]
 

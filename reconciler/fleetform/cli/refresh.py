@@ -13,8 +13,8 @@ from fleetform.cli.scope import flag_given
 from fleetform.cli.screen import Screen, error_screen
 
 if TYPE_CHECKING:
-    from fleetform.wiring.observing import Look
-    from fleetform.wiring.workspace import Workspace
+    from fleetform.app.observing import Look
+    from fleetform.app.workspace import Workspace
 
 
 refresh_options = several_options(
@@ -47,7 +47,7 @@ def refuse_beside_looking(options: Mapping[str, Any]) -> None:
 
 def look_first(workspace: Workspace) -> Look | None:
     """Ask the world; None where nothing has been applied yet, so that nothing can have drifted."""
-    from fleetform.wiring.observing import refreshed
+    from fleetform.app.observing import refreshed
 
     reader = workspace.reader()
     if reader is None:

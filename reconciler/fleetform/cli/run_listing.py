@@ -100,7 +100,7 @@ class RunListing:
 
     def _read_work(self) -> tuple[Book, Mapping[RunUid, tuple[Waiting, ...]]]:
         from fleetform.api.waiting import waiting_reasons
-        from fleetform.wiring.clock import SystemClock
+        from fleetform.app.clock import SystemClock
 
         book = self._reader.read_book()
         return book, waiting_reasons(book, now_ms=SystemClock().now_ms())

@@ -23,10 +23,10 @@ from fleetform.spec.desired import ResourceKey
 from fleetform.views.lines import inert, printable_lines
 
 if TYPE_CHECKING:
+    from fleetform.app.workspace import Workspace
     from fleetform.model.plan import Plan
     from fleetform.model.ports import Reader, RunHistory
     from fleetform.model.run import Run
-    from fleetform.wiring.workspace import Workspace
 
 __all__ = ["EndLast", "RunOutput", "single_output"]
 
@@ -51,7 +51,7 @@ def single_output(
 
     A run that is only changed or stopped is not printed: its output is not what was asked for.
     """
-    from fleetform.plan.awaited import waited_for
+    from fleetform.plan.wait_targets import waited_for
 
     names = waited_for(plan, entered)
     if len(names) != 1:
@@ -250,7 +250,7 @@ class RunOutput:
     def _say_what_it_waits_for(self, reader: Reader) -> None:
         """Say it once where it takes longer than a moment: a person who follows the run asks why."""
         from fleetform.api.waiting import waiting_reasons
-        from fleetform.wiring.clock import SystemClock
+        from fleetform.app.clock import SystemClock
 
         patience = time.monotonic() + _PATIENCE_SECONDS
         while not (found := one_run(reader, self.name)).attempts or (

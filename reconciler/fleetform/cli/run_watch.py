@@ -10,6 +10,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from fleetform.app.clock import SystemClock
+from fleetform.app.controllers import find_controller
 from fleetform.cli.controller_notice import ControllerNotice
 from fleetform.cli.full_screen import FullScreen
 from fleetform.cli.screen import error_screen
@@ -19,15 +21,13 @@ from fleetform.views.moments import age, moment
 from fleetform.views.run_changes import change_text, state_changes
 from fleetform.views.run_list import counts_text, states_text
 from fleetform.views.runs import runs_table
-from fleetform.wiring.clock import SystemClock
-from fleetform.wiring.controllers import find_controller
 
 if TYPE_CHECKING:
+    from fleetform.app.workspace import Workspace
     from fleetform.cli.run_listing import RunListing
     from fleetform.cli.screen import Screen
     from fleetform.model.ports import Book
     from fleetform.views.runs import RunRow
-    from fleetform.wiring.workspace import Workspace
 
 __all__ = ["print_changes", "redraw"]
 

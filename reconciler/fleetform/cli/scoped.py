@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fleetform.cli.background import leave, say_left
-from fleetform.cli.carry_out import (
+from fleetform.cli.apply_flow import (
     Watching,
     ask,
     carry_out,
     plan_after_earlier,
     question_of,
 )
+from fleetform.cli.background import leave, say_left
 from fleetform.cli.plan_output import show_plan
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import load, print_plan_warnings
 from fleetform.plan.approval import following
 
 if TYPE_CHECKING:
+    from fleetform.app.workspace import Workspace
     from fleetform.model.plan import Plan, Scope
-    from fleetform.wiring.workspace import Workspace
 
 
 def apply_scoped(
@@ -40,8 +40,8 @@ def apply_scoped(
     A `serve` that sees the edit may be faster, and enter it as its own: what is meant is followed
     to its end all the same, whoever entered it.
     """
-    from fleetform.plan.awaited import waited_for
     from fleetform.plan.exit import apply_code
+    from fleetform.plan.wait_targets import waited_for
 
     def made() -> Plan:
         return plan_scoped(workspace, scope, keep_going=keep_going, ends_work=ends_work)
@@ -71,9 +71,9 @@ def plan_scoped(
     quiet: bool = False,
 ) -> Plan:
     """Plan a part of the tree as it is now; `quiet`: print no findings, for the caller has."""
+    from fleetform.app.clock import SystemClock
+    from fleetform.app.planning import make_plan
     from fleetform.model.plan import Permissions
-    from fleetform.wiring.clock import SystemClock
-    from fleetform.wiring.planning import make_plan
 
     loaded = load(workspace, keep_going=keep_going, quiet=quiet)
     permissions = Permissions(allow_destroy=ends_work)

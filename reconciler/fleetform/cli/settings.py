@@ -14,7 +14,7 @@ def parse_setting(change: str) -> tuple[tuple[str | int, ...], Any]:
     Raises:
         Refused: It is neither.
     """
-    from fleetform.wiring.editing import ABSENT
+    from fleetform.app.editing import ABSENT
 
     name, equals, text = change.partition("=")
     if not equals and name.endswith("-"):

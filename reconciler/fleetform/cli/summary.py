@@ -22,11 +22,11 @@ from fleetform.spec.names import natural_order
 from fleetform.views.controllers import ControllerKind
 
 if TYPE_CHECKING:
+    from fleetform.app.applying import ApplyResult
+    from fleetform.app.workspace import Workspace
     from fleetform.model.instance import Instance
     from fleetform.model.ports import RunHistory
     from fleetform.views.controllers import ControllerRow
-    from fleetform.wiring.applying import ApplyResult
-    from fleetform.wiring.workspace import Workspace
 
 # What fits on a screen with the rest of the summary; bad ones come first.
 _ROWS_MAX = 20
@@ -59,7 +59,7 @@ def show_summary(
         printed: Runs whose output is on the screen already, so that its end is not shown again.
         finished: Said where nothing else is to be said.
     """
-    from fleetform.wiring.controllers import find_controller
+    from fleetform.app.controllers import find_controller
 
     out = screen()
     runs = tuple(each for each in result.runs if not _was_done(each, began_ms))
@@ -157,9 +157,9 @@ def _may_go_on(history: RunHistory) -> bool:
 
 
 def _show_runs(out: Screen, workspace: Workspace, runs: tuple[RunHistory, ...]) -> None:
+    from fleetform.app.clock import SystemClock
     from fleetform.views.run_list import list_runs
     from fleetform.views.runs import in_order, run_rows, runs_table
-    from fleetform.wiring.clock import SystemClock
 
     now_ms = SystemClock().now_ms()
     ordered = sorted(in_order(runs), key=lambda each: each.run.state is RunState.DONE)

@@ -14,7 +14,7 @@ from fleetform.cli.screen import error_screen
 from fleetform.cli.who import who_asks
 
 if TYPE_CHECKING:
-    from fleetform.wiring.workspace import Workspace
+    from fleetform.app.workspace import Workspace
 
 
 takeover_options = several_options(
@@ -53,9 +53,9 @@ def take_over_first(
         )
     import asyncio
 
-    from fleetform.cli.carry_out import require_terminal
+    from fleetform.app.takeover import take_over
+    from fleetform.cli.apply_flow import require_terminal
     from fleetform.cli.progress.plain import PlainProgress
-    from fleetform.wiring.taking_over import take_over
 
     require_terminal(yes=yes, how="-y", look="nothing was taken over;")
     asyncio.run(

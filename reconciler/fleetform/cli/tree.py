@@ -17,21 +17,21 @@ from fleetform.cli.failure import Refused
 from fleetform.cli.screen import error_screen
 from fleetform.cli.who import who_asks
 from fleetform.model.figures import counted
-from fleetform.model.tenure import BACKGROUND
+from fleetform.model.leadership import BACKGROUND
 
 if TYPE_CHECKING:
+    from fleetform.app.workspace import Workspace
     from fleetform.model.plan import Plan
     from fleetform.model.ports import Reader
     from fleetform.spec.desired import Loaded, ResourceKey
     from fleetform.spec.findings import Finding
-    from fleetform.wiring.workspace import Workspace
 
 _FILE = "environment.yaml"
 
 
 def open_workspace(path: str | None) -> Workspace:
     """Open the environment at `path`, or the nearest one upward from here."""
-    from fleetform.wiring.workspace import Workspace
+    from fleetform.app.workspace import Workspace
 
     return Workspace.open(path)
 
@@ -47,9 +47,9 @@ def or_default(path: str | None, *, create: bool = False) -> str | None:
     Raises:
         Problem: There is no default environment, or it is damaged.
     """
-    from fleetform.wiring.default_environment import create_default, default_root
-    from fleetform.wiring.problems import WorkspaceProblem
-    from fleetform.wiring.workspace import root_around
+    from fleetform.app.default_environment import create_default, default_root
+    from fleetform.app.problems import WorkspaceProblem
+    from fleetform.app.workspace import root_around
 
     if path is not None or root_around() is not None:
         return path
@@ -73,7 +73,7 @@ def open_to_write(path: str | None) -> Workspace:
 
 def upgrade_first(workspace: Workspace) -> None:
     """Upgrade a ledger of an earlier release, and say so: a command that writes needs this release's."""
-    from fleetform.wiring.upgrading import upgrade_if_older
+    from fleetform.app.upgrading import upgrade_if_older
 
     before = workspace.manager()
     if (upgraded := upgrade_if_older(workspace, who=who_asks())) is not None:
@@ -96,7 +96,7 @@ def is_environment(path: str) -> bool:
 
 def maybe_reader(workspace: Workspace) -> Reader | None:
     """Open the ledger for reading until the command ends; None where nothing has been applied."""
-    from fleetform.wiring.generations import doubts, known_generation
+    from fleetform.app.generations import doubts, known_generation
 
     # Before the ledger is opened: the controller goes on meanwhile.
     known = known_generation(workspace.environment.uid)
@@ -114,11 +114,11 @@ def open_reader(workspace: Workspace) -> Reader:
     """The same; refuse where nothing has been applied."""
     reader = maybe_reader(workspace)
     if reader is None:
-        from fleetform.wiring.default_environment import is_created_here
-        from fleetform.wiring.generations import lost
+        from fleetform.app.default_environment import is_created_here
+        from fleetform.app.generations import lost
 
         if proof := lost(workspace.environment.uid):
-            from fleetform.wiring.opening import recovering
+            from fleetform.app.opening import recovering
 
             raise recovering(proof)
         raise Refused(

@@ -17,10 +17,10 @@ from fleetform.model.run_state import FINAL
 from fleetform.spec.names import natural_order, parse_address, split_element
 
 if TYPE_CHECKING:
+    from fleetform.app.editing import Editor
+    from fleetform.app.locating import Source
+    from fleetform.app.workspace import Workspace
     from fleetform.model.live import Live, LiveResource
-    from fleetform.wiring.editing import Editor
-    from fleetform.wiring.locating import Source
-    from fleetform.wiring.workspace import Workspace
 
 __all__ = ["WantedRun", "ask_for_stop", "elements_of", "find_runs", "read_live", "without"]
 
@@ -89,7 +89,7 @@ def find_runs(editor: Editor, live: Live | None, typed: Sequence[str]) -> list[W
         Refused: An address means nothing, or its document is gone and only the ledger knows it.
         EditProblem: No document and no row has that name.
     """
-    from fleetform.plan.moves import moved_live
+    from fleetform.plan.renames import moved_live
 
     assert editor.loaded.desired is not None
     if live is not None:
@@ -147,7 +147,7 @@ def read_live(workspace: Workspace) -> Live | None:
 
 
 def _find_source(editor: Editor, live: Live | None, name: str) -> Source:
-    from fleetform.wiring.problems import EditProblem
+    from fleetform.app.problems import EditProblem
 
     try:
         return editor.find(name, kinds=("run",))

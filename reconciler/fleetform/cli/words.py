@@ -7,8 +7,8 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from fleetform.app.workspace import Workspace
     from fleetform.model.plan import Step
-    from fleetform.wiring.workspace import Workspace
 
 
 def directory_words(workspace: Workspace, *, finds_default: bool = False) -> str:
@@ -19,8 +19,8 @@ def directory_words(workspace: Workspace, *, finds_default: bool = False) -> str
         workspace: The environment.
         finds_default: The command uses the default environment outside of any.
     """
-    from fleetform.wiring.default_environment import default_root
-    from fleetform.wiring.workspace import root_around
+    from fleetform.app.default_environment import default_root
+    from fleetform.app.workspace import root_around
 
     here = Path.cwd()
     if workspace.root in (here, *here.parents):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fleetform.agents.protocol.states import JobState
 from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.mirror import Mirror
-from fleetform.controllers.nursery import Nursery
+from fleetform.controllers.task_group import Nursery
 from fleetform.lifecycle.rollout import Place, next_moves
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.notice import LogLevel

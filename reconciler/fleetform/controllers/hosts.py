@@ -14,7 +14,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from fleetform.agents.protocol.messages import Cursor, Event, JobKey, JobRecord, LogData
-from fleetform.controllers.nursery import Nursery
+from fleetform.controllers.task_group import Nursery
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.notice import LogLevel
 from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, LogStore, Progress

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from fleetform.apply.execute import Outcome, execute
 from fleetform.controllers.fleets import Departures
 from fleetform.controllers.hosts import HostSessions
-from fleetform.controllers.nursery import Nursery
 from fleetform.controllers.runs import RunController
+from fleetform.controllers.task_group import Nursery
 from fleetform.controllers.volumes import Volumes
 from fleetform.controllers.world import ManagedWorld
 from fleetform.model.notice import LogLevel

@@ -17,9 +17,9 @@ from fleetform.agents.protocol.states import JobState
 from fleetform.controllers.announced import Announced
 from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.mirror import Mirror
-from fleetform.controllers.nursery import Nursery
 from fleetform.controllers.sending import Sender
 from fleetform.controllers.suspects import Suspects
+from fleetform.controllers.task_group import Nursery
 from fleetform.lifecycle import advance, as_ended
 from fleetform.model.aborted import DEPENDENCY
 from fleetform.model.decision import Finish, Next, Requeue, Wait

@@ -19,7 +19,7 @@ from fleetform.agents.protocol.messages import JobKey, JobRecord, Reply
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.controllers.hosts import HostSessions, Session
 from fleetform.controllers.mirror import Mirror
-from fleetform.controllers.nursery import Nursery
+from fleetform.controllers.task_group import Nursery
 from fleetform.controllers.uploads import Uploads
 from fleetform.lifecycle import Due, SlurmFacts, due, job_request
 from fleetform.model.instance import Instance

@@ -1,9 +1,9 @@
-"""Takes hosts out of use on which run after run fails, and back after a while; see `suspicion`."""
+"""Takes hosts out of use on which run after run fails, and back after a while; see `host_health`."""
 
 from __future__ import annotations
 
+from fleetform.controllers.host_health import Suspicion
 from fleetform.controllers.mirror import Mirror
-from fleetform.controllers.suspicion import Suspicion
 from fleetform.model.instance import InstanceState
 from fleetform.model.notice import LogLevel
 from fleetform.model.ports import Clock, Gate, Ledger, Progress

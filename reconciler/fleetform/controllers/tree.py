@@ -64,7 +64,7 @@ class TreeKeeper:
     The loop of `serve`.
 
     `look` names the tree's present content cheaply, or says why it cannot be read; `make_plan`
-    loads and plans it; `accept` enters a plan or raises `NotNow`. All three are given by `wiring`.
+    loads and plans it; `accept` enters a plan or raises `NotNow`. All three are given by `app`.
     """
 
     look: Callable[[], Look]

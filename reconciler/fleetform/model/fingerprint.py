@@ -1,5 +1,5 @@
 """
-What stands for an environment where its uid must not be shown, since that is a key (`sealing`).
+What stands for an environment where its uid must not be shown, since that is a key (`redaction`).
 
 A fingerprint where programs compare, and the beginning of the uid where people are to find out
 whose something is: they have the names of their environments, and look for those digits there.

@@ -50,7 +50,7 @@ class OperationRecord:
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """An apply that changed a resource, with its plan as `plan.file` wrote it."""
+    """An apply that changed a resource, with its plan as `plan.serialize` wrote it."""
 
     entry: HistoryEntry
     body: bytes

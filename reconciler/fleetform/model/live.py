@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from fleetform.model.claim import Claim
 from fleetform.model.drift import Drift, RecordedDrift
 from fleetform.model.instance import Instance
-from fleetform.model.left_data import LeftData
 from fleetform.model.lineage import InputChange
 from fleetform.model.override import Override
+from fleetform.model.retained_data import LeftData
 from fleetform.model.run_state import Outdated, RunState
 from fleetform.spec.desired import ResourceKey, Rules
 

@@ -319,7 +319,7 @@ class Plan:
     """
 
     environment_fingerprint: str
-    """In the stead of the uid, which is the key of what is sealed (`model.sealing`)."""
+    """In the stead of the uid, which is the key of what is sealed (`model.redaction`)."""
     environment_name: str
     ledger_id: str
     epoch: int

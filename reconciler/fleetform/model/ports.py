@@ -1,7 +1,7 @@
 """
 What the rooms that act need of the drivers below them, as protocols.
 
-Only `wiring` knows which driver stands behind a port. The ledger's calls are synchronous and
+Only `app` knows which driver stands behind a port. The ledger's calls are synchronous and
 run behind one asynchronous gate: on the writer's thread in production, inline in simulation.
 """
 
@@ -351,11 +351,11 @@ class Ledger(Reader, Protocol):
         """
         Keep a plan that somebody made, for those who ask afterwards; the same is kept once.
 
-        `body` is as `plan.file` wrote it, `summary` what it changes, in a line.
+        `body` is as `plan.serialize` wrote it, `summary` what it changes, in a line.
         """
 
     def unfinished_apply(self) -> tuple[Accepted, bytes] | None:
-        """The oldest apply that is not finished, with its plan as `plan.file` wrote it."""
+        """The oldest apply that is not finished, with its plan as `plan.serialize` wrote it."""
 
     def begin_steps(
         self, apply_uid: str, steps: Sequence[Step], *, fence: int | None = None, now_ms: int

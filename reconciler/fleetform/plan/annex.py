@@ -12,9 +12,9 @@ from typing import Any
 from fleetform.model.drift import Drift
 from fleetform.model.run_state import Outdated
 from fleetform.model.windows import next_spell, spell_at
-from fleetform.plan.proposal import Sheet
-from fleetform.plan.stake import work_at_stake
-from fleetform.plan.stale import outdated_by_plan, stale_results
+from fleetform.plan.draft import Sheet
+from fleetform.plan.impact import work_at_stake
+from fleetform.plan.outdated import outdated_by_plan, stale_results
 
 
 def annex_of(sheet: Sheet, now_ms: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from fleetform.model.figures import counted
 from fleetform.model.plan import Change
 from fleetform.model.windows import loosened
-from fleetform.plan.proposal import LEAVING, Sheet
+from fleetform.plan.draft import LEAVING, Sheet
 from fleetform.spec.desired import Rules
 from fleetform.spec.names import natural_order
 

@@ -16,12 +16,12 @@ from fleetform.model.drift_table import TABLE
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Reason, Step
 from fleetform.model.selection import Selection
+from fleetform.plan.draft import Proposal, Sheet
 from fleetform.plan.kinds import KINDS
-from fleetform.plan.proposal import Proposal, Sheet
 from fleetform.plan.steps import make_step
 from fleetform.spec.desired import Declared, ResourceKey
+from fleetform.spec.ignore_changes import overlook, overlooks
 from fleetform.spec.names import natural_order
-from fleetform.spec.overlooked import overlook, overlooks
 
 __all__ = ["correct_drift"]
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from fleetform.model.plan import Action, Change
-from fleetform.plan.proposal import Sheet
+from fleetform.plan.draft import Sheet
 
 __all__ = ["add_costs", "hourly_cost"]
 

@@ -15,9 +15,9 @@ from dataclasses import asdict
 from typing import Any
 
 from fleetform.model.plan import Action, Change, FieldChange
-from fleetform.model.sealing import Seal
+from fleetform.model.redaction import Seal
 from fleetform.plan.diff import changed_fields, set_fields
-from fleetform.plan.sealing import sealed_field
+from fleetform.plan.redaction import sealed_field
 from fleetform.spec.desired import Declared, Desired, ResourceKey
 
 __all__ = ["differences", "run_differences"]

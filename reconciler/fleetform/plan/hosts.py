@@ -14,6 +14,8 @@ from dataclasses import replace
 
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change
+from fleetform.plan.draft import Sheet
+from fleetform.plan.impact import hosts_ended
 from fleetform.plan.kinds.fleet import (
     hastens,
     hosts_at_stake,
@@ -22,8 +24,6 @@ from fleetform.plan.kinds.fleet import (
     waits_for_nobody,
     was_made,
 )
-from fleetform.plan.proposal import Sheet
-from fleetform.plan.stake import hosts_ended
 from fleetform.spec.desired import Declared, ResourceKey
 
 __all__ = ["count_hosts", "ends_unfinished", "hasten_exchanges"]

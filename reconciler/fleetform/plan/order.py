@@ -16,9 +16,9 @@ from operator import is_
 
 from fleetform.model.mounts import mounted_volumes
 from fleetform.model.plan import Step
-from fleetform.plan.holds.place import places_freed
+from fleetform.plan.blockers.place import places_freed
+from fleetform.plan.draft import Sheet
 from fleetform.plan.phase import documents_of
-from fleetform.plan.proposal import Sheet
 from fleetform.plan.steps import FREES_PLACE, TAKES_PLACE
 from fleetform.spec.desired import ResourceKey
 

@@ -13,27 +13,27 @@ from fleetform.model.fingerprint import fingerprint
 from fleetform.model.live import LedgerStatus, Live
 from fleetform.model.override import holding
 from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
+from fleetform.model.redaction import Seal
 from fleetform.model.rows import present_rows
-from fleetform.model.sealing import Seal
 from fleetform.plan.annex import annex_of
+from fleetform.plan.blockers import PASSES
+from fleetform.plan.blockers.recovery import recovery_warnings
 from fleetform.plan.cautions import cautions
 from fleetform.plan.compare import compare_resources, compare_rules
 from fleetform.plan.corrections import correct_drift
 from fleetform.plan.cost import add_costs
-from fleetform.plan.file import sealed
-from fleetform.plan.holds import PASSES
-from fleetform.plan.holds.recovery import recovery_warnings
+from fleetform.plan.draft import NOTHING_MOVED, Sheet
 from fleetform.plan.hosts import count_hosts, hasten_exchanges
+from fleetform.plan.impact import add_stakes
 from fleetform.plan.kinds import KINDS
-from fleetform.plan.moves import add_moves, moved_live, stuck_warnings
 from fleetform.plan.order import order_steps
-from fleetform.plan.predicates import predicates_of
-from fleetform.plan.proposal import NOTHING_MOVED, Sheet
-from fleetform.plan.returns import take_back
+from fleetform.plan.preconditions import predicates_of
+from fleetform.plan.reattach import take_back
+from fleetform.plan.redaction import seal_changes
+from fleetform.plan.renames import add_moves, moved_live, stuck_warnings
 from fleetform.plan.scope import defer_the_held, defer_the_rest, failures_in_scope, scope_warnings
-from fleetform.plan.sealing import seal_changes
-from fleetform.plan.settle import in_progress, settled_failures
-from fleetform.plan.stake import add_stakes
+from fleetform.plan.serialize import sealed
+from fleetform.plan.status import in_progress, settled_failures
 from fleetform.spec.desired import Desired, Rules, left_alone
 
 __all__ = ["plan"]

@@ -2,7 +2,7 @@
 What a recorded plan holds back, read without the rest of it.
 
 The plan of ten thousand new runs is 20 MB of JSON, and a reader of an environment's state
-waits for the answer. `plan.file.load` reads a plan that is to be carried out, and checks its digest.
+waits for the answer. `plan.serialize.load` reads a plan that is to be carried out, and checks its digest.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from fleetform.model.plan import Held
-from fleetform.plan.file import held_of
+from fleetform.plan.serialize import held_of
 
 __all__ = ["recorded_holds"]
 
@@ -24,7 +24,7 @@ _SCOPE = b'"scope":{"excludes":['
 
 def recorded_holds(body: bytes) -> tuple[Held, ...] | None:
     """
-    Read the changes that a plan as `plan.file.dump` wrote it holds back.
+    Read the changes that a plan as `plan.serialize.dump` wrote it holds back.
 
     None where it says nothing of the whole configuration: it is of a part, or for `destroy`.
     """

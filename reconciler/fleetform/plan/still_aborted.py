@@ -13,7 +13,7 @@ from fleetform.model.live import Live
 from fleetform.model.plan import Action, Plan
 from fleetform.model.rows import restless_rows
 from fleetform.model.run_state import RunState
-from fleetform.plan.proposal import LEAVING
+from fleetform.plan.draft import LEAVING
 
 __all__ = ["still_aborted"]
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import HeldBy
 from fleetform.model.rows import restless_rows
+from fleetform.plan.draft import Sheet
 from fleetform.plan.phase import Execution, executions
-from fleetform.plan.proposal import Sheet
 from fleetform.spec.desired import ResourceKey
 
 __all__ = ["User", "hold_while_used", "users"]

@@ -12,8 +12,8 @@ from fleetform.model import figures
 from fleetform.model.decision import Waiting
 from fleetform.model.instance import InstanceState
 from fleetform.model.run import GpuRequirement, Requirement
-from fleetform.schedule.crowd import Crowd, Option
 from fleetform.schedule.demand import Lack, Take, gpu_kind
+from fleetform.schedule.equivalence_class import Crowd, Option
 from fleetform.schedule.space import Fleet, Rack, Space
 
 _RESOURCES = ("cpu", "memory", "disk", "gpu")

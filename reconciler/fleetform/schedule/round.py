@@ -16,11 +16,11 @@ from fleetform.model import figures
 from fleetform.model.decision import Decisions, Impossible, Placement, Share, Waiting
 from fleetform.model.instance import Instance
 from fleetform.model.run import Requirement, Run, RunUid, Template
-from fleetform.schedule.above import Above
 from fleetform.schedule.claims import Hold
-from fleetform.schedule.crowd import Crowd, Pick, make_crowd
 from fleetform.schedule.dependencies import Dependencies
+from fleetform.schedule.equivalence_class import Crowd, Pick, make_crowd
 from fleetform.schedule.holds import choose_hold
+from fleetform.schedule.overrides import Above
 from fleetform.schedule.partition import partition_of
 from fleetform.schedule.policies import Policies
 from fleetform.schedule.queue import Queue, end_after

@@ -2,7 +2,7 @@
 What is free on each instance while a round decides; mutable, and of one round only.
 
 Within a round units are only ever taken, never given back. So what has no room once has none
-for the rest of the round, and that is what lets `crowd` skip runs that ask for the same.
+for the rest of the round, and that is what lets `equivalence_class` skip runs that ask for the same.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from fleetform.store.hosts import commit_host, mark_instance
 from fleetform.store.progress import refresh_runs
 from fleetform.store.rebuild import interrupt_applies, judge_runs, put_records
 from fleetform.store.records import commit_records
-from fleetform.store.verdicts import commit_verdicts
+from fleetform.store.transitions import commit_verdicts
 
 __all__ = ["adopt_world"]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleetform.model.history import HistoryEntry, OperationRecord, Touch
 from fleetform.spec.desired import ResourceKey
-from fleetform.store.bodies import pack, unpack
+from fleetform.store.compression import pack, unpack
 from fleetform.store.database import Transaction
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ from fleetform.store.records import commit_records
 from fleetform.store.rollouts import commit_exchanges
 from fleetform.store.statements import Storage
 from fleetform.store.steps import begin_steps, finish_steps
-from fleetform.store.verdicts import commit_verdicts
+from fleetform.store.transitions import commit_verdicts
 
 __all__ = ["StoredLedger"]
 

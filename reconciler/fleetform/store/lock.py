@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Self
 
-from fleetform.model.tenure import Holder
+from fleetform.model.leadership import Holder
 from fleetform.spec.private_folder import make_private_folder
 from fleetform.store.whereabouts import Whereabouts
 
@@ -28,7 +28,7 @@ class FileLock:
     """
     A lock that is held until `release` or the end of the process.
 
-    Implements `model.tenure.Tenure`.
+    Implements `model.leadership.Tenure`.
     """
 
     def __init__(self, path: Path, descriptor: int, holder: Holder) -> None:

@@ -20,7 +20,7 @@ from fleetform.model.decision import Placement, Share
 from fleetform.model.live import LedgerStatus
 from fleetform.model.mounts import mounted_volumes
 from fleetform.model.override import Override, OverrideKind, holding
-from fleetform.store.closing import read_closing
+from fleetform.store.cordon import read_closing
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.lineage import record_upstream
 from fleetform.store.overrides import read_overrides

@@ -20,11 +20,11 @@ from fleetform.model.plan import Plan, Predicate, Step, row_key_of
 from fleetform.model.ports import Accepted, Ids, StalePlan
 from fleetform.spec.canonical import canonical_json
 from fleetform.spec.desired import ResourceKey
-from fleetform.store.bodies import pack, unpack
-from fleetform.store.closing import closings_of
+from fleetform.store.compression import pack, unpack
+from fleetform.store.cordon import closings_of
 from fleetform.store.database import Transaction
-from fleetform.store.left_data import uids_left
 from fleetform.store.permits import require_permitted, rules_applied
+from fleetform.store.retained_data import uids_left
 from fleetform.views.change_summary import change_summary
 
 if TYPE_CHECKING:

@@ -83,7 +83,7 @@ class Reads:
             return read_rows(connection, serial)
 
     def read_book(self, only: Sequence[RunUid] | None = None) -> Book:
-        from fleetform.store.book import read_book
+        from fleetform.store.scheduler_state import read_book
 
         with self._database.read() as connection:
             return read_book(connection, only)
@@ -98,21 +98,21 @@ class Reads:
             names: Of runs, or of sweeps and arrays as a whole. None: all there are.
             earlier: Also runs whose place another of the same name has taken.
         """
-        from fleetform.store.book import read_histories
+        from fleetform.store.scheduler_state import read_histories
 
         with self._database.read() as connection:
             return read_histories(connection, names, earlier=earlier)
 
     def read_run_page(self, query: RunQuery) -> tuple[RunHistory, ...]:
         """Read some of the runs with all their attempts, in order of number."""
-        from fleetform.store.book import read_history_page
+        from fleetform.store.scheduler_state import read_history_page
 
         with self._database.read() as connection:
             return read_history_page(connection, query)
 
     def read_array(self, name: str) -> ArrayFacts:
         """Read the number of an array's first run, and the indices of its elements now."""
-        from fleetform.store.book import read_array
+        from fleetform.store.scheduler_state import read_array
 
         with self._database.read() as connection:
             return read_array(connection, name)
@@ -148,7 +148,7 @@ class Reads:
             found = row.fetchone()
         if found is None:
             return None
-        from fleetform.store.bodies import unpack
+        from fleetform.store.compression import unpack
 
         return unpack(found[0])
 

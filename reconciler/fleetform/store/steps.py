@@ -14,7 +14,7 @@ from typing import Any
 
 from fleetform.model.plan import Step
 from fleetform.model.ports import Begun, Ids, StepOutcome
-from fleetform.store import fleets, moves, queues, submissions, volumes
+from fleetform.store import fleets, queues, renames, submissions, volumes
 from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
 
@@ -69,7 +69,7 @@ _FINISH: Mapping[str, Callable[[Context, Sequence[Step], Sequence[StepOutcome]],
     "run.archive": submissions.archive,
     "run.restore": submissions.restore,
     "run.forget": submissions.forget,
-    "resource.move": moves.move,
+    "resource.move": renames.move,
     "rules.set": _set_rules,
 }
 

@@ -340,7 +340,7 @@ operations = Table(
     _text("state"),
     _text("error"),
     _perhaps("finished_at_ms"),
-    # Hosts on which nothing begins while it is open; see `closing.closings_of`.
+    # Hosts on which nothing begins while it is open; see `cordon.closings_of`.
     _text("closes"),
     sqlite_with_rowid=False,
 )

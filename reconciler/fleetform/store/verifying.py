@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleetform.model.run_state import FINAL
-from fleetform.plan.file import load as load_plan
+from fleetform.plan.serialize import load as load_plan
 from fleetform.spec.canonical import digest
-from fleetform.store.bodies import unpack
+from fleetform.store.compression import unpack
 from fleetform.store.errors import RESTORE
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from fleetform.model.ports import StepOutcome
 from fleetform.model.snapshot import Snapshot
 from fleetform.store.context import SHOWN_VERBS, Context
 from fleetform.store.database import to_json
-from fleetform.store.left_data import take_from_left
 from fleetform.store.lineage import LOST_AT
+from fleetform.store.retained_data import take_from_left
 
 if TYPE_CHECKING:
     from fleetform.store.database import Transaction

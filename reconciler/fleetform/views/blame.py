@@ -13,7 +13,7 @@ from typing import Any
 
 from fleetform.model.history import HistoryEntry
 from fleetform.model.plan import Action, Change
-from fleetform.model.sealing import Seal
+from fleetform.model.redaction import Seal
 from fleetform.views.field_text import brief_leaves
 from fleetform.views.history import DIGEST_SHOWN
 from fleetform.views.moments import moment

@@ -7,7 +7,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from fleetform.model.tenure import BACKGROUND, Holder
+from fleetform.model.leadership import BACKGROUND, Holder
 from fleetform.views.locks import held_by
 from fleetform.views.moments import age
 

@@ -9,8 +9,8 @@ from typing import Any
 from fleetform.model import figures
 from fleetform.model.plan import Action, Change
 from fleetform.model.ports import RunHistory
+from fleetform.model.redaction import Seal
 from fleetform.model.run_state import FINAL
-from fleetform.model.sealing import Seal
 from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.plan_field_lines import field_lines
 from fleetform.views.plan_groups import group_changes

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fleetform.model.fingerprint import short_uid
+from fleetform.model.leadership import Holder
 from fleetform.model.ports import ApplyRecord
-from fleetform.model.tenure import Holder
 from fleetform.views.history import OperationRow
 from fleetform.views.moments import age
 from fleetform.views.table import Cell, Column, Table, make_table

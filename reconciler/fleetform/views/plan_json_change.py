@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fleetform.model.plan import Action, Change, FieldChange, Reason
-from fleetform.model.sealing import sensitive_part
+from fleetform.model.redaction import sensitive_part
 from fleetform.views.plan_change_documents import LEAVING, document_after, document_before
 from fleetform.views.plan_document import ChangeBody, FieldBody, ResourceChange, Verb
 from fleetform.views.plan_paths import nested, path_parts

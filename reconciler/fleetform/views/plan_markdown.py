@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence, Sized
 from fleetform.model import figures
 from fleetform.model.plan import Plan
 from fleetform.views.lines import printable
+from fleetform.views.outdated import OUTDATED_HEADLINE, changes_text, outdates_text, stale_results
 from fleetform.views.overrides import in_force_notice
 from fleetform.views.plan_cost import cost_text, total_cost_text
 from fleetform.views.plan_depth import depth_text
@@ -28,7 +29,6 @@ from fleetform.views.plan_stakes import group_stake_text
 from fleetform.views.plan_summary import executions, summary
 from fleetform.views.plan_text import SIGNS, short_commit
 from fleetform.views.reasons import HELD_BY, blocked_text, reason_sentence
-from fleetform.views.stale import OUTDATED_HEADLINE, changes_text, outdates_text, stale_results
 
 __all__ = ["SIZE_MAX", "render"]
 

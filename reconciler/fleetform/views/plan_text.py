@@ -16,6 +16,7 @@ from functools import lru_cache
 from fleetform.model.plan import Action, Held, HeldBy, Plan
 from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.moments import moment
+from fleetform.views.outdated import OUTDATED_HEADLINE, changes_text, outdates_text, stale_results
 from fleetform.views.overrides import in_force_notice
 from fleetform.views.plan_commands import command_lines
 from fleetform.views.plan_cost import cost_text, total_cost_text
@@ -29,7 +30,6 @@ from fleetform.views.plan_notes import names_text, progressing, still_aborted_te
 from fleetform.views.plan_stakes import group_stake_text
 from fleetform.views.plan_summary import executions, summary
 from fleetform.views.reasons import HELD_BY, blocked_text, reason_sentence
-from fleetform.views.stale import OUTDATED_HEADLINE, changes_text, outdates_text, stale_results
 
 __all__ = ["SIGNS", "render", "rendered", "short_commit"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleetform.model.live import Live, LiveResource
-from fleetform.model.sealing import Seal
+from fleetform.model.redaction import Seal
 from fleetform.spec.names import natural_order
 from fleetform.views.withheld import withhold_document
 

@@ -27,7 +27,7 @@ from fleetform.model.run import (
 from fleetform.model.run_state import Outdated
 from fleetform.spec.names import natural_order
 from fleetform.views.moments import age
-from fleetform.views.stale import stale_text
+from fleetform.views.outdated import stale_text
 from fleetform.views.table import Cell, Column, Table, make_table
 
 if TYPE_CHECKING:

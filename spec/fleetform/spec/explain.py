@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from fleetform.spec import fields
-from fleetform.spec.kinds.meant import MEANT
+from fleetform.spec.kinds.synonyms import MEANT
 from fleetform.spec.names import nearest
 from fleetform.spec.schema import MODELS, wording
 from fleetform.spec.schema.annotate import DIGITS_PATTERN, EXPRESSION_PATTERN, Schema

@@ -25,7 +25,7 @@ from fleetform.model.at_work import AtWork
 from fleetform.model.live import LedgerStatus
 from fleetform.model.plan import ARCHIVED, Kept, Permissions, Plan, Predicate, Step
 from fleetform.model.ports import Ledger, StalePlan, StepOutcome
-from fleetform.plan.file import sealed
+from fleetform.plan.serialize import sealed
 from fleetform.spec.canonical import canonical_json
 from fleetform.spec.desired import ResourceKey, Rules
 

@@ -6,10 +6,10 @@ import pytest
 
 from contract.ledgers import Desk, Step, carry_out, step, submit_step, written
 from fleetform.agents.protocol.states import Cause, JobState
+from fleetform.app.why import why_run
 from fleetform.model.decision import Finish, Requeue
 from fleetform.model.run import RunState
 from fleetform.spec.desired import ResourceKey
-from fleetform.wiring.why import why_run
 
 _LACKS = "could not be prepared: volume data has no directory /data on this host"
 _VOLUME = ResourceKey("volume", "data")

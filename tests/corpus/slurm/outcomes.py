@@ -24,11 +24,11 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from applied import NOW_MS, UID
 from corpus.slurm.samples import samples
+from fleetform.app.planning import make_plan
+from fleetform.app.workspace import Workspace
 from fleetform.model.plan import Permissions
 from fleetform.spec.convert import Partitions, convert
 from fleetform.spec.findings import Level
-from fleetform.wiring.planning import make_plan
-from fleetform.wiring.workspace import Workspace
 
 FLEET = "type: fleet\nname: local\nnodes: 4\nlocal: {cpu: 128, memory: 1TB, disk: 10TB, gpu: 'A100:80GB:8'}\n"
 

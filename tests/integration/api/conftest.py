@@ -13,7 +13,7 @@ import pytest
 
 from integration.ledger.lab import PATIENCE_SECONDS, Lab
 
-MODULE = b"fleetform.wiring.api_process"
+MODULE = b"fleetform.app.api_process"
 
 
 class Served:

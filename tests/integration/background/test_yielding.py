@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetform.wiring.background import LINGER_MS
+from fleetform.app.background import LINGER_MS
 from integration.background.background import process_of, wait_until
 from integration.ledger.lab import FLEET, PATIENCE_SECONDS, Lab, task
 

@@ -29,9 +29,9 @@ from fleetform.model.ports import (
     PolicyRefused,
     StalePlan,
 )
-from fleetform.plan.file import dump, load, sealed
 from fleetform.plan.planner import plan as make_plan
-from fleetform.plan.standing import failing
+from fleetform.plan.serialize import dump, load, sealed
+from fleetform.plan.staleness import failing
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity
 from fleetform.providers.contract.observed import InstanceSeen

@@ -1,5 +1,5 @@
 """
-What the simulation of apply is given by `wiring`: the ledger's disk, and what decides above it.
+What the simulation of apply is given by `app`: the ledger's disk, and what decides above it.
 
 The room knows no driver; the real statements, the real schema, and how the product itself looks at
 the world, rebuilds a ledger and finds one outgrown come in through these.
@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from fleetform.model.instance import Instance
+from fleetform.model.leadership import Holder
 from fleetform.model.live import Live
 from fleetform.model.override import Override
 from fleetform.model.ports import Gate, Ids, Ledger
-from fleetform.model.tenure import Holder
 from fleetform.providers.contract.hosts import HostProvider
 from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.spec.desired import Desired
@@ -114,7 +114,7 @@ OutgrownBy = Callable[[Sequence[InstanceSeen], Live], str]
 
 
 class Manager(Protocol):
-    """The part of `model.tenure.Tenure` that a rebuild looks at."""
+    """The part of `model.leadership.Tenure` that a rebuild looks at."""
 
     @property
     def holder(self) -> Holder: ...

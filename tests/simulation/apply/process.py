@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from fleetform.model.leadership import Holder
 from fleetform.model.ports import Ledger
 from fleetform.model.refusals import FenceLost
-from fleetform.model.tenure import Holder
 from simulation.apply.above import moment_ms
 from simulation.apply.faults import Faults
 from simulation.apply.judge import Judge
@@ -134,7 +134,7 @@ class Process:
 
     @property
     def holder(self) -> Holder:
-        """Who it is as a manager; a part of `model.tenure.Tenure`, as `require` is."""
+        """Who it is as a manager; a part of `model.leadership.Tenure`, as `require` is."""
         return Holder(0, self.name, "apply", 0, "simulated", self.fence)
 
     # -- the lease ----------------------------------------------------------------------------

@@ -9,12 +9,12 @@ import pytest
 
 import applied
 from fleetform.api.app import create_app
+from fleetform.app.workspace import Workspace
 from fleetform.cli.main import main
 from fleetform.model.fingerprint import fingerprint
 from fleetform.model.ports import LedgerUnavailable
 from fleetform.model.refusals import LedgerUnusable
 from fleetform.spec.desired import Environment
-from fleetform.wiring.workspace import Workspace
 
 
 def get(root, path, *, prefix="/api/v1", **params):
@@ -55,7 +55,7 @@ def test_the_environment_counts_what_it_holds(lab):
 def test_runs_are_what_ps_prints(lab, monkeypatch, capsys):
     """CLI and API answer from the same rows, to the letter."""
     monkeypatch.setattr(
-        "fleetform.wiring.clock.SystemClock.now_ms", lambda _clock: applied.NOW_MS + 9000
+        "fleetform.app.clock.SystemClock.now_ms", lambda _clock: applied.NOW_MS + 9000
     )
     assert main(["ps", "-C", str(lab), "--json"]) == 0
     assert get(lab, "/runs").json()["items"] == json.loads(capsys.readouterr().out)
@@ -222,7 +222,7 @@ def test_overrides_are_what_emergency_list_prints(lab, capsys, monkeypatch):
     """The same rows, to the letter; what is over or lifted is told where it is asked for."""
     assert get(lab, "/overrides").json()["items"] == []
     monkeypatch.setattr(
-        "fleetform.wiring.clock.SystemClock.now_ms", lambda _clock: applied.NOW_MS + 9000
+        "fleetform.app.clock.SystemClock.now_ms", lambda _clock: applied.NOW_MS + 9000
     )
     at = ["-C", str(lab), "--reason", "too hot", "--for", "1h"]
     assert main(["emergency", "pause", *at]) == 0

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import applied
 from fleetform.api.app import create_app
 from fleetform.api.openapi import description
-from fleetform.wiring.workspace import Workspace
+from fleetform.app.workspace import Workspace
 
 ROUTES = sorted(description()["paths"])
 PARAMETERS = sorted(

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import applied
 from fleetform.api.waiting import waiting_reasons
+from fleetform.app.workspace import Workspace
 from fleetform.schedule import Policies, queue_from_book, schedule
-from fleetform.wiring.workspace import Workspace
 
 FAR = """\
 type: fleet

@@ -8,16 +8,16 @@ from typing import TypeVar
 import pytest
 
 from fleetform.agents.protocol.messages import Reply
+from fleetform.app.clock import RandomIds
 from fleetform.apply.execute import Outcome, execute
 from fleetform.model.instance import Instance
 from fleetform.model.plan import Plan, Step
 from fleetform.model.ports import Ledger
 from fleetform.model.run import Run
-from fleetform.plan.file import dump
+from fleetform.plan.serialize import dump
 from fleetform.providers.contract.errors import PermanentError, TemporaryError
 from fleetform.spec.desired import Declared
 from fleetform.store.opening import ledger_in_memory
-from fleetform.wiring.clock import RandomIds
 from simulation.controller import Silent, VirtualClock
 from simulation.loop import VirtualLoop, run
 from unit.plan.trees import UID, fleet, planned, task, tree, volume

@@ -14,7 +14,7 @@ from fleetform.model.live import LedgerStatus, Live, LiveResource
 from fleetform.model.plan import Action, Change, Held, HeldBy, Permissions, Plan, Step
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run import RunState
-from fleetform.plan.file import sealed
+from fleetform.plan.serialize import sealed
 from fleetform.spec.desired import Desired, ResourceKey, Rules
 from unit.plan.trees import element, fleet, ledger, planned, row, task, tree, volume
 

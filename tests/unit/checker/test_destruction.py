@@ -11,8 +11,8 @@ from fleetform.checker import Invariant, check
 from fleetform.model.live import Work
 from fleetform.model.plan import Predicate, Scope
 from fleetform.model.run import RunState
-from fleetform.plan.file import sealed
 from fleetform.plan.planner import plan as make_plan
+from fleetform.plan.serialize import sealed
 from unit.checker.test_check import ALLOWED, found, key
 from unit.plan.test_scope import hosts_of
 from unit.plan.trees import NOW_MS, fleet, ledger, planned, row, task, tree

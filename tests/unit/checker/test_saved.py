@@ -13,8 +13,8 @@ from fleetform.model.live import LedgerStatus, Live, Work
 from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import Kept, Permissions, Plan, Scope
 from fleetform.model.run import RunState
-from fleetform.plan.file import sealed
 from fleetform.plan.planner import plan as make_plan
+from fleetform.plan.serialize import sealed
 from fleetform.spec.desired import ResourceKey, Rules
 from unit.checker.test_check import example
 from unit.plan.trees import NOW_MS, element, fleet, ledger, planned, row, task, tree, volume

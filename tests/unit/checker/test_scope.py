@@ -8,8 +8,8 @@ from fleetform.checker import Invariant, check
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.plan import WHOLE, Deferred, Permissions, Scope
 from fleetform.model.run import RunState
-from fleetform.plan.file import sealed
 from fleetform.plan.planner import plan as make_plan
+from fleetform.plan.serialize import sealed
 from unit.checker.test_check import ALLOWED, example, found, key
 from unit.plan.trees import NOW_MS, fleet, ledger, row, task, tree, volume
 

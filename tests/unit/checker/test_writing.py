@@ -10,9 +10,9 @@ import pytest
 
 from fleetform.checker.writing import text_of
 from fleetform.model.plan import FieldChange, Plan
-from fleetform.plan.file import dump
+from fleetform.plan.serialize import dump
 from fleetform.spec.canonical import canonical_json
-from unit.plan.test_file import inputs
+from unit.plan.test_serialize import inputs
 from unit.plan.trees import planned
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetform.wiring.default_environment import create_default, default_root
+from fleetform.app.default_environment import create_default, default_root
 from leftovers import end_agents
 
 FALLING_BACK = ("ps", "logs x", "why x", "status", "events", "stop x", "rerun x", "controller show", "history",

@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 import pytest
 
+from fleetform.app.problems import Locked
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import REPORTS_MAX, Failure, Refused, explain, report_bug
 from fleetform.cli.main import main
 from fleetform.model.ports import FenceLost, LedgerUnavailable, StalePlan
 from fleetform.store.errors import UnreachableLedgerError
-from fleetform.wiring.problems import Locked
 
 
 def test_a_refusal_keeps_its_advice_and_code():

@@ -3,8 +3,8 @@ from __future__ import annotations
 from contextlib import closing
 
 import applied
+from fleetform.app.workspace import Workspace
 from fleetform.cli.selection import Reread
-from fleetform.wiring.workspace import Workspace
 
 
 def test_rows_are_read_again_only_after_a_commit(tmp_path, monkeypatch):

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 import applied
+from fleetform.app.applying import ApplyResult
+from fleetform.app.opening import open_for_writing
+from fleetform.app.workspace import Workspace
 from fleetform.cli.summary import quoted, show_interrupted, show_summary
+from fleetform.model.leadership import Holder
 from fleetform.model.override import OverrideKind
 from fleetform.model.run import RunState
-from fleetform.model.tenure import Holder
 from fleetform.views.controllers import controller_row
-from fleetform.wiring.applying import ApplyResult
-from fleetform.wiring.opening import open_for_writing
-from fleetform.wiring.workspace import Workspace
 
 
 @pytest.fixture

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from fleetform.app.workspace import Workspace
 from fleetform.cli.words import directory_words, step_doing, step_done
 from fleetform.model.plan import Step
 from fleetform.spec.desired import ResourceKey
-from fleetform.wiring.workspace import Workspace
 
 
 @pytest.mark.parametrize(

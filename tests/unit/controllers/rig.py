@@ -13,8 +13,8 @@ from fleetform.controllers.manager import Manager
 from fleetform.model.instance import InstanceState
 from fleetform.model.plan import Permissions, Plan
 from fleetform.model.run import Run, RunState
-from fleetform.plan.file import dump, load
 from fleetform.plan.planner import plan
+from fleetform.plan.serialize import dump, load
 from fleetform.spec.desired import Desired
 from fleetform.store.opening import ledger_in_memory
 from simulation.agent import AgentFaults

@@ -14,11 +14,11 @@ from dataclasses import replace
 from random import Random
 from typing import Any, NamedTuple
 
-from fleetform.model.left_data import LeftData
 from fleetform.model.live import EarlierRun, Live, LiveResource, Work
 from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import Permissions, Scope
 from fleetform.model.recovery import NO_EVIDENCE
+from fleetform.model.retained_data import LeftData
 from fleetform.model.run import RunState
 from fleetform.plan.scope import idle_addresses, with_new_names
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules

@@ -9,7 +9,7 @@ import pytest
 from fleetform.model.plan import Permissions
 from fleetform.model.run import RunState
 from fleetform.plan.planner import plan as make_plan
-from unit.plan.holds.guards import EVERYTHING
+from unit.plan.blockers.guards import EVERYTHING
 from unit.plan.trees import NOW_MS, fleet, ledger, planned, row, task, tree
 
 

@@ -13,7 +13,7 @@ from fleetform.model.live import Live, Work
 from fleetform.model.plan import HeldBy, Permissions, Plan, Scope
 from fleetform.model.run import RunState
 from fleetform.spec.desired import Desired
-from unit.plan.holds.guards import make
+from unit.plan.blockers.guards import make
 from unit.plan.trees import fleet, ledger, planned, row, task, tree
 
 RECREATE = {"update": {"strategy": "recreate"}}

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from fleetform.app.planning import checked_plan
+from fleetform.app.problems import ScopeProblem
 from fleetform.checker import check
 from fleetform.model.at_work import AtWork
 from fleetform.model.instance import Instance, InstanceState
@@ -15,11 +17,9 @@ from fleetform.model.run import RunState
 from fleetform.plan.exit import plan_code
 from fleetform.plan.planner import plan
 from fleetform.plan.scope import idle_addresses
-from fleetform.plan.standing import failing
+from fleetform.plan.staleness import failing
 from fleetform.spec.desired import Desired, ResourceKey, Rules
 from fleetform.views.reasons import reason_sentence
-from fleetform.wiring.planning import checked_plan
-from fleetform.wiring.problems import ScopeProblem
 from unit.plan.trees import NOW_MS, element, fleet, ledger, row, task, tree, volume
 
 TREE = tree(

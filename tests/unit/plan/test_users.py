@@ -10,8 +10,8 @@ from fleetform.checker import check
 from fleetform.model.live import EarlierRun, Live, LiveResource
 from fleetform.model.plan import HeldBy, Permissions, Plan
 from fleetform.model.run import RunState
-from fleetform.plan.awaited import ending
-from fleetform.plan.file import dump, load
+from fleetform.plan.serialize import dump, load
+from fleetform.plan.wait_targets import ending
 from fleetform.spec.desired import Declared, Desired, ResourceKey
 from unit.plan.trees import fleet, ledger, planned, row, task, tree, volume
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleetform.spec.kinds.meant import MEANT
+from fleetform.spec.kinds.synonyms import MEANT
 from fleetform.spec.schema import MODELS
 from fleetform.spec.tree.complain import _model_at
 from unit.spec.trees import codes, load

@@ -64,10 +64,10 @@ def test_nothing_is_read_twice(root, tmp_path, settled, monkeypatch):
     first = through_disk(root, tmp_path / "cache")
     counted = read_anew(monkeypatch)
     opened = []
-    from fleetform.spec.tree import recall, sources
+    from fleetform.spec.tree import incremental, sources
 
     read_file = sources.read_file
-    for module in (recall, sources):
+    for module in (incremental, sources):
         monkeypatch.setattr(
             module,
             "read_file",

@@ -20,8 +20,8 @@ from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import Permissions, Plan
 from fleetform.model.ports import StepOutcome
 from fleetform.model.run import RunState, RunUid
-from fleetform.plan.file import dump
 from fleetform.plan.planner import plan as make_plan
+from fleetform.plan.serialize import dump
 from fleetform.spec.desired import Desired, ResourceKey
 from fleetform.store.ledger import StoredLedger
 from fleetform.store.opening import ledger_in_memory

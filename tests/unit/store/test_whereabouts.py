@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from fleetform.app.clock import RandomIds, SystemClock
 from fleetform.store.errors import MovedLedgerError
 from fleetform.store.lock import try_lock
 from fleetform.store.opening import open_ledger
-from fleetform.wiring.clock import RandomIds, SystemClock
 
 UID = "0123456789abcdef0123456789abcdef"
 

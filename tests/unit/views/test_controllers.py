@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleetform.model.tenure import BACKGROUND, Holder
+from fleetform.model.leadership import BACKGROUND, Holder
 from fleetform.views.controllers import ControllerKind, controller_lines, controller_row
 
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.leadership import Holder
 from fleetform.model.live import LedgerStatus, Live, LiveResource
 from fleetform.model.override import Override, OverrideKind
-from fleetform.model.tenure import Holder
 from fleetform.spec.desired import Environment, ResourceKey
 from fleetform.views.environments import RunningController, environment_row
 

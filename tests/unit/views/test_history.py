@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fleetform.model.history import HistoryEntry, OperationRecord
 from fleetform.model.plan import Action, Change, FieldChange, Reason
-from fleetform.model.sealing import Seal
+from fleetform.model.redaction import Seal
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.blame import Past, field_origins, touch_rows
 from fleetform.views.difference import RunSide, difference_lines, run_facts

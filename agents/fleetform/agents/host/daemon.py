@@ -35,12 +35,12 @@ from fleetform.agents.host.effects import (
     WatchSupervisor,
 )
 from fleetform.agents.host.forks import Forks
+from fleetform.agents.host.job_dir_pool import Skeletons
 from fleetform.agents.host.jobs import Jobs, now_ms
 from fleetform.agents.host.journal import Journal
 from fleetform.agents.host.outbox import Outbox
 from fleetform.agents.host.requests import Requests
 from fleetform.agents.host.runtimes import process
-from fleetform.agents.host.skeletons import Skeletons
 from fleetform.agents.host.storage import FileStore
 from fleetform.agents.host.sweeper import Sweeper
 from fleetform.agents.protocol.frames import Message

@@ -20,10 +20,10 @@ from fleetform.agents.host import (
     layout,
     leftovers,
     limits,
+    orphans,
     process_tag,
     processes,
     result,
-    strays,
     watch,
 )
 from fleetform.agents.host.effects import Effect, SignalStop, StartPreparing
@@ -222,7 +222,7 @@ def _try_prepare(effect: StartPreparing, host: process.Host) -> str:
 
 def _ask_to_repair(root: str, job_uid: str) -> bool:
     """Have a job's supervisor make its directory whole; False when there is none."""
-    pid = strays.supervisor_of(root, job_uid)
+    pid = orphans.supervisor_of(root, job_uid)
     if pid is not None:
         processes.send([pid], REPAIR)
     return pid is not None

@@ -22,9 +22,9 @@ from fleetform.agents.host import (
     background,
     job_environment,
     layout,
+    orphans,
     relay,
     spawner,
-    strays,
 )
 
 if TYPE_CHECKING:
@@ -174,14 +174,14 @@ def _clear_up(root: str) -> tuple[bool, str]:
     Returns:
         Whether there was any; why no agent can begin here, or nothing.
     """
-    found = strays.find(root)
+    found = orphans.find(root)
     if found.moved:
         pids = ", ".join(str(pid) for pid, _ in found.moved)
         return False, (
             f"this folder was moved to {os.path.dirname(os.path.dirname(found.moved[0][1]))}, and its jobs"
             f" still run there: move it back to {root}, or end their supervisors (pid {pids})"
         )
-    left = strays.end_removed(root, found.removed)
+    left = orphans.end_removed(root, found.removed)
     if left:
         pids = ", ".join(map(str, left))
         return False, f"processes of a removed folder cannot be ended (pid {pids})"

@@ -12,7 +12,7 @@ import asyncio
 import os
 
 from fleetform.agents.host import directory, layout
-from fleetform.agents.host.skeletons import Skeletons
+from fleetform.agents.host.job_dir_pool import Skeletons
 
 _QUIET_SECONDS = 2.0
 

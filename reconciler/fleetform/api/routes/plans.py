@@ -11,7 +11,7 @@ from fleetform.agents.host import VERSION
 from fleetform.api.page import EVERYTHING, LIMIT_DEFAULT, LIMIT_MAX, Page, newest_first
 from fleetform.api.problem import not_found
 from fleetform.api.sources import MaybeReader, SomeReader
-from fleetform.plan.file import load
+from fleetform.plan.serialize import load
 from fleetform.views import plan_json
 from fleetform.views.applies import ApplyRow, apply_rows
 from fleetform.views.history import HistoryRow, history_rows

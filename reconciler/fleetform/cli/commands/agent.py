@@ -36,8 +36,8 @@ def list_agents(path: str | None, as_json: bool) -> None:
     """
     import asyncio
 
+    from fleetform.app.opening import host_provider
     from fleetform.views.agents import agent_rows, agents_table
-    from fleetform.wiring.opening import host_provider
 
     workspace = open_workspace(or_default(path))
     seen = asyncio.run(host_provider(workspace).inventory(workspace.environment.uid))

@@ -27,9 +27,9 @@ from fleetform.cli.tree import load, open_to_write, print_plan_warnings
 from fleetform.model.figures import counted
 
 if TYPE_CHECKING:
-    from fleetform.cli.carry_out import Watching
+    from fleetform.app.workspace import Workspace
+    from fleetform.cli.apply_flow import Watching
     from fleetform.model.plan import Plan
-    from fleetform.wiring.workspace import Workspace
 
 _EXAMPLES = (
     ("fleetform apply", "Show the plan, ask, apply it, and follow the runs to their end"),
@@ -105,7 +105,7 @@ def command(
     once, and only if the resources that it changes are as they were. Otherwise apply exits with 5 and
     lists the differences.
     """
-    from fleetform.cli.carry_out import Watching, plan_after_earlier
+    from fleetform.cli.apply_flow import Watching, plan_after_earlier
 
     if detach and show_output:
         raise Refused(
@@ -143,8 +143,8 @@ def _refuse_options(options: Mapping[str, Any]) -> None:
 
 def _apply_file(workspace: Workspace, file: str, watching: Watching) -> int:
     """Carry out a plan that `plan --out` kept, if it was not and still can be."""
-    from fleetform.cli.carry_out import record_nothing, settle_earlier
-    from fleetform.wiring.saved import read_plan_file, require_standing
+    from fleetform.app.saved import read_plan_file, require_standing
+    from fleetform.cli.apply_flow import record_nothing, settle_earlier
 
     plan = read_plan_file(workspace, file)
     settle_earlier(workspace)
@@ -171,13 +171,13 @@ def _carry_out(
     yes: bool,
     again: Callable[[], Plan] | None = None,
 ) -> int:
+    from fleetform.app.keeping import keep_converged
+    from fleetform.cli.apply_flow import ask, carry_out, question_of, record_nothing
     from fleetform.cli.background import leave, say_left
-    from fleetform.cli.carry_out import ask, carry_out, question_of, record_nothing
     from fleetform.cli.who import who_asks
     from fleetform.plan.approval import following
-    from fleetform.plan.awaited import waited_for
     from fleetform.plan.exit import apply_code
-    from fleetform.wiring.keeping import keep_converged
+    from fleetform.plan.wait_targets import waited_for
 
     follows = 0 if again is None or watching.detach else following(plan)
     is_over = plan.is_empty and not follows and (watching.detach or not waited_for(plan))
@@ -201,8 +201,8 @@ def _carry_out(
 
 
 def _make_plan(workspace: Workspace, options: dict[str, Any]) -> Plan:
-    from fleetform.wiring.clock import SystemClock
-    from fleetform.wiring.planning import make_plan
+    from fleetform.app.clock import SystemClock
+    from fleetform.app.planning import make_plan
 
     loaded = load(workspace, keep_going=options["keep_going"])
     found = look_first(workspace) if options["refresh"] else None
@@ -222,10 +222,10 @@ def _make_plan(workspace: Workspace, options: dict[str, Any]) -> Plan:
 
 def _accept_drift(workspace: Workspace, *, yes: bool) -> int:
     """Accept what was only observed; the rest stays as it is and is told again."""
-    from fleetform.cli.carry_out import ask
+    from fleetform.app.observing import accept_drift
+    from fleetform.cli.apply_flow import ask
     from fleetform.cli.who import who_asks
     from fleetform.model.drift import Remedy
-    from fleetform.wiring.observing import accept_drift
 
     found = look_only(workspace)
     out = screen()

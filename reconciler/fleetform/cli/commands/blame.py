@@ -39,10 +39,10 @@ def command(name: str, path: str | None, events: bool, as_json: bool) -> None:
     NAME is a kind and a name, `fleet/local`, or a name alone if only one resource has it. Below the
     fields are all applies that changed the resource, also under its earlier names.
     """
-    from fleetform.model.sealing import Seal
+    from fleetform.app.history import past_of
+    from fleetform.model.redaction import Seal
     from fleetform.views.blame import field_origins, fields_table, touch_rows, touches_table
     from fleetform.views.events import event_rows, events_table
-    from fleetform.wiring.history import past_of
 
     reader = open_reader(open_workspace(or_default(path)))
     live = reader.read_live()

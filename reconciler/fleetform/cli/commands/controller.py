@@ -41,9 +41,9 @@ def command() -> None:
 @json_option
 def show(path: str | None, as_json: bool) -> None:
     """Show the process that drives the runs: its id, its start time and its log."""
+    from fleetform.app.clock import SystemClock
+    from fleetform.app.controllers import read_controller
     from fleetform.views.controllers import controller_lines
-    from fleetform.wiring.clock import SystemClock
-    from fleetform.wiring.controllers import read_controller
 
     row = read_controller(open_workspace(or_default(path)))
     out = screen()
@@ -91,13 +91,13 @@ def run(folder: Path, who: str, name: str, variables: tuple[str, ...], warning: 
 def _drive(folder: Path, who: str, name: str, variables: tuple[str, ...], warning: str) -> int:
     import asyncio
 
+    from fleetform.app.background import drive
+    from fleetform.app.clock import SystemClock
+    from fleetform.app.controllers import BackgroundStart
+    from fleetform.app.workspace import Workspace
     from fleetform.cli.bounded_log import BoundedLog
     from fleetform.cli.progress.log import LogProgress
     from fleetform.spec.desired import Environment
-    from fleetform.wiring.background import drive
-    from fleetform.wiring.clock import SystemClock
-    from fleetform.wiring.controllers import BackgroundStart
-    from fleetform.wiring.workspace import Workspace
 
     report = _Report()
     workspace = Workspace(Path("/"), Environment(name, folder.name))

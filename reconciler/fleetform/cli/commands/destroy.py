@@ -58,12 +58,18 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
     workspace = open_to_write(path)
     # Errors in what the tree says must not keep anybody from leaving.
     loaded = load(workspace, keep_going=True)
-    from fleetform.cli.carry_out import Watching, ask, carry_out, plan_after_earlier, record_nothing
+    from fleetform.app.clock import SystemClock
+    from fleetform.app.planning import make_plan
+    from fleetform.cli.apply_flow import (
+        Watching,
+        ask,
+        carry_out,
+        plan_after_earlier,
+        record_nothing,
+    )
     from fleetform.model.plan import Action, Permissions
     from fleetform.plan.approval import following
     from fleetform.plan.exit import apply_code
-    from fleetform.wiring.clock import SystemClock
-    from fleetform.wiring.planning import make_plan
 
     def make() -> Plan:
         everything = Permissions(allow_destroy=True, destroy=True)

@@ -16,11 +16,11 @@ from fleetform.cli.tree import is_environment, maybe_reader, open_workspace
 from fleetform.model.figures import counted
 
 if TYPE_CHECKING:
+    from fleetform.app.comparing import TreeSide
+    from fleetform.app.workspace import Workspace
     from fleetform.cli.screen import Screen
-    from fleetform.model.sealing import Seal
+    from fleetform.model.redaction import Seal
     from fleetform.views.difference import RunSide
-    from fleetform.wiring.comparing import TreeSide
-    from fleetform.wiring.workspace import Workspace
 
 _EXAMPLES = (
     ("fleetform diff HEAD~1", "Show what changed in the configuration since the previous commit"),
@@ -52,7 +52,7 @@ def command(left: str, right: str | None, path: str | None, detailed: bool, as_j
     runs = _runs(workspace, left, right)
     out = screen()
     if runs is not None:
-        from fleetform.model.sealing import Seal
+        from fleetform.model.redaction import Seal
 
         sides = (left, runs[0]), (right or "", runs[1])
         differs = _show_runs(out, *sides, Seal(workspace.environment.uid), as_json=as_json)
@@ -62,7 +62,7 @@ def command(left: str, right: str | None, path: str | None, detailed: bool, as_j
 
 
 def _runs(workspace: Workspace, left: str, right: str | None) -> tuple[RunSide, RunSide] | None:
-    from fleetform.wiring.comparing import find_run
+    from fleetform.app.comparing import find_run
 
     reader = None if right is None else maybe_reader(workspace)
     if reader is None or right is None:
@@ -82,9 +82,9 @@ def _runs(workspace: Workspace, left: str, right: str | None) -> tuple[RunSide, 
 def _show_trees(
     out: Screen, workspace: Workspace, left: str, right: str | None, *, as_json: bool
 ) -> bool:
+    from fleetform.app.comparing import open_tree
     from fleetform.plan.difference import differences
     from fleetform.views.difference import difference_json, difference_lines
-    from fleetform.wiring.comparing import open_tree
 
     with open_tree(workspace, left) as one, open_tree(workspace, right) as other:
         changes = differences(one.desired, other.desired)

@@ -37,8 +37,8 @@ def command(path: str | None, as_json: bool, detailed: bool) -> int:
     corrected or a later check no longer finds it. `docs/drift.md` lists the compared fields.
     `plan --refresh` shows the corrections.
     """
+    from fleetform.app.observing import refreshed
     from fleetform.views.drift import drift_rows, render
-    from fleetform.wiring.observing import refreshed
 
     workspace = open_workspace(or_default(path))
     # Where nothing was applied, nothing can have drifted, and no ledger is made for the asking.

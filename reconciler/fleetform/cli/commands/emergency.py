@@ -27,9 +27,9 @@ from fleetform.model.figures import counted
 from fleetform.model.override import OverrideKind
 
 if TYPE_CHECKING:
+    from fleetform.app.pausing import PausedJobs
+    from fleetform.app.workspace import Workspace
     from fleetform.model.override import PutInForce
-    from fleetform.wiring.pausing import PausedJobs
-    from fleetform.wiring.workspace import Workspace
 
 _STOP = (
     (
@@ -189,8 +189,8 @@ def thaw(**typed: Any) -> None:
 @directory_option
 def lift_them(numbers: tuple[str, ...], path: str | None) -> None:
     """End overrides by NUMBER; the work that they blocked continues."""
+    from fleetform.app.emergency import lift
     from fleetform.views.lines import printable
-    from fleetform.wiring.emergency import lift
 
     workspace = _opened(path)
     open_reader(workspace).close()
@@ -217,8 +217,8 @@ def lift_them(numbers: tuple[str, ...], path: str | None) -> None:
 @json_option
 def list_them(every: bool, path: str | None, as_json: bool) -> None:
     """List the overrides in force, newest first, with target, expiry, user and reason."""
+    from fleetform.app.clock import SystemClock
     from fleetform.views.overrides import override_rows, overrides_table
-    from fleetform.wiring.clock import SystemClock
 
     workspace = open_workspace(or_default(path))
     reader = maybe_reader(workspace)
@@ -244,7 +244,7 @@ def list_them(every: bool, path: str | None, as_json: bool) -> None:
 
 def _paused_jobs() -> PausedJobs:
     """Return no paused jobs; what is paused goes on at the latest when the command ends."""
-    from fleetform.wiring.pausing import PausedJobs
+    from fleetform.app.pausing import PausedJobs
 
     paused = PausedJobs()
     click.get_current_context().call_on_close(paused.close)
@@ -253,7 +253,7 @@ def _paused_jobs() -> PausedJobs:
 
 def _opened(path: str | None, paused: PausedJobs | None = None) -> Workspace:
     """Find the environment, and see to it that its ledger can be written on a full disk too."""
-    from fleetform.wiring.emergency import make_room
+    from fleetform.app.emergency import make_room
 
     workspace = open_workspace(path)
     if make_room(workspace, paused or _paused_jobs()):
@@ -269,9 +269,9 @@ def _opened(path: str | None, paused: PausedJobs | None = None) -> Workspace:
 def _put(
     workspace: Workspace, kind: OverrideKind, targets: Sequence[str], typed: dict[str, Any]
 ) -> PutInForce:
+    from fleetform.app.clock import SystemClock
+    from fleetform.app.emergency import put_in_force
     from fleetform.views.overrides import in_force
-    from fleetform.wiring.clock import SystemClock
-    from fleetform.wiring.emergency import put_in_force
 
     reason = typed["reason"]
     if not reason:
@@ -328,8 +328,8 @@ def _drive(workspace: Workspace, names: Sequence[str], paused: PausedJobs) -> No
     """End the runs from here, unless somebody else begins to."""
     import asyncio
 
+    from fleetform.app.emergency import drive_ends
     from fleetform.cli.progress.plain import PlainProgress
-    from fleetform.wiring.emergency import drive_ends
 
     out = error_screen()
     if workspace.manager() is None:
@@ -350,7 +350,7 @@ def _drive(workspace: Workspace, names: Sequence[str], paused: PausedJobs) -> No
 
 def _say_entered(workspace: Workspace) -> None:
     """Name each apply that a freeze came too late for: its steps are carried out still."""
-    from fleetform.wiring.locking import show_lock
+    from fleetform.app.locking import show_lock
 
     for one in show_lock(workspace).waiting:
         steps = f", {counted(one.open_steps, 'step')} left" if one.open_steps else ""

@@ -68,7 +68,7 @@ def _files(paths: Sequence[str], directory: str | None) -> Iterator[tuple[Path, 
     from fleetform.spec.format import format_files
 
     if not paths:
-        from fleetform.wiring.workspace import find_root
+        from fleetform.app.workspace import find_root
 
         root = find_root(directory)
         yield from ((root, file) for file in format_files(root))

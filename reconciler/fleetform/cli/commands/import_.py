@@ -12,9 +12,9 @@ from fleetform.cli.failure import Refused
 from fleetform.cli.tree import maybe_reader
 
 if TYPE_CHECKING:
+    from fleetform.app.editing import Editor
+    from fleetform.app.workspace import Workspace
     from fleetform.spec.desired import ResourceKey
-    from fleetform.wiring.editing import Editor
-    from fleetform.wiring.workspace import Workspace
 
 _EXAMPLES = (
     ("fleetform import volume/data", "Adopt the directory that the document of `data` names"),

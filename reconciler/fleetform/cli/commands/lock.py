@@ -37,9 +37,9 @@ def command() -> None:
 @json_option
 def list_locks(as_json: bool) -> None:
     """List the environments in your state folder, and the process that manages each."""
+    from fleetform.app.clock import SystemClock
+    from fleetform.app.locking import list_locks as every_lock
     from fleetform.views.locks import locks_table
-    from fleetform.wiring.clock import SystemClock
-    from fleetform.wiring.locking import list_locks as every_lock
 
     rows = every_lock()
     out = screen()
@@ -56,11 +56,11 @@ def list_locks(as_json: bool) -> None:
 @json_option
 def show(path: str | None, as_json: bool) -> None:
     """Show the process that manages this environment, its open steps, and waiting applies."""
+    from fleetform.app.clock import SystemClock
+    from fleetform.app.locking import show_lock
     from fleetform.views.history import operations_table
     from fleetform.views.lines import printable
     from fleetform.views.locks import locks_table, waiting_table
-    from fleetform.wiring.clock import SystemClock
-    from fleetform.wiring.locking import show_lock
 
     found = show_lock(open_workspace(or_default(path)))
     out = screen()
@@ -100,8 +100,8 @@ def break_lock(path: str | None, force: bool, reason: str) -> int:
     it writes after that is refused. A process that is still alive may take the lease again: `apply
     --takeover` pauses it. Open steps stay open, and the next apply continues them.
     """
+    from fleetform.app.locking import break_lock as break_it
     from fleetform.views.locks import held_by
-    from fleetform.wiring.locking import break_lock as break_it
 
     if force and not reason:
         raise Refused("--force needs a reason", advice="pass --reason TEXT")

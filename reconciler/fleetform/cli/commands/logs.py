@@ -62,9 +62,9 @@ def command(
     line begins with its element or run, and --tail counts for each. If a run has several ranks,
     each line names its rank.
     """
+    from fleetform.app.controllers import find_controller
     from fleetform.cli import merged_logs
     from fleetform.cli import tail as tailing
-    from fleetform.wiring.controllers import find_controller
 
     if follow and attempt is not None:
         raise Refused(

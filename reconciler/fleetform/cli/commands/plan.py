@@ -26,8 +26,8 @@ from fleetform.cli.tree import load, open_workspace, print_plan_warnings
 from fleetform.cli.who import who_asks
 
 if TYPE_CHECKING:
+    from fleetform.app.workspace import Workspace
     from fleetform.cli.plan_output import Form
-    from fleetform.wiring.workspace import Workspace
 
 _EXAMPLES = (
     ("fleetform plan", "Show what apply would change, value by value"),
@@ -97,10 +97,10 @@ def command(
         if form == "json":
             show_errored(screen(), workspace, refusal.message)
         raise
+    from fleetform.app.clock import SystemClock
+    from fleetform.app.keeping import keep_plan
+    from fleetform.app.planning import make_plan
     from fleetform.plan.exit import plan_code
-    from fleetform.wiring.clock import SystemClock
-    from fleetform.wiring.keeping import keep_plan
-    from fleetform.wiring.planning import make_plan
 
     found = look_first(workspace) if refresh else None
     if found is not None and form == "text":
@@ -117,7 +117,7 @@ def command(
     )
     print_plan_warnings(loaded, plan)
     if out is not None:
-        from fleetform.wiring.saved import write_plan_file
+        from fleetform.app.saved import write_plan_file
 
         # First: what is shown is what the file has, its digest included.
         plan = write_plan_file(workspace, plan, out, allowed, who=who_asks(), now_ms=now_ms)

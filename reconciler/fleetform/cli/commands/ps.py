@@ -84,13 +84,13 @@ def command(
     `train*`. A name lists its elements. A run that waits shows its first reason; `fleetform why
     RUN` shows all of them.
     """
+    from fleetform.app.clock import SystemClock
+    from fleetform.app.controllers import find_controller
     from fleetform.cli.run_listing import RunListing, RunQuery
     from fleetform.model.override import holding
     from fleetform.views.overrides import in_force_notice
     from fleetform.views.run_list import counts_text
     from fleetform.views.runs import runs_table
-    from fleetform.wiring.clock import SystemClock
-    from fleetform.wiring.controllers import find_controller
 
     workspace = open_workspace(or_default(path))
     listing = RunListing(open_reader(workspace), RunQuery(runs, states, archived, all_elements))

@@ -48,8 +48,8 @@ def command(names: tuple[str, ...], path: str | None, form: str, origins: str) -
     output can be read again and declares the same resources. Elements of a sweep are not listed,
     and secrets are printed as names only. NAME is a run, `run/train`, or a pattern, 'fleet/gpu-*'.
     """
+    from fleetform.app.workspace import find_root
     from fleetform.spec.render import Origins, render_tree
-    from fleetform.wiring.workspace import find_root
 
     rendered = render_tree(find_root(path), names, origins=Origins(origins))
     if rendered.loaded.errors:

@@ -17,8 +17,8 @@ from fleetform.model.figures import counted
 from fleetform.model.recovery import NO_EVIDENCE
 
 if TYPE_CHECKING:
+    from fleetform.app.editing import Editor
     from fleetform.model.live import LiveResource
-    from fleetform.wiring.editing import Editor
 
 _EXAMPLES = (
     ("fleetform rerun train", "Raise `rerun` in the document; the next apply runs it again"),
@@ -92,14 +92,14 @@ def _ask(editor: Editor, run: WantedRun) -> None:
         return
     editor.set(run.source, ("rerun",), number)
     if run.stop_wanted:
-        from fleetform.wiring.editing import ABSENT
+        from fleetform.app.editing import ABSENT
 
         editor.set(run.source, ("state",), ABSENT)
 
 
 def _resume(editor: Editor, run: WantedRun) -> None:
     """Take back what stopped an element: its entry, or by an exception from an entry of several."""
-    from fleetform.wiring.editing import ABSENT
+    from fleetform.app.editing import ABSENT
 
     said = editor.said(run.source, "state")
     if said == "stopped":

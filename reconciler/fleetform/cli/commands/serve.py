@@ -16,8 +16,8 @@ from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_to_write
 
 if TYPE_CHECKING:
+    from fleetform.app.workspace import Workspace
     from fleetform.cli.progress.log import LogFormat
-    from fleetform.wiring.workspace import Workspace
 
 _EXAMPLES = (
     ("fleetform serve", "Watch the configuration; `fleetform apply` hands its plans over"),
@@ -80,10 +80,10 @@ def command(
     """
     import asyncio
 
+    from fleetform.app.clock import SystemClock
+    from fleetform.app.serving import serve
     from fleetform.cli.background import given_back
     from fleetform.cli.progress.log import LogProgress
-    from fleetform.wiring.clock import SystemClock
-    from fleetform.wiring.serving import serve
 
     workspace = open_to_write(path)
     progress = LogProgress(screen(), SystemClock(), form=log_format, show_output=show_output)
@@ -118,9 +118,9 @@ def command(
 
 def _part(workspace: Workspace, number: signal.Signals) -> None:
     """Leave what is left of the work as the signal asks for, and say how it goes on."""
+    from fleetform.app.problems import Problem
     from fleetform.cli.interrupts import Interrupts
     from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
-    from fleetform.wiring.problems import Problem
 
     # The kernel and the shell both send SIGHUP. What cannot be read or printed by now changes nothing.
     unread = (LedgerUnavailable, LedgerUnusable, Problem)

@@ -45,7 +45,7 @@ def command(plan: str, path: str | None, form: Form, steps: bool) -> None:
     if Path(plan).is_file():
         show_plan(out, _from_file(plan), form)
         return
-    from fleetform.wiring.history import find_plan
+    from fleetform.app.history import find_plan
 
     reader = open_reader(open_workspace(or_default(path)))
     digest, found = find_plan(reader, plan)
@@ -55,7 +55,7 @@ def command(plan: str, path: str | None, form: Form, steps: bool) -> None:
 
 
 def _from_file(file: str) -> Plan:
-    from fleetform.plan.file import load
+    from fleetform.plan.serialize import load
 
     try:
         return load(Path(file).read_bytes())

@@ -19,8 +19,8 @@ from fleetform.model.figures import counted
 from fleetform.views.moments import moment
 
 if TYPE_CHECKING:
+    from fleetform.app.rebuilding import Rebuilt
     from fleetform.cli.screen import Screen
-    from fleetform.wiring.rebuilding import Rebuilt
 
 _EXAMPLES = (
     ("fleetform state backup lab.jsonl", "Back up the ledger into a file"),
@@ -61,7 +61,7 @@ def backup(file: str, path: str | None, as_json: bool) -> None:
     as `env`. Its format is the same for SQLite and PostgreSQL, so it can move a ledger from one to
     the other. Logs and files of runs are plain files next to the ledger and are not in the backup.
     """
-    from fleetform.wiring.state import backup as write_backup
+    from fleetform.app.state import backup as write_backup
 
     head = write_backup(open_workspace(path), Path(file), who=who_asks())
     out = screen()
@@ -87,9 +87,9 @@ def restore(file: str, path: str | None, yes: bool) -> int:
     nothing is started or removed until `fleetform state rebuild` has asked the hosts what happened
     since.
     """
+    from fleetform.app.state import restore as put_back
+    from fleetform.cli.apply_flow import ask
     from fleetform.cli.background import given_back
-    from fleetform.cli.carry_out import ask
-    from fleetform.wiring.state import restore as put_back
 
     workspace = open_to_write(path)
     name = workspace.environment.name
@@ -122,7 +122,7 @@ def upgrade(path: str | None) -> None:
     that writes the ledger upgrades it in the same way, so this command is needed only to upgrade at
     a chosen time.
     """
-    from fleetform.wiring.upgrading import upgrade_if_older
+    from fleetform.app.upgrading import upgrade_if_older
 
     workspace = open_workspace(path)
     if (upgraded := upgrade_if_older(workspace, who=who_asks())) is None:
@@ -147,7 +147,7 @@ def verify(path: str | None, as_json: bool, hosts: bool) -> int:
 
     Exits with 1 if it finds a problem; each finding says what to do.
     """
-    from fleetform.wiring.state import verify as look
+    from fleetform.app.state import verify as look
 
     found = look(open_workspace(path), hosts=hosts)
     out = screen()
@@ -198,8 +198,8 @@ def rebuild(
     """
     import asyncio
 
+    from fleetform.app.rebuilding import rebuild as rebuild_ledger
     from fleetform.cli.background import given_back
-    from fleetform.wiring.rebuilding import rebuild as rebuild_ledger
 
     if from_nothing and not trial:
         raise Refused(

@@ -37,9 +37,9 @@ def command(path: str | None, with_code: bool, as_json: bool) -> int:
     The exit code is 0, or 1 if the ledger cannot be read; --exit-code adds codes for what needs
     attention.
     """
+    from fleetform.app.clock import SystemClock
+    from fleetform.app.status import read_status
     from fleetform.views.status import status_lines
-    from fleetform.wiring.clock import SystemClock
-    from fleetform.wiring.status import read_status
 
     found = read_status(open_workspace(or_default(path)), now_ms=SystemClock().now_ms())
     out = screen()

@@ -44,7 +44,7 @@ def command(names: tuple[str, ...], **typed: Any) -> int:
     run is not reviewed, so its stop is applied at once. `fleetform emergency stop` ends a run that
     no document declares.
     """
-    from fleetform.wiring.submitting import is_scratch
+    from fleetform.app.submitting import is_scratch
 
     options = in_default(EditOptions.of(typed))
     workspace, editor = open_editor(options)

@@ -31,13 +31,13 @@ from fleetform.spec.names import EXPRESSION_MARK
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fleetform.app.submitted_document import Setting
+    from fleetform.app.submitting import Submission
+    from fleetform.app.workspace import Workspace
     from fleetform.model.live import Live
     from fleetform.model.plan import Plan
     from fleetform.spec.findings import Finding
     from fleetform.views.runs import RunRow
-    from fleetform.wiring.submitted_document import Setting
-    from fleetform.wiring.submitting import Submission
-    from fleetform.wiring.workspace import Workspace
 
 _EXAMPLES = (
     ("fleetform submit train.py -e LR=0.1", "Run a script with the variable LR"),
@@ -125,7 +125,7 @@ def command(
     controller`). With --format json, prints no output of the run (`fleetform logs` prints it) and,
     at the end, its result as JSON.
     """
-    from fleetform.wiring.submitting import prepare_submission, withdraw, write_submission
+    from fleetform.app.submitting import prepare_submission, withdraw, write_submission
 
     settings = (*map(_variable, variables), *map(_field, fields))
     workspace = open_to_write(or_default(path, create=True))
@@ -164,7 +164,7 @@ def command(
 
 def _live(workspace: Workspace) -> Live | None:
     """Read the ledger; in the default environment, create its fleet first where there is none."""
-    from fleetform.wiring.default_environment import is_created_here
+    from fleetform.app.default_environment import is_created_here
 
     live = read_live(workspace)
     if (live is None or not live.instances) and is_created_here(workspace.root):
@@ -176,7 +176,7 @@ def _live(workspace: Workspace) -> Live | None:
 
 
 def _variable(text: str) -> Setting:
-    from fleetform.wiring.submitted_document import Setting
+    from fleetform.app.submitted_document import Setting
 
     name, equals, value = text.partition("=")
     if not name:
@@ -193,7 +193,7 @@ def _variable(text: str) -> Setting:
 
 
 def _field(text: str) -> Setting:
-    from fleetform.wiring.submitted_document import Setting
+    from fleetform.app.submitted_document import Setting
 
     path, value = parse_setting(text)
     return Setting(path, value, f"-s {'.'.join(map(str, path))}")
@@ -306,7 +306,7 @@ def _plan(workspace: Workspace, submission: Submission) -> Plan:
     Raises:
         Refused: Something holds it, or it needs more than itself.
     """
-    from fleetform.cli.carry_out import plan_after_earlier
+    from fleetform.cli.apply_flow import plan_after_earlier
     from fleetform.cli.scoped import plan_scoped
     from fleetform.model.plan import Scope
 
@@ -346,8 +346,8 @@ def _carry_out(
     as_json: bool,
 ) -> int:
     """Apply, and meanwhile print what the run prints; returns the exit code."""
+    from fleetform.app.applying import apply_plan
     from fleetform.cli.background import leave, leave_quietly, say_left
-    from fleetform.wiring.applying import apply_plan
 
     name = submission.key.name
     # Elements of a sweep speak over each other: there each line says whose it is.
@@ -393,9 +393,9 @@ def _print_json(
     workspace: Workspace, plan: Plan, submission: Submission, outcome: str, code: int
 ) -> None:
     """Print the submission with its runs as the ledger has them by now."""
+    from fleetform.app.clock import SystemClock
     from fleetform.views.runs import in_order, run_rows
     from fleetform.views.submitted import SubmittedRow
-    from fleetform.wiring.clock import SystemClock
 
     mine = submission.key.name
     names = [
@@ -416,7 +416,7 @@ def _print_json(
 
 
 def _say_next(workspace: Workspace, name: str, code: int, *, detach: bool) -> None:
-    from fleetform.wiring.default_environment import is_created_here
+    from fleetform.app.default_environment import is_created_here
 
     say, where = error_screen(), directory_words(workspace, finds_default=True)
     if detach:

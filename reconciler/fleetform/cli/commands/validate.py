@@ -50,7 +50,7 @@ def command(
     Contacts no host: the same configuration always has the same findings. The check fails for
     errors, with --strict for warnings too, and never for notes.
     """
-    from fleetform.wiring.validating import check
+    from fleetform.app.validating import check
 
     if file is not None and path is not None:
         raise Refused(

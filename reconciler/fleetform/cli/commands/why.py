@@ -42,9 +42,9 @@ def command(resource: str, path: str | None, as_json: bool) -> None:
     that has ended shows how, attempt by attempt. A fleet or volume shows its drift: what differs
     from what was applied.
     """
+    from fleetform.app.controllers import find_controller
     from fleetform.views.why import Why, why_lines
     from fleetform.views.why_elements import why_elements_lines
-    from fleetform.wiring.controllers import find_controller
 
     workspace = open_workspace(or_default(path))
     found = _why(open_reader(workspace), resource)
@@ -69,9 +69,9 @@ _OPEN = frozenset(RunState) - FINAL
 
 def _why(reader: Reader, resource: str) -> Why | tuple[WhyElement, ...]:
     """Answer for one resource, or for each run that an address means."""
+    from fleetform.app.clock import SystemClock
+    from fleetform.app.why import why_absent, why_resource, why_runs
     from fleetform.spec.desired import ResourceKey
-    from fleetform.wiring.clock import SystemClock
-    from fleetform.wiring.why import why_absent, why_resource, why_runs
 
     now_ms = SystemClock().now_ms()
     kind, _, name = resource.partition("/")

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Permissions
+from fleetform.plan.draft import Proposal
 from fleetform.plan.kinds import fleet, queue, run, volume
-from fleetform.plan.proposal import Proposal
 from fleetform.spec.desired import Declared
 
 

@@ -18,7 +18,7 @@ from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Permissions, Reason, Step
 from fleetform.plan.changes import change_between, change_of_row, creation
 from fleetform.plan.diff import changed_fields
-from fleetform.plan.proposal import Proposal
+from fleetform.plan.draft import Proposal
 from fleetform.plan.reasons import reasons_of
 from fleetform.plan.steps import declared_arguments, make_step
 from fleetform.spec.canonical import digest

@@ -19,7 +19,7 @@ from fleetform.model.plan import Action, FieldChange, HeldBy, Permissions, Reaso
 from fleetform.model.snapshot import snapshot_place
 from fleetform.plan.changes import change_between, change_of_row, creation
 from fleetform.plan.diff import changed_fields
-from fleetform.plan.proposal import Proposal
+from fleetform.plan.draft import Proposal
 from fleetform.plan.reasons import reasons_of
 from fleetform.plan.steps import declared_arguments, make_step
 from fleetform.spec.desired import Declared

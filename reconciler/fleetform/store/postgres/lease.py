@@ -20,9 +20,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Self
 
+from fleetform.model.leadership import Holder
 from fleetform.model.ports import Clock, Ids
 from fleetform.model.refusals import FenceLost
-from fleetform.model.tenure import Holder
 from fleetform.store.errors import LedgerError
 from fleetform.store.leases import (
     LEASE,
@@ -68,7 +68,7 @@ _SAID = LeaseStatements(_NOW)
 
 class Lease:
     """
-    A lease that this process holds; a thread renews it. Implements `model.tenure.Tenure`.
+    A lease that this process holds; a thread renews it. Implements `model.leadership.Tenure`.
 
     The thread goes on while the loop computes: that a process is busy is no reason to lose it.
     """

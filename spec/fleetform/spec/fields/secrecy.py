@@ -53,7 +53,7 @@ def sealed_for_name(environment_uid: str, text: str) -> str:
     """
     What stands for a secret in the name of a sweep's element: equal where the value is.
 
-    The environment's uid is the key, as for the versions in a plan (`model.sealing`): who does not have it
+    The environment's uid is the key, as for the versions in a plan (`model.redaction`): who does not have it
     can try no words at a name.
     """
     if text.startswith(SEALED_IN_NAME):

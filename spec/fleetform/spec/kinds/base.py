@@ -307,9 +307,9 @@ class Document(Model):
         """What is wrong between fields that are each right; a kind adds its own."""
         if self.ignore or self.initial:
             # Few documents say it, and looking through models takes longer than reading one.
-            from fleetform.spec.kinds import overlooked
+            from fleetform.spec.kinds import ignore_changes
 
-            yield from overlooked.problems(type(self), self.ignore or (), self.initial or ())
+            yield from ignore_changes.problems(type(self), self.ignore or (), self.initial or ())
 
     def whole(self) -> Problem | None:
         """

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from fleetform.spec import fields
 from fleetform.spec.fields import OnChange, Row
 from fleetform.spec.kinds import KINDS
-from fleetform.spec.kinds.unbuilt import KINDS as UNBUILT
-from fleetform.spec.kinds.unbuilt import VALUES as UNBUILT_VALUES
+from fleetform.spec.kinds.unsupported import KINDS as UNBUILT
+from fleetform.spec.kinds.unsupported import VALUES as UNBUILT_VALUES
 
 CHANGE: Mapping[str, str] = {
     OnChange.RERUN: "must re-run; blocked while the run is running",

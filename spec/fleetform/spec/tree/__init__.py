@@ -61,7 +61,7 @@ def _load(
     buffers: Mapping[str, bytes] | None,
 ) -> Loaded:
     if cache is not None and cache.whole is not None and not buffers:
-        from fleetform.spec.tree.recall import Recall
+        from fleetform.spec.tree.incremental import Recall
 
         with closing(Recall(root, cache, cache.whole)) as recall:
             loaded = recall.load()

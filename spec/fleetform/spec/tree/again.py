@@ -12,12 +12,12 @@ from fleetform.spec.desired import Loaded
 from fleetform.spec.findings import Finding
 from fleetform.spec.tree.cache import ReadingCache, look_of
 from fleetform.spec.tree.files import Files
+from fleetform.spec.tree.findings import Told
 from fleetform.spec.tree.header import is_overlaid
 from fleetform.spec.tree.keeping import keep
 from fleetform.spec.tree.read import Read
 from fleetform.spec.tree.readings import Readings
 from fleetform.spec.tree.sources import Sources
-from fleetform.spec.tree.told import Told
 
 __all__ = ["load_alone", "read_again"]
 

@@ -17,8 +17,8 @@ from fleetform.spec.fields.backend import TYPES as BACKEND_TYPES
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import FORM, WITHIN, Model, written_fields
 from fleetform.spec.kinds.codes import SUMMARIES
-from fleetform.spec.kinds.meant import MEANT
-from fleetform.spec.kinds.meant_values import meant_value
+from fleetform.spec.kinds.synonyms import MEANT
+from fleetform.spec.kinds.synonyms_values import meant_value
 from fleetform.spec.names import bare_word, nearest
 from fleetform.spec.quantities.ranges import PartError, shown, unfit
 from fleetform.spec.tree.budget import PROBLEMS_MAX

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from fleetform.spec.tree.cache import Header, Kept, KeptFile, ReadingCache
+from fleetform.spec.tree.change_detection import OF_THE_TREE
+from fleetform.spec.tree.findings import quoted
 from fleetform.spec.tree.header import header_of
 from fleetform.spec.tree.parts import with_parts
 from fleetform.spec.tree.read import Read
-from fleetform.spec.tree.seen import OF_THE_TREE
 from fleetform.spec.tree.sources import Sources
-from fleetform.spec.tree.told import quoted
 
 __all__ = ["keep"]
 

@@ -31,6 +31,7 @@ from fleetform.spec.tree.claims import claims_of
 from fleetform.spec.tree.commit import Commit
 from fleetform.spec.tree.environments import Environments
 from fleetform.spec.tree.files import Files
+from fleetform.spec.tree.findings import Told
 from fleetform.spec.tree.header import is_overlaid
 from fleetform.spec.tree.inside import is_folder
 from fleetform.spec.tree.keeping import keep
@@ -41,7 +42,6 @@ from fleetform.spec.tree.read import Read, entry_of
 from fleetform.spec.tree.readings import Readings
 from fleetform.spec.tree.resources import digests_by_address, document_of, tree_digest
 from fleetform.spec.tree.sources import Sources
-from fleetform.spec.tree.told import Told
 from fleetform.spec.tree.walk import finding, walk
 from fleetform.spec.tree.whole import Input, Whole
 

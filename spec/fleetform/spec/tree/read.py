@@ -12,8 +12,8 @@ from fleetform.spec.findings import Finding, Level, Problem
 from fleetform.spec.nodes import Node
 from fleetform.spec.references import Entry
 from fleetform.spec.tree.cache import KeptFile
+from fleetform.spec.tree.change_detection import OBSTACLES
 from fleetform.spec.tree.outcome import Conditions, Outcome
-from fleetform.spec.tree.seen import OBSTACLES
 
 __all__ = ["Read", "entry_of"]
 

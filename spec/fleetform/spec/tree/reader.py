@@ -27,7 +27,7 @@ from fleetform.spec.tree.outcome import Conditions, Outcome, Row
 from fleetform.spec.tree.own import names_values, own_digests
 from fleetform.spec.tree.partial import names_in, waiting
 from fleetform.spec.tree.types import declared_keys, not_a_document, type_problem
-from fleetform.spec.tree.unbuilt import notes
+from fleetform.spec.tree.unsupported import notes
 
 __all__ = ["Reader"]
 

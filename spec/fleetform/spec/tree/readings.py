@@ -14,11 +14,11 @@ from fleetform.spec.overlay.written import Written
 from fleetform.spec.tree.budget import Budget
 from fleetform.spec.tree.cache import KeptFile
 from fleetform.spec.tree.files import Files
+from fleetform.spec.tree.findings import Told
 from fleetform.spec.tree.outcome import Conditions, Outcome
 from fleetform.spec.tree.place import address_of, place
 from fleetform.spec.tree.read import Read
 from fleetform.spec.tree.sources import Sources
-from fleetform.spec.tree.told import Told
 
 if TYPE_CHECKING:
     from fleetform.spec.tree.reader import Reader

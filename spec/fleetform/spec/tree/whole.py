@@ -3,7 +3,7 @@ What a whole tree came to, kept beside the readings of its files.
 
 It holds while each file has the content that it had, and what documents name under `files:` comes
 to the same. Then nothing is compared again and no document is made into a value before somebody
-asks for it. `recall` finds out whether it holds.
+asks for it. `incremental` finds out whether it holds.
 """
 
 from __future__ import annotations

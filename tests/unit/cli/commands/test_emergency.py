@@ -5,13 +5,13 @@ from contextlib import closing
 import pytest
 
 import applied
+from fleetform.app.opening import open_for_writing
+from fleetform.app.planning import make_plan
+from fleetform.app.workspace import Workspace
 from fleetform.cli.emergency import place_targets, run_targets
 from fleetform.cli.failure import Refused
 from fleetform.model.plan import Permissions
-from fleetform.plan.file import dump
-from fleetform.wiring.opening import open_for_writing
-from fleetform.wiring.planning import make_plan
-from fleetform.wiring.workspace import Workspace
+from fleetform.plan.serialize import dump
 
 FOR = ("--reason", "smoke")
 

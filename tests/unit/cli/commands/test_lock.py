@@ -8,10 +8,10 @@ import time
 import pytest
 
 import applied
+from fleetform.app.managing import try_manage
+from fleetform.app.workspace import Workspace
 from fleetform.cli.exit import Exit
-from fleetform.model.tenure import Holder
-from fleetform.wiring.managing import try_manage
-from fleetform.wiring.workspace import Workspace
+from fleetform.model.leadership import Holder
 
 _HOLD = """
 import sys, time
@@ -84,8 +84,8 @@ def test_a_process_that_has_its_number_now_is_not_ended(typed, lab, held, monkey
     held.wait()
     bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
-        from fleetform.model.tenure import Holder
-        from fleetform.wiring import locking
+        from fleetform.app import locking
+        from fleetform.model.leadership import Holder
 
         found = Holder(bystander.pid, "ada", "serve", 1, locking.socket.gethostname())
         holders = [found]
@@ -110,10 +110,10 @@ def test_what_is_open_is_shown(asked, typed, lab):
     """An apply that nobody carries out is listed with its steps, and what goes on with it."""
     from contextlib import closing
 
+    from fleetform.app.opening import open_for_writing
+    from fleetform.app.planning import make_plan
     from fleetform.model.plan import Permissions
-    from fleetform.plan.file import dump
-    from fleetform.wiring.opening import open_for_writing
-    from fleetform.wiring.planning import make_plan
+    from fleetform.plan.serialize import dump
 
     text = (lab / "tree.yaml").read_text()
     (lab / "tree.yaml").write_text(text.replace("nodes: 1", "nodes: 2", 1))
@@ -133,7 +133,7 @@ def test_what_is_open_is_shown(asked, typed, lab):
 def test_an_ended_lease_is_taken_up_again_by_whoever_lives(typed, lab, monkeypatch):
     """No process was ended, so that it is not said that somebody else may go on now."""
     holder = Holder(7, "serve", "serve", 0, "node1", fence=3, left_ms=9000)
-    monkeypatch.setattr("fleetform.wiring.locking.break_lock", lambda *_a, **_k: holder)
+    monkeypatch.setattr("fleetform.app.locking.break_lock", lambda *_a, **_k: holder)
     code, out, _err = typed("lock", "break", "--force", "--reason", "it hangs")
     assert code == 0
     assert "taken from serve (pid 7 on node1)" in out

@@ -5,7 +5,7 @@ import json
 import jsonschema
 import pytest
 
-from fleetform.plan.file import load
+from fleetform.plan.serialize import load
 
 
 def test_a_plan_is_printed_in_three_forms(typed, asked, root):

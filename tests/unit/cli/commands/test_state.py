@@ -36,8 +36,8 @@ def test_another_environments_backup_is_refused(typed, lab, tmp_path):
 
 def test_a_restore_waits_for_nobody(typed, lab, tmp_path):
     """Whoever manages the environment keeps it; the exit code is that of a lock."""
-    from fleetform.wiring.managing import try_manage
-    from fleetform.wiring.workspace import Workspace
+    from fleetform.app.managing import try_manage
+    from fleetform.app.workspace import Workspace
 
     file = tmp_path / "backup"
     typed("state", "backup", str(file))

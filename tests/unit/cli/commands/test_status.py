@@ -10,11 +10,11 @@ from contextlib import closing
 import pytest
 
 import applied
+from fleetform.app.opening import open_for_writing
+from fleetform.app.planning import make_plan
+from fleetform.app.workspace import Workspace
 from fleetform.model.plan import Permissions
-from fleetform.plan.file import dump
-from fleetform.wiring.opening import open_for_writing
-from fleetform.wiring.planning import make_plan
-from fleetform.wiring.workspace import Workspace
+from fleetform.plan.serialize import dump
 
 GOOD = "type: task\nname: train\ncommands: [echo hi]\n"
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from fleetform.cli.carry_out import _record, record_nothing
+from fleetform.app.applying import ApplyResult
+from fleetform.cli.apply_flow import _record, record_nothing
 from fleetform.cli.progress.json_lines import JsonProgress
 from fleetform.cli.progress.several import SeveralProgress
 from fleetform.model.plan import Step
 from fleetform.model.ports import RunHistory
 from fleetform.model.run import Run, RunState, RunUid, Template
 from fleetform.spec.desired import ResourceKey
-from fleetform.wiring.applying import ApplyResult
 from unit.plan.trees import ledger, planned, tree
 
 RUN = Run(RunUid("u1"), "train", Template("train", "task", ("true",)), RunState.DONE, 1, attempt=2)

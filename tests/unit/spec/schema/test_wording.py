@@ -10,8 +10,8 @@ import yaml
 from fleetform.spec import fields
 from fleetform.spec.explain import Explanation, below, explain
 from fleetform.spec.kinds import KINDS
-from fleetform.spec.kinds.unbuilt import KINDS as UNBUILT
-from fleetform.spec.kinds.unbuilt import VALUES
+from fleetform.spec.kinds.unsupported import KINDS as UNBUILT
+from fleetform.spec.kinds.unsupported import VALUES
 from unit.spec.trees import load
 
 SUPPORTED = ("task", "fleet", "profile", "queue", "volume")

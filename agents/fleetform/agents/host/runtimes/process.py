@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from fleetform.agents.host import job_environment, launch, layout
 from fleetform.agents.host.blobs import BlobStore
 from fleetform.agents.host.bundles import BundleError, unpack
+from fleetform.agents.host.job_dir_pool import Skeletons
 from fleetform.agents.host.launch import Bind, Launch
-from fleetform.agents.host.skeletons import Skeletons
 from fleetform.agents.host.slurm import stand_ins
 from fleetform.agents.protocol.messages import FileEntry, Mount, StartJob
 
@@ -271,7 +271,7 @@ def _below(directory: str, path: str) -> str:
 
 
 def _write(path: str, data: bytes) -> None:
-    # Overwritten and then cut, not cut and then written: see `skeletons`.
+    # Overwritten and then cut, not cut and then written: see `job_dir_pool`.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         written = 0

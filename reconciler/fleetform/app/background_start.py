@@ -1,0 +1,185 @@
+"""
+Starts a background controller, and returns once it has the manager lease or has said why not.
+
+The new process has nothing of the one that starts it: a session of its own and no terminal, so
+that a closed terminal does not end it; the folder `/`, so that no file system stays busy; and few
+environment variables, so that no secret of a shell is kept for days.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleetform.app.controllers import read_controller
+from fleetform.app.ledger_address import DRIVER_VARIABLES, FILE_VARIABLE, has_address
+from fleetform.app.opening import host_provider
+from fleetform.app.problems import Problem
+from fleetform.app.session_end import session_warning
+from fleetform.model.live import LedgerStatus
+from fleetform.spec.private_folder import make_private_folder
+
+if TYPE_CHECKING:
+    from fleetform.app.workspace import Workspace
+    from fleetform.views.controllers import ControllerRow
+
+__all__ = ["has_work", "leave_background"]
+
+USUAL_VARIABLES = ("HOME", "LANG", "PATH", "TZ", "USER")
+
+_PREFIX = "FLEETFORM_"
+
+START_SECONDS = 60.0
+"""A start takes half a second; a machine that does much else takes twenty times as long."""
+
+_LOG_LINES = 3
+
+
+def leave_background(workspace: Workspace, *, who: str) -> ControllerRow | None:
+    """
+    Start a background controller where work is left and no controller is running.
+
+    Returns:
+        The controller that drives what is left; None where no work is left.
+
+    Raises:
+        Problem: It could not be started; the message has its reason.
+        LedgerUnavailable: The ledger does not answer now.
+    """
+    if not has_work(workspace):
+        return None
+    if workspace.manager() is None:
+        _start(workspace, who=who)
+    return read_controller(workspace)
+
+
+def has_work(workspace: Workspace) -> bool:
+    """Tell whether a plan is not carried out, a run can change, or a host leaves."""
+    reader = workspace.reader()
+    if reader is None:
+        return False
+    with contextlib.closing(reader):
+        found = reader.read_overview()
+    # While it is recovering, no controller may do anything.
+    return found.status is not LedgerStatus.RECOVERING and found.needs_controller
+
+
+def child_environment(
+    environ: Mapping[str, str], named: tuple[str, ...]
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """
+    Choose the environment variables of a background controller.
+
+    Args:
+        environ: Those of this process.
+        named: Names that providers and the ledger's driver read.
+
+    Returns:
+        The variables, and the names of those beside the usual ones, sorted.
+    """
+    extra = tuple(sorted(name for name in set(named) - {*USUAL_VARIABLES} if name in environ))
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if name in USUAL_VARIABLES or name.startswith(_PREFIX) or name in extra
+    }
+    if file := kept.get(FILE_VARIABLE):
+        # Relative to a folder that the child is not in.
+        kept[FILE_VARIABLE] = str(Path(file).absolute())
+    return kept, extra
+
+
+def _start(workspace: Workspace, *, who: str) -> None:
+    named = host_provider(workspace).environment_variables
+    if has_address():
+        named += DRIVER_VARIABLES
+    variables, extra = child_environment(os.environ, named)
+    variables["FLEETFORM_STATE_HOME"] = str(workspace.state)
+    command = [
+        *(sys.executable, "-P", "-m", "fleetform.cli.entry", "controller", "run"),
+        *("--who", who, "--name", workspace.environment.name),
+        *(word for name in extra for word in ("--variable", name)),
+        *("--warning", session_warning()),
+        str(workspace.paths.environment),
+    ]
+    log = workspace.paths.background_log
+    try:
+        said = _said_by(command, variables, log)
+    except OSError as problem:
+        raise _failed(f"{problem.filename or log}: {problem.strerror}", log) from problem
+    if said is None:
+        raise _failed(f"it has not reported for {START_SECONDS:.0f} s", log)
+    if not said:
+        raise _failed(_last_lines(log) or "it ended without a message", log)
+    report = json.loads(said)
+    if report.get("error"):
+        raise Problem(
+            f"no background controller could be started: {report['error']}",
+            report.get("advice", ""),
+        )
+
+
+def _said_by(command: list[str], variables: Mapping[str, str], log: Path) -> bytes | None:
+    """Start it, and return its first line, as `_first_line` does."""
+    with (
+        _opened(log) as errors,
+        subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            cwd="/",
+            env=variables,
+            start_new_session=True,
+            umask=0o077,
+        ) as child,
+    ):
+        assert child.stdout is not None
+        return _first_line(child.stdout.fileno())
+
+
+@contextlib.contextmanager
+def _opened(log: Path) -> Iterator[int]:
+    # With a ledger on PostgreSQL, nothing of the environment may be on this machine yet.
+    make_private_folder(log.parent)
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _first_line(descriptor: int) -> bytes | None:
+    """Read up to the end of a line or of the file; None where nothing comes for long."""
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN)
+    until = time.monotonic() + START_SECONDS
+    said = b""
+    while not said.endswith(b"\n"):
+        if not waiting.poll(max(0.0, until - time.monotonic()) * 1000):
+            return None
+        piece = os.read(descriptor, 4096)
+        if not piece:
+            return b""
+        said += piece
+    return said
+
+
+def _failed(why: str, log: Path) -> Problem:
+    return Problem(f"no background controller could be started: {why}", f"its log is {log}")
+
+
+def _last_lines(log: Path) -> str:
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return " / ".join(lines[-_LOG_LINES:])

@@ -1,0 +1,150 @@
+"""Builds the manager of an environment from its drivers; only its lock's holder may."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from fleetform.app.clock import SystemClock
+from fleetform.app.generations import GenerationNotes
+from fleetform.controllers.fencing import GuardedHosts
+from fleetform.controllers.manager import Manager
+from fleetform.model.notice import LogLevel
+from fleetform.plan.serialize import load as load_plan
+from fleetform.providers.contract.hosts import Identity
+from fleetform.store.blobs import FileBlobStore
+
+if TYPE_CHECKING:
+    from fleetform.app.workspace import Workspace
+    from fleetform.model.leadership import Tenure
+    from fleetform.model.ports import Gate, Progress
+    from fleetform.providers.contract.hosts import HostProvider
+    from fleetform.store.ledger import StoredLedger
+
+__all__ = [
+    "WATCH_SECONDS",
+    "build_manager",
+    "fence_of",
+    "stop_on_signals",
+    "under",
+    "until_stopped",
+]
+
+WATCH_SECONDS = 0.25
+"""How late a manager that does nothing notices that its tenure is over; each effect asks anew."""
+
+
+def build_manager(
+    workspace: Workspace,
+    ledger: StoredLedger,
+    gate: Gate,
+    hosts: HostProvider,
+    tenure: Tenure,
+    *,
+    who: str,
+    progress: Progress,
+    ends_only: bool = False,
+    poll_seconds: float = 0.0,
+) -> Manager:
+    """
+    Take the fence and compose; what it causes, it causes while `tenure` holds.
+
+    It sees commits of other processes so late, or as late as the ledger has it if that is later.
+    """
+    clock = SystemClock()
+    fence = fence_of(tenure, ledger, who=who)
+    live = ledger.read_live()
+    notes = GenerationNotes(live.environment_uid, live.ledger_id, live.epoch)
+    if problem := notes.note(live.serial):
+        progress.notice(problem, event="ledger.generation-problem", level=LogLevel.WARNING)
+    return Manager(
+        provider=GuardedHosts(hosts, tenure),
+        identity=Identity(
+            environment_uid=live.environment_uid,
+            environment_name=workspace.environment.name,
+            ledger_id=live.ledger_id,
+            epoch=live.epoch,
+            fence=fence,
+        ),
+        ledger=ledger,
+        gate=gate,
+        logs=workspace.logs(),
+        blobs=FileBlobStore(workspace.paths.blobs),
+        clock=clock,
+        progress=progress,
+        load_plan=load_plan,
+        ends_only=ends_only,
+        note_told=notes.note_told,
+        poll_seconds=max(poll_seconds, ledger.poll_seconds),
+    )
+
+
+def fence_of(tenure: Tenure | None, ledger: StoredLedger, *, who: str) -> int:
+    """Return the fence of a tenure: a lease is taken under its own, a file lock is not."""
+    if tenure is not None and tenure.holder.fence:
+        return tenure.holder.fence
+    return ledger.take_fence(who=who, now_ms=SystemClock().now_ms())
+
+
+async def under(tenure: Tenure, work: Coroutine[Any, Any, None]) -> None:
+    """
+    Carry out `work` as long as the tenure holds.
+
+    Raises:
+        FenceLost: It does not hold any more; `work` was cancelled.
+    """
+    working = asyncio.ensure_future(work)
+    try:
+        while not working.done():
+            tenure.require()
+            await asyncio.wait((working,), timeout=WATCH_SECONDS)
+        working.result()
+    finally:
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+
+async def until_stopped(
+    work: Coroutine[Any, Any, None], stopped: asyncio.Event, *, seconds: float
+) -> None:
+    """Run `work` to its end, which is forced so long after `stopped`: its ledger may be full."""
+    working = asyncio.ensure_future(work)
+    signalled = asyncio.ensure_future(stopped.wait())
+    try:
+        await asyncio.wait((working, signalled), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            await asyncio.wait((working,), timeout=seconds)
+        if working.done():
+            working.result()
+    finally:
+        working.cancel()
+        signalled.cancel()
+        await asyncio.gather(working, signalled, return_exceptions=True)
+
+
+def stop_on_signals(
+    stopped: asyncio.Event, noted: Callable[[signal.Signals], object] = lambda _: None
+) -> list[Callable[[], None]]:
+    """
+    Set `stopped` on SIGTERM, SIGINT and SIGHUP, and call what is in the list that is returned.
+
+    A terminal that is closed sends SIGHUP: the environment is let go of then as well. Under `nohup`
+    it was ignored from the start, and stays so. `noted` is called with each signal.
+    """
+    wake: list[Callable[[], None]] = []
+
+    def stop(number: signal.Signals) -> None:
+        noted(number)
+        stopped.set()
+        for call in wake:
+            call()
+
+    loop = asyncio.get_running_loop()
+    numbers = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    for number in numbers:
+        loop.add_signal_handler(number, stop, number)
+    return wake

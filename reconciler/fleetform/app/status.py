@@ -1,0 +1,180 @@
+"""
+Reads the state of an environment, also where half of it cannot be read.
+
+No plan is made and no host is contacted: the answer is the ledger's, the manager lease's and git's.
+What cannot be read is part of the answer and never counts as empty.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, NamedTuple
+
+from fleetform.app.blocked import read_blocked
+from fleetform.app.controllers import read_controller
+from fleetform.app.generations import behind, known_generation
+from fleetform.app.problems import LedgerProblem
+from fleetform.model.fingerprint import short_uid
+from fleetform.model.live import LedgerStatus
+from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
+from fleetform.plan.exit import exit_code_of_status
+from fleetform.spec.tree.commit import Commit, count_ahead
+from fleetform.views.controllers import ControllerRow
+from fleetform.views.overrides import in_force_lines
+from fleetform.views.reasons import HELD_BY
+from fleetform.views.status import (
+    AppliedRow,
+    BlockedChange,
+    BlockedRow,
+    LedgerRow,
+    Status,
+    attention,
+    drift_rows,
+    hosts_row,
+    in_progress_rows,
+    runs_row,
+)
+
+if TYPE_CHECKING:
+    from fleetform.app.workspace import Workspace
+    from fleetform.model.overview import Overview
+    from fleetform.model.ports import Reader
+    from fleetform.store.generations import Generation
+
+__all__ = ["read_status"]
+
+
+class _Reading(NamedTuple):
+    """What the ledger says; `overview` is None where it says nothing."""
+
+    ledger: LedgerRow
+    overview: Overview | None = None
+    applied: AppliedRow | None = None
+    blocked: BlockedRow | None = None
+
+
+def read_status(workspace: Workspace, *, now_ms: int) -> Status:
+    """Read it; git and the ledger are asked at the same time."""
+    commit = Commit(workspace.root)
+    try:
+        reading = _read(workspace)
+        controller = _controller(workspace)
+    except BaseException:
+        commit.drop()
+        raise
+    ledger, found, applied, blocked = reading
+    here = commit.read()
+    needs = attention(ledger, applied, controller, found, blocked)
+    return Status(
+        environment=workspace.environment.name,
+        uid=short_uid(workspace.environment.uid),
+        ledger=ledger,
+        applied=applied,
+        working_copy=here,
+        commits_ahead=_ahead(workspace, applied, here),
+        controller=controller,
+        hosts=None if found is None else hosts_row(found),
+        runs=None if found is None else runs_row(found),
+        drift=() if found is None else drift_rows(found),
+        blocked=blocked,
+        in_progress=() if found is None else in_progress_rows(found),
+        overrides=() if found is None else in_force_lines(found.overrides, now_ms),
+        attention=needs,
+        exit_code=exit_code_of_status(
+            is_trusted=ledger.condition in {"ready", "empty"},
+            has_failed=found is not None and found.troubled_count > 0,
+            needs_attention=bool(needs),
+        ),
+        at_ms=now_ms,
+    )
+
+
+def _ahead(workspace: Workspace, applied: AppliedRow | None, here: str) -> int | None:
+    """Count the commits that are checked out and not applied; None where git does not know."""
+    before = "" if applied is None else applied.commit.partition("+")[0]
+    head = here.partition("+")[0]
+    return count_ahead(workspace.root, before, head) if before and head else None
+
+
+def _controller(workspace: Workspace) -> ControllerRow | None:
+    try:
+        return read_controller(workspace)
+    except (LedgerProblem, LedgerUnavailable):
+        # The lease lies in a ledger that cannot be read, as the line on the ledger says.
+        return None
+
+
+# -- the ledger ----------------------------------------------------------------------------
+
+
+def _read(workspace: Workspace) -> _Reading:
+    known = known_generation(workspace.environment.uid)
+    try:
+        reader = workspace.reader()
+        if reader is None:
+            return _Reading(_without_ledger(workspace))
+        with contextlib.closing(reader):
+            return _read_ledger(reader, known)
+    except LedgerProblem as problem:
+        cause = problem.__cause__
+        return _Reading(LedgerRow(_condition(cause), problem.message, problem.advice))
+    except (LedgerUnusable, LedgerUnavailable) as problem:
+        return _Reading(
+            LedgerRow(_condition(problem), str(problem), getattr(problem, "advice", ""))
+        )
+
+
+def _read_ledger(reader: Reader, known: Generation | None) -> _Reading:
+    found = reader.read_overview()
+    condition = LedgerRow(found.status.value)
+    if found.status is LedgerStatus.RECOVERING:
+        condition = LedgerRow(found.status.value, found.note, _REBUILD)
+    elif proof := behind(reader.read_standing(), known):
+        condition = LedgerRow(
+            LedgerStatus.RECOVERING.value, f"it is an older copy: {proof}", _REBUILD
+        )
+    applies = reader.read_applies(limit=1)
+    applied = None
+    if applies:
+        last = applies[0]
+        applied = AppliedRow(
+            last.commit, last.state, last.who, last.started_at_ms, last.plan_digest, last.summary
+        )
+    return _Reading(condition, found, applied, _blocked(reader))
+
+
+_REBUILD = "`fleetform state rebuild` asks the hosts"
+
+
+def _without_ledger(workspace: Workspace) -> LedgerRow:
+    """Tell an environment that was never applied from one whose ledger was lost."""
+    # Only here: otherwise no host is asked.
+    from fleetform.app.opening import proof_of_loss
+    from fleetform.app.planning import nothing_yet
+
+    if proof := proof_of_loss(workspace, nothing_yet(workspace.environment.uid)):
+        return LedgerRow(LedgerStatus.RECOVERING.value, f"it was lost: {proof}", _REBUILD)
+    return LedgerRow(LedgerStatus.EMPTY.value)
+
+
+def _condition(problem: BaseException | None) -> str:
+    from fleetform.store import errors
+
+    names = (
+        (errors.DamagedLedgerError, "damaged"),
+        (errors.OlderLedgerError, "older"),
+        (errors.NewerLedgerError, "newer"),
+        (errors.ForeignLedgerError, "foreign"),
+        (LedgerUnavailable, "unreachable"),
+    )
+    return next((name for kind, name in names if isinstance(problem, kind)), "unreadable")
+
+
+def _blocked(reader: Reader) -> BlockedRow | None:
+    if (found := read_blocked(reader)) is None:
+        return None
+    changes = (
+        BlockedChange(str(one.change.key), HELD_BY[one.by], one.detail, one.cure)
+        for one in found.held
+    )
+    return BlockedRow(found.apply.digest, found.apply.at_ms, found.apply.who, tuple(changes))

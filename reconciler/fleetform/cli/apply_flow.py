@@ -1,0 +1,455 @@
+"""
+Carrying out a plan at a terminal: ask, watch, and say how it ended and what to do next.
+
+`apply` and `destroy` differ in the plan they make and in what they ask; the rest is here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TextIO
+
+from fleetform.cli.background import leave, leave_quietly, say_left
+from fleetform.cli.exit import Exit
+from fleetform.cli.failure import Failure, Refused, explain
+from fleetform.cli.interrupts import Interrupts
+from fleetform.cli.progress.json_lines import JsonProgress
+from fleetform.cli.progress.plain import PlainProgress
+from fleetform.cli.progress.several import SeveralProgress
+from fleetform.cli.screen import error_screen, screen
+from fleetform.cli.who import who_asks
+from fleetform.model.figures import counted
+from fleetform.model.run_state import FINAL
+from fleetform.plan.approval import following, is_within, runs_ended_by
+from fleetform.spec.names import natural_order
+
+if TYPE_CHECKING:
+    from fleetform.app.applying import ApplyResult
+    from fleetform.app.workspace import Workspace
+    from fleetform.cli.run_output import RunOutput
+    from fleetform.model.plan import Plan
+    from fleetform.model.ports import Progress
+    from fleetform.spec.desired import ResourceKey
+    from fleetform.views.controllers import ControllerRow
+
+
+_FASTER_MAX = 5
+"""How often others may be faster before it is told instead of tried again."""
+
+_CAME_TO_ITS_END = frozenset({Exit.OK, Exit.HELD, Exit.RUN_FAILED})
+"""After anything else nobody goes on: a step failed, or somebody has had enough."""
+
+
+class Watching(NamedTuple):
+    """
+    How an apply is watched.
+
+    `json_into` is a file for JSON lines, or None. `finished` is said at the end where nothing
+    else is to be said.
+    """
+
+    detach: bool = False
+    show_output: bool = False
+    json_into: str | None = None
+    finished: str = "Applied; `fleetform ps` shows the runs."
+
+
+class _Apply(NamedTuple):
+    """
+    What all plans of one apply have in common; `carry_out` says what each is.
+
+    `entered` names the runs of an earlier plan of it, which another process may have entered.
+    """
+
+    workspace: Workspace
+    watching: Watching
+    again: Callable[[], Plan] | None
+    unasked: bool
+    record: JsonProgress | None
+    interrupts: Interrupts
+    entered: tuple[str, ...] = ()
+
+
+class _End(NamedTuple):
+    """How one apply ended; no result is that somebody interrupted it."""
+
+    code: int
+    result: ApplyResult | None
+    began_ms: int
+    printed: frozenset[str] = frozenset()
+    """Runs whose whole output is on the screen already."""
+
+
+def ask(
+    question: str,
+    *,
+    expected: str,
+    yes: bool,
+    how: str,
+    look: str = "look at the plan above, then",
+) -> None:
+    """
+    Ask a person to type `expected`.
+
+    Args:
+        question: The whole prompt without the answer's space.
+        expected: What must be typed; one letter is enough of `yes`.
+        yes: Permission was given on the command line: nobody is asked.
+        how: What to pass where nobody can be asked.
+        look: What to do before that.
+
+    Raises:
+        Refused: They typed something else, or there is nobody to ask.
+    """
+    if yes:
+        return
+    require_terminal(yes=yes, how=how, look=look)
+    prompt = error_screen()
+    prompt.stream.write(f"{prompt.toned(question, 'bold')} ")
+    prompt.flush()
+    answer = sys.stdin.readline().strip()
+    if answer == expected or (expected == "yes" and answer.lower() in {"y", "yes"}):
+        return
+    raise Refused("not confirmed: nothing was changed")
+
+
+def require_terminal(*, yes: bool, how: str, look: str) -> None:
+    """
+    Refuse where a question will come and cannot be asked; `how` and `look` as in `ask`.
+
+    A command that writes before it asks calls this first: else its edit stays behind, not applied.
+    """
+    if not yes and not sys.stdin.isatty():
+        raise Refused(
+            "cannot ask for confirmation: standard input is not a terminal",
+            advice=f"{look} pass {how}",
+        )
+
+
+def settle_earlier(workspace: Workspace) -> bool:
+    """
+    See an apply through that was entered before, so that anything new is planned after it.
+
+    Returns False at once where there is none.
+    """
+    from fleetform.app.applying import settle, unfinished
+
+    if not unfinished(workspace):
+        return False
+    progress = PlainProgress(error_screen())
+    with Interrupts() as interrupts:
+        try:
+            interrupts.run(settle(workspace, who=who_asks(), progress=progress))
+        finally:
+            # Its runs are not waited for here, and what comes next may be looked at for long.
+            interrupts.shield(lambda: leave_quietly(workspace))
+    return True
+
+
+def plan_after_earlier(workspace: Workspace, make: Callable[[], Plan]) -> Plan:
+    """
+    Make a plan once every apply that was entered before is through.
+
+    Another process may enter an apply while the plan is made, and may be through with it before
+    this one asks: then the plan is blocked by an apply that no longer exists.
+    """
+    from fleetform.plan.blockers.operation import is_unfinished
+
+    settle_earlier(workspace)
+    plan = make()
+    for _ in range(_FASTER_MAX):
+        is_settled = settle_earlier(workspace) if plan.held else False
+        if not is_settled and not any(map(is_unfinished, plan.held)):
+            break
+        plan = make()
+    return plan
+
+
+def carry_out(
+    workspace: Workspace,
+    plan: Plan,
+    watching: Watching,
+    *,
+    again: Callable[[], Plan] | None = None,
+    unasked: bool = False,
+) -> int:
+    """
+    Apply `plan` and follow its runs; returns the exit code.
+
+    Where somebody else was faster, it is planned `again`: what is left of what was approved, and
+    nothing beside it, goes on without another question; where nobody was asked (`unasked`), work that
+    began on a fleet that goes meanwhile is told, and ends by the same permission. So it is where a change was held by a run
+    that was on its way to its end: who waits has it carried out once the run is over. None: a
+    plan that moved is refused, and what is held stays so.
+
+    Raises:
+        StalePlan: Something that the plan touches is not as it was; nothing was changed.
+        Problem: What goes on could not be left to a background controller.
+    """
+    with contextlib.ExitStack() as stack:
+        interrupts = stack.enter_context(Interrupts())
+        record = _record(stack, watching.json_into)
+        apply = _Apply(workspace, watching, again, unasked, record, interrupts)
+        try:
+            end = _until_over(apply, plan)
+        except KeyboardInterrupt:
+            # While it was planned again: an apply that goes on takes it for itself.
+            end = _End(Exit.INTERRUPTED, None, 0)
+        except Exception as problem:
+            # Also where nothing can be printed any more: the terminal or the pipe is closed.
+            interrupts.shield(lambda: leave_quietly(workspace))
+            _record_refusal(record, problem)
+            raise
+        # Who does not wait has to know that it goes on; who has waited knows how it ended.
+        leaves = leave if watching.detach and end.result is not None else leave_quietly
+        try:
+            left = interrupts.shield(lambda: leaves(workspace))
+        except Exception as problem:
+            _record_refusal(record, problem)
+            raise
+        if record is not None:
+            record.result(end.result, end.code)
+        _show_end(workspace, end, watching, left)
+    return end.code
+
+
+def _record_refusal(record: JsonProgress | None, problem: Exception) -> None:
+    if record is not None:
+        failure = explain(problem) or Failure(str(problem), "", Exit.ERROR)
+        record.refused(failure.message, failure.code)
+
+
+def _until_over(apply: _Apply, plan: Plan) -> _End:
+    """Apply it, and what was held until a run has ended once it has."""
+    from fleetform.plan.wait_targets import ending, waited_for
+
+    again = apply.again
+    end = _until_entered(apply, plan)
+    waiting = set() if again is None or apply.watching.detach else set(ending(plan).values())
+    while waiting and again is not None and end.code in _CAME_TO_ITS_END:
+        newer = again()
+        still = waiting & set(ending(newer).values())
+        # Nobody knows whether a run on a silent host is over: it was waited for long enough.
+        if still == waiting:
+            break
+        if not is_within(newer, plan):
+            error_screen().labelled("help", "a different change is blocked now: plan again")
+            break
+        apply = apply._replace(entered=tuple(key.name for key in waiting if key.kind == "run"))
+        if newer.is_empty and not waited_for(newer, apply.entered):
+            # Another process has carried it out, and it is over.
+            end = _with_earlier(end, None, newer)
+            break
+        _say_released(sorted(waiting - still, key=lambda key: natural_order(str(key))))
+        end = _with_earlier(_until_entered(apply, newer), end, newer)
+        waiting = still
+    return end
+
+
+def question_of(plan: Plan) -> tuple[str, str]:
+    """
+    Choose the question about a plan and the answer that it expects.
+
+    What destroys asks for the environment's name: a `y` is typed faster than a plan is read.
+    """
+    destructive = sum(change.destructive for change in plan.changes)
+    if destructive:
+        question = (
+            f"{counted(destructive, 'change')} will delete something or end running work. "
+            f"Type the environment's name, {plan.environment_name}, to continue:"
+        )
+        return question, plan.environment_name
+    if plan.is_empty:
+        follows = counted(following(plan), "change")
+        return f"Apply {follows} once the stopping work has ended? [y/N]", "yes"
+    return f"Apply {counted(len(plan.changes), 'change')}? [y/N]", "yes"
+
+
+def _until_entered(apply: _Apply, plan: Plan) -> _End:
+    """Apply it, planned again as often as somebody else is faster."""
+    from fleetform.model.refusals import StalePlan
+    from fleetform.plan.wait_targets import waited_for
+
+    newer = plan
+    for _ in range(_FASTER_MAX):
+        try:
+            return _carry_out(apply, newer)
+        except StalePlan:
+            if apply.again is None:
+                raise
+            before, newer = newer, plan_after_earlier(apply.workspace, apply.again)
+            if not is_within(newer, plan, unasked=apply.unasked):
+                raise
+            _say_begun(sorted(_runs_ended(newer) - _runs_ended(before), key=natural_order))
+            apply = apply._replace(entered=(*apply.entered, *waited_for(plan)))
+    return _carry_out(apply, newer)
+
+
+def _with_earlier(end: _End, earlier: _End | None, plan: Plan) -> _End:
+    """Judge an apply by its newest plan and by the runs of all its plans."""
+    from fleetform.plan.exit import apply_code
+
+    if end.result is None or end.code not in _CAME_TO_ITS_END:
+        return end
+    before = () if earlier is None or earlier.result is None else earlier.result.runs
+    runs = {one.run.name: one for one in (*before, *end.result.runs)}
+    code = apply_code(plan, end.result.failed_steps, tuple(runs.values()))
+    return end._replace(
+        code=code, result=replace(end.result, exit_code=code, runs=tuple(runs.values()))
+    )
+
+
+def _say_released(keys: list[ResourceKey]) -> None:
+    out = screen()
+    names = ", ".join(map(str, keys))
+    verb = "has" if len(keys) == 1 else "have"
+    out.line(f"{names} {verb} ended: the changes that waited for it are applied", "note")
+    out.flush()
+
+
+def _say_begun(runs: list[str]) -> None:
+    """Tell of work that ends although the plan on the screen did not name it."""
+    if not runs:
+        return
+    out = screen()
+    more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
+    verb = "have" if more else "has"
+    out.line(
+        f"run/{runs[0]}{more} {verb} started meanwhile on hosts that are removed, and will end too",
+        "note",
+    )
+    out.flush()
+
+
+def _runs_ended(plan: Plan) -> frozenset[str]:
+    return frozenset().union(*(runs_ended_by(change) for change in plan.changes))
+
+
+def record_nothing(path: str | None, plan: Plan, code: int) -> None:
+    """Write into the file of an apply that there was nothing to carry out."""
+    from fleetform.app.applying import ApplyResult
+
+    with contextlib.ExitStack() as stack:
+        record = _record(stack, path)
+        if record is not None:
+            record.began(plan)
+            record.result(ApplyResult("done", code), code)
+
+
+def _carry_out(apply: _Apply, plan: Plan) -> _End:
+    from fleetform.app.applying import apply_plan
+    from fleetform.app.clock import SystemClock
+
+    began_ms, detach, entered = SystemClock().now_ms(), apply.watching.detach, apply.entered
+    output = _output_of(apply, plan)
+    with _watch(apply.watching, output) as shown:
+        progress = shown
+        if apply.record is not None:
+            apply.record.began(plan)
+            progress = SeveralProgress(shown, apply.record)
+        try:
+            result: ApplyResult | None = apply.interrupts.run(
+                apply_plan(
+                    apply.workspace,
+                    plan,
+                    who=who_asks(),
+                    detach=detach,
+                    progress=progress,
+                    entered=entered,
+                )
+            )
+        except KeyboardInterrupt:
+            result = None
+        if output is not None:
+            _finish_output(output, result)
+    code = Exit.INTERRUPTED if result is None else result.exit_code
+    printed = {output.name} if output is not None and output.is_complete else ()
+    return _End(code, result, began_ms, frozenset(printed))
+
+
+def _output_of(apply: _Apply, plan: Plan) -> RunOutput | None:
+    """Choose the run whose output is printed as it comes: the only one, of one job."""
+    from fleetform.cli.run_output import single_output
+
+    watching = apply.watching
+    if watching.detach or watching.show_output or watching.json_into is not None:
+        return None
+    return single_output(apply.workspace, plan, apply.entered)
+
+
+def _finish_output(output: RunOutput, result: ApplyResult | None) -> None:
+    """Print the rest of the output, then the line that says how the run ended."""
+    if result is None:
+        # The terminal may be closed: the rest is lost then.
+        with contextlib.suppress(OSError):
+            output.stop()
+        return
+    if any(one.run.name == output.name and one.run.state in FINAL for one in result.runs):
+        output.finish(is_over=True)
+    else:
+        output.stop()
+    output.progress.say_end()
+
+
+def _show_end(
+    workspace: Workspace, end: _End, watching: Watching, left: ControllerRow | None
+) -> None:
+    from fleetform.cli.summary import show_interrupted, show_summary
+
+    if end.result is not None:
+        show_summary(
+            workspace,
+            end.result,
+            began_ms=end.began_ms,
+            finished=watching.finished,
+            printed=end.printed,
+        )
+        say_left(workspace, left)
+        return
+    # The terminal may be closed: the line is lost then.
+    with contextlib.suppress(OSError):
+        show_interrupted(workspace, left)
+
+
+def _record(stack: contextlib.ExitStack, path: str | None) -> JsonProgress | None:
+    if path is None:
+        return None
+    file = Path(path).open("a", encoding="utf-8")  # noqa: SIM115 -- the stack closes it
+    # Each line was flushed when it was written, and one that could not be was said then.
+    stack.callback(_close, file)
+    return JsonProgress(file)
+
+
+def _close(file: TextIO) -> None:
+    with contextlib.suppress(OSError):
+        file.close()
+
+
+@contextlib.contextmanager
+def _watch(watching: Watching, output: RunOutput | None) -> Iterator[Progress]:
+    """Choose between the output of one run, the live screen and plain lines."""
+    if output is not None:
+        output.start()
+        try:
+            yield output.progress
+        except BaseException:
+            # The plan was refused: the thread that reads the output has nothing to wait for.
+            with contextlib.suppress(OSError):
+                output.stop()
+            raise
+        return
+    out = screen()
+    # What jobs print scrolls; a table that stays in place would fight with it for the screen.
+    if not out.interactive or watching.show_output or watching.detach:
+        yield PlainProgress(out, show_output=watching.show_output)
+        return
+    from rich.console import Console
+
+    from fleetform.cli.progress.live import LiveProgress
+
+    with LiveProgress(Console(file=out.stream, no_color=not out.colour)) as live:
+        yield live

@@ -1,0 +1,150 @@
+"""
+A provider's hosts under a tenure: before anything is asked of the world, the right to is checked.
+
+A manager that was paused, or whose ledger has not answered for a while, may have a successor. It
+must not find that out from what it has already done. Looking is always allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+from fleetform.agents.protocol.messages import Cursor, Event, JobKey, LogData, Reply, StartJob
+from fleetform.agents.protocol.states import Cause
+from fleetform.model.leadership import Tenure
+from fleetform.providers.contract.hosts import Host, HostProvider, Identity, InstanceRequest
+from fleetform.providers.contract.observed import (
+    HostSeen,
+    InstanceSeen,
+    NeighbourSeen,
+    PlaceSeen,
+    VolumeSeen,
+)
+
+__all__ = ["GuardedHosts"]
+
+
+class GuardedHosts:
+    """
+    Implements `providers.contract.hosts.HostProvider`; the docstrings there hold here.
+
+    Each call that causes something raises FenceLost, and causes nothing, once the tenure is over.
+    """
+
+    def __init__(self, provider: HostProvider, tenure: Tenure) -> None:
+        self._provider = provider
+        self._tenure = tenure
+
+    @property
+    def environment_variables(self) -> tuple[str, ...]:
+        return self._provider.environment_variables
+
+    async def ensure(self, request: InstanceRequest) -> None:
+        self._tenure.require()
+        await self._provider.ensure(request)
+
+    async def connect(
+        self, request: InstanceRequest, identity: Identity, cursor: Cursor | None
+    ) -> Host:
+        # A hello ends the session of an older fence: it is an effect.
+        self._tenure.require()
+        return _GuardedHost(await self._provider.connect(request, identity, cursor), self._tenure)
+
+    async def release(self, request: InstanceRequest) -> None:
+        self._tenure.require()
+        await self._provider.release(request)
+
+    async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
+        return await self._provider.inventory(environment_uid)
+
+    async def look(self, instance: InstanceSeen) -> HostSeen:
+        return await self._provider.look(instance)
+
+    async def volume_at(self, environment_uid: str, path: str) -> VolumeSeen | None:
+        return await self._provider.volume_at(environment_uid, path)
+
+    async def observe(self, request: InstanceRequest) -> HostSeen | None:
+        return await self._provider.observe(request)
+
+    async def place_at(self, environment_uid: str, path: str) -> PlaceSeen:
+        return await self._provider.place_at(environment_uid, path)
+
+    async def volume_around(self, environment_uid: str, path: str) -> NeighbourSeen | None:
+        return await self._provider.volume_around(environment_uid, path)
+
+    async def volumes(self, environment_uid: str) -> Sequence[VolumeSeen]:
+        return await self._provider.volumes(environment_uid)
+
+    def volume_path(self, environment_uid: str, path: str) -> str:
+        return self._provider.volume_path(environment_uid, path)
+
+
+class _GuardedHost:
+    """Implements `providers.contract.hosts.Host`."""
+
+    def __init__(self, host: Host, tenure: Tenure) -> None:
+        self._host = host
+        self._tenure = tenure
+        self.seen = host.seen
+
+    async def prepare(self, job: StartJob) -> Reply:
+        self._tenure.require()
+        return await self._host.prepare(job)
+
+    async def start(self, key: JobKey, gen: int, boot_id: str) -> Reply:
+        self._tenure.require()
+        return await self._host.start(key, gen, boot_id)
+
+    async def stop(
+        self, key: JobKey, job_uid: str, gen: int, *, cause: Cause, grace_seconds: int | None
+    ) -> Reply:
+        self._tenure.require()
+        return await self._host.stop(key, job_uid, gen, cause=cause, grace_seconds=grace_seconds)
+
+    async def forget(self, keys: Sequence[JobKey]) -> Reply:
+        self._tenure.require()
+        return await self._host.forget(keys)
+
+    async def acknowledge(self, cursor: Cursor, commits: int = 0) -> None:
+        self._tenure.require()
+        await self._host.acknowledge(cursor, commits)
+
+    async def missing_blobs(self, digests: Sequence[str]) -> Sequence[str]:
+        return await self._host.missing_blobs(digests)
+
+    async def put_blob(self, sha256: str, path: str) -> None:
+        self._tenure.require()
+        await self._host.put_blob(sha256, path)
+
+    async def make_volume(
+        self, operation_uid: str, volume_uid: str, name: str, path: str, *, take: str = "any"
+    ) -> Reply:
+        self._tenure.require()
+        return await self._host.make_volume(operation_uid, volume_uid, name, path, take=take)
+
+    async def remove_volume(
+        self, operation_uid: str, volume_uid: str, path: str, *, delete_data: bool
+    ) -> Reply:
+        self._tenure.require()
+        return await self._host.remove_volume(
+            operation_uid, volume_uid, path, delete_data=delete_data
+        )
+
+    async def snapshot_volume(
+        self, operation_uid: str, volume_uid: str, name: str, path: str, into: str
+    ) -> Reply:
+        self._tenure.require()
+        return await self._host.snapshot_volume(operation_uid, volume_uid, name, path, into)
+
+    async def follow_log(self, job_uid: str, offset: int) -> None:
+        await self._host.follow_log(job_uid, offset)
+
+    async def shutdown(self, *, force: bool) -> Reply:
+        self._tenure.require()
+        return await self._host.shutdown(force=force)
+
+    def news(self) -> AsyncIterator[Sequence[Event | LogData]]:
+        return self._host.news()
+
+    async def close(self) -> None:
+        await self._host.close()

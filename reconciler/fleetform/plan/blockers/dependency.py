@@ -1,0 +1,160 @@
+"""
+What follows from something else being held.
+
+Downwards: what is to be made waits for what it refers to and is not there, or is to be another
+one there: it would begin on what goes. Upwards: what is to be removed stays while something that
+stays refers to it. A fleet comes after volumes in this, because a volume that stays keeps its
+fleet.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+
+from fleetform.model.live import LiveResource
+from fleetform.model.mounts import mounted_volumes
+from fleetform.model.plan import Action, Change, HeldBy
+from fleetform.plan.blockers.volume import hold_volumes_in_use
+from fleetform.plan.dependencies import begins_on, is_replaced
+from fleetform.plan.draft import LEAVING, Sheet
+from fleetform.plan.phase import documents_at_work, documents_of
+from fleetform.spec.desired import Declared, ResourceKey
+
+_MAKES = frozenset({Action.CREATE, Action.ADOPT, Action.REPLACE, Action.UPDATE})
+
+_CURE = "unblock {key} first"
+
+
+def hold_dependants(sheet: Sheet) -> None:
+    if not sheet.held and not sheet.deferred:
+        return
+    known = -1
+    # Each leads to the other: a run that is held ends nothing, and is at work on what was to go
+    # after it; what begins on that is held with it.
+    while known < len(sheet.held):
+        _hold_what_needs_the_missing(sheet)
+        known = len(sheet.held)
+        hold_volumes_in_use(sheet)
+    # A queue that stays keeps its fleets, as a volume does.
+    for kind in ("queue", "volume", "fleet"):
+        _hold_what_is_referred_to(sheet, kind)
+
+
+def _hold_what_needs_the_missing(sheet: Sheet) -> None:
+    left = {key: one.change for key, one in sheet.deferred.items()}
+    left.update((key, one.change) for key, one in sheet.held.items())
+    missing = [key for key in sorted(left) if _is_lacking(sheet, left[key])]
+    if not missing:
+        return
+    dependants: dict[ResourceKey, list[ResourceKey]] = {}
+    for key in sorted(sheet.changes):
+        declared = sheet.wanted.get(key)
+        if declared is not None and _makes(sheet, key):
+            for needed in _needed(declared):
+                dependants.setdefault(needed, []).append(key)
+    while missing:
+        needed = missing.pop()
+        for key in dependants.get(needed, ()):
+            change = sheet.changes.get(key)
+            if change is None or not (
+                _is_missing(sheet, needed) or begins_on(sheet, change, needed)
+            ):
+                continue
+            sheet.hold(key, HeldBy.DEPENDENCY, *_told(sheet, f"it needs {needed}", needed))
+            if _is_lacking(sheet, change):
+                missing.append(key)
+
+
+def _is_lacking(sheet: Sheet, change: Change) -> bool:
+    """Tell whether what is not changed now is not what others are declared to stand on."""
+    return _is_missing(sheet, change.key) or is_replaced(change)
+
+
+def _is_missing(sheet: Sheet, key: ResourceKey) -> bool:
+    # What is not renamed is not there under its new name.
+    is_there = key in sheet.present and key not in sheet.moves.before
+    return not is_there and key.kind != "environment"
+
+
+def _told(sheet: Sheet, clause: str, key: ResourceKey) -> tuple[str, str]:
+    """A detail and its cure: what is held is released, what is left out is asked for."""
+    if key in sheet.deferred:
+        return f"{clause}, and {sheet.deferred[key].why}", f"plan {key} as well"
+    return f"{clause}, which is blocked", _CURE.format(key=key)
+
+
+def _makes(sheet: Sheet, key: ResourceKey) -> bool:
+    return sheet.changes[key].action in _MAKES
+
+
+def _needed(declared: Declared) -> Iterator[ResourceKey]:
+    yield from declared.references
+    for name in declared.upstream:
+        yield ResourceKey("run", name)
+
+
+def _hold_what_is_referred_to(sheet: Sheet, kind: str) -> None:
+    leaving = {
+        key
+        for key, change in sheet.changes.items()
+        if key.kind == kind and change.action in LEAVING
+    }
+    for referrer in sorted(_rows_that_stay(sheet)) if leaving else ():
+        for key in sorted(_referred_to(sheet.present[referrer], kind, leaving)):
+            cure = f"plan {referrer} as well" if referrer in sheet.deferred else _CURE
+            sheet.hold(
+                key,
+                HeldBy.DEPENDENCY,
+                f"{referrer} refers to it and is not removed",
+                cure.format(key=referrer),
+            )
+            leaving.discard(key)
+
+
+def _rows_that_stay(sheet: Sheet) -> Iterator[ResourceKey]:
+    """
+    Rows whose last applied document stays in force against the tree.
+
+    What the tree declares and no pass holds cannot refer to what the tree does not declare: the
+    checks of `spec` have seen to that. What an earlier run of its name uses is not among that:
+    `hold_volumes_in_use` and `hold_forgotten_in_use` see to whoever is at work.
+    """
+    staying = [one.change for one in sheet.held.values()]
+    staying += (one.change for one in sheet.deferred.values())
+    for change in staying:
+        key = sheet.row_key(change)
+        if key in sheet.present:
+            yield key
+    if sheet.left_alone and not sheet.permissions.destroy:
+        for key in sheet.present:
+            if key.parent and ResourceKey(key.kind, key.parent) in sheet.left_alone:
+                yield key
+
+
+def _referred_to(
+    row: LiveResource, kind: str, leaving: AbstractSet[ResourceKey]
+) -> set[ResourceKey]:
+    """Which of `leaving`, all of one kind, the row's document needs, or what is at work under it."""
+    if row.key.kind == "volume":
+        return {ResourceKey(kind, json.loads(row.document).get("fleet", ""))} & leaving
+    if row.key.kind == "queue":
+        return _keys(kind, json.loads(row.document).get("fleets", ())) & leaving
+    if row.key.kind != "run":
+        return set()
+    if kind == "queue":
+        # What is at work has its place; only its document is asked for another one.
+        return _keys(kind, [json.loads(row.document).get("queue", "")]) & leaving
+    working = documents_at_work(row)
+    found: set[ResourceKey] = set()
+    for text in documents_of(row):
+        names = mounted_volumes(text) if kind == "volume" else json.loads(text).get("fleets", ())
+        if not names and kind == "fleet" and text in working:
+            return set(leaving)  # It may be at work on any of them.
+        found.update(ResourceKey(kind, name) for name in names)
+    return found & leaving
+
+
+def _keys(kind: str, names: Iterable[str]) -> set[ResourceKey]:
+    return {ResourceKey(kind, name) for name in names}

@@ -1,0 +1,120 @@
+"""
+A directory is one volume's, with all that lies in it: what is to be made or taken in waits until its
+place is free.
+
+A volume that was given another name without `moved:` is one that goes and one that comes, in one
+place. Taken over too early, its data would be the new one's while the old one still stands for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+from fleetform.model.plan import Change, HeldBy
+from fleetform.model.rows import restless_rows
+from fleetform.plan.blockers.dependency import hold_dependants
+from fleetform.plan.draft import Sheet
+from fleetform.plan.steps import FREES_PLACE, TAKES_PLACE
+from fleetform.spec.desired import ResourceKey
+from fleetform.spec.folders import Places
+
+__all__ = ["hold_taken_places", "places_freed"]
+
+_SAME = "still has this directory"
+
+_KEEPS = "volume.forget"
+
+
+def hold_taken_places(sheet: Sheet) -> None:
+    taking = _taking(sheet)
+    if not taking:
+        return
+    # What is there as it is declared is in nobody's way: no two that are declared have one place.
+    rows = {key: row for key, row in restless_rows(sheet.present).items() if key.kind == "volume"}
+    there, before = list(rows.values()), len(sheet.held)
+    # Whoever is held here has its own place still: it is looked at once more.
+    for row in there:
+        verbs = _verbs(sheet.changes.get(row.key))
+        for key, how in _near(taking, _place(json.loads(row.document))):
+            if key not in sheet.changes or _gives_way(
+                verbs, _verbs(sheet.changes[key]), how, is_itself=key == row.key
+            ):
+                continue
+            sheet.hold(key, HeldBy.DEPENDENCY, f"{row.key} {how}", _cure(row.key, key, verbs, how))
+            if key in rows:
+                there.append(rows[key])
+    if len(sheet.held) > before:
+        # What needs it waits with it.
+        hold_dependants(sheet)
+
+
+def places_freed(sheet: Sheet) -> Mapping[ResourceKey, tuple[str, ...]]:
+    """For each volume that comes into or around the place of others: the steps that end those."""
+    taking = _taking(sheet)
+    freed: dict[ResourceKey, tuple[str, ...]] = {}
+    for change in sheet.changes.values() if taking else ():
+        for step in change.steps:
+            if step.verb in FREES_PLACE:
+                for key, _ in _near(taking, _place(step.arguments)):
+                    if key != step.resource:
+                        freed[key] = (*freed.get(key, ()), step.key)
+    return freed
+
+
+def _gives_way(verbs: frozenset[str], taking: frozenset[str], how: str, *, is_itself: bool) -> bool:
+    """Tell whether a volume that these are the steps of leaves room for one that comes."""
+    # What is only forgotten keeps its data and its mark: whoever is to have it has to say so, and
+    # nothing is put around or into it.
+    if how == _SAME and (is_itself or (_KEEPS in verbs and "volume.adopt" in taking)):
+        return True
+    return bool(verbs & (FREES_PLACE - {_KEEPS}))
+
+
+def _cure(key: ResourceKey, other: ResourceKey, verbs: frozenset[str], how: str) -> str:
+    if how == _SAME and _KEEPS in verbs:
+        return (
+            f"add `moved:` if it is the same volume, write `import: [{other}]` to adopt the data that"
+            f" {key} leaves there, or choose another path"
+        )
+    if how == _SAME:
+        return f"apply again once {key} is removed, or add `moved:` if it is the same volume"
+    if _KEEPS in verbs:
+        return (
+            f"choose a path outside the data of {key}, which is kept, or first apply another"
+            " `deletion_policy` there"
+        )
+    return f"apply again once {key} is removed"
+
+
+def _near(taking: Places[ResourceKey], place: str) -> Iterator[tuple[ResourceKey, str]]:
+    """Yield what comes to a volume's place, or around it or within, and what that one does."""
+    for key in taking.at(place):
+        yield key, _SAME
+    for key in taking.within(place):
+        yield key, "still has a directory that contains this one"
+    for key in taking.around(place):
+        yield key, "still has a directory inside this one"
+
+
+def _taking(sheet: Sheet) -> Places[ResourceKey]:
+    """Which volumes come into which places."""
+    return Places(
+        (_place(step.arguments), step.resource)
+        for change in sheet.changes.values()
+        if change.key.kind == "volume"
+        for step in change.steps
+        if step.verb in TAKES_PLACE
+    )
+
+
+def _verbs(change: Change | None) -> frozenset[str]:
+    return frozenset(step.verb for step in change.steps) if change is not None else frozenset()
+
+
+def _place(said: object) -> str:
+    """Fleets of one machine have one file system: whose hosts mount it makes no other directory."""
+    assert isinstance(said, dict)
+    path = said.get("path", "")
+    assert isinstance(path, str)
+    return path

@@ -1,0 +1,117 @@
+"""
+Which running work a change would end: runs, jobs and GPUs.
+
+For a run that is its own work; for a fleet all that is at work on it; for a volume all that has it
+mounted. How long that has been going is the annex's to say: time is no part of what was decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from fleetform.model.live import LiveResource, Work
+from fleetform.model.mounts import mounted_volumes
+from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Stake
+from fleetform.model.rows import restless_rows
+from fleetform.plan.draft import Sheet
+from fleetform.plan.phase import documents_at_work, is_at_work
+
+__all__ = ["add_stakes", "ends_with", "hosts_ended", "work_at_stake"]
+
+DIVIDING = {"sharing": "exact", "blocks": 1}
+"""Fields of a fleet that make all of its hosts others, with what one has that does not say."""
+
+
+def add_stakes(sheet: Sheet) -> None:
+    """Say of each change that would end running work how much, also of those that are held."""
+    for key, change in sheet.changes.items():
+        if _ends_work(change):
+            sheet.changes[key] = _staked(sheet, change)
+    for key, held in sheet.held.items():
+        if _would_end_work(held):
+            sheet.held[key] = replace(held, change=_staked(sheet, held.change))
+
+
+def work_at_stake(sheet: Sheet, change: Change) -> tuple[Work, ...]:
+    """What would end of what is at work now, by run and fleet."""
+    if change.key.kind == "fleet":
+        return tuple(one for one in sheet.live.work if ends_with(sheet, change, one))
+    if change.key.kind == "volume":
+        users = _users(sheet, change.key.name)
+        return tuple(one for one in sheet.live.work if one.run in users)
+    if change.key.kind != "run":
+        return ()
+    row = sheet.live.resources.get(sheet.row_key(change))
+    if row is None or not is_at_work(row):
+        return ()
+    found = tuple(one for one in sheet.live.work if one.run == row.key.name)
+    return found or (_without_place(row),)
+
+
+def ends_with(sheet: Sheet, change: Change, work: Work) -> bool:
+    """
+    Tell whether work on a fleet would end by what is done to it, if that is destructive at all.
+
+    Where single hosts give way to others, it is what is on those.
+    """
+    if work.fleet != change.key.name:
+        return False
+    hosts = hosts_ended(sheet, change)
+    return not hosts or not work.hosts or not hosts.isdisjoint(work.hosts)
+
+
+def hosts_ended(sheet: Sheet, change: Change) -> frozenset[str]:
+    """Name the hosts of a fleet that give way to others; empty where it is all of them, or none."""
+    if change.key in sheet.hastened or any(_divides_anew(one) for one in change.fields):
+        return frozenset()
+    return frozenset(host for step in change.steps for host in step.arguments.get("exchange", ()))
+
+
+def _divides_anew(one: FieldChange) -> bool:
+    """Tell whether it makes other hosts; to write down what they are already does not."""
+    if one.path not in DIVIDING:
+        return False
+    before = one.before if one.before_set else DIVIDING[one.path]
+    after = one.after if one.after_set else DIVIDING[one.path]
+    return bool(before != after)
+
+
+def _would_end_work(held: Held) -> bool:
+    # A restart that is held has no step that ends anything yet. What is let go ends nothing.
+    is_restart = held.by is HeldBy.RUNNING_WORK and held.change.action is not Action.FORGET
+    return is_restart or _ends_work(held.change)
+
+
+def _ends_work(change: Change) -> bool:
+    return change.destructive or any(step.verb == "run.stop" for step in change.steps)
+
+
+def _staked(sheet: Sheet, change: Change) -> Change:
+    work = work_at_stake(sheet, change)
+    return replace(change, stake=_sum(work)) if work else change
+
+
+def _sum(work: Iterable[Work]) -> Stake:
+    listed = list(work)
+    return Stake(
+        runs=tuple(sorted({one.run for one in listed})),
+        jobs=sum(one.jobs for one in listed),
+        gpus=sum(one.gpus for one in listed),
+    )
+
+
+def _without_place(row: LiveResource) -> Work:
+    """A run that is at work by its state, and of which no allocation is known."""
+    assert row.run is not None
+    return Work(row.key.name, "", 0, row.run.gpus, row.run.started_at_ms)
+
+
+def _users(sheet: Sheet, volume: str) -> frozenset[str]:
+    """Names of the runs at work that have the volume mounted."""
+    return frozenset(
+        key.name
+        for key, row in restless_rows(sheet.live.resources).items()
+        if key.kind == "run"
+        and any(volume in mounted_volumes(one) for one in documents_at_work(row))
+    )

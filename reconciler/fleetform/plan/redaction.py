@@ -1,0 +1,108 @@
+"""
+The last pass over what a plan shows: whole documents are put beside the changes, and nothing
+sensitive is left in sight.
+
+Steps keep the documents that they carry out, for a job is given its variables as they were written;
+those of a change that waits are sealed too. Everything that people are shown of a change comes
+through here: its fields, what it was, what it will be. The key is in no plan, so whoever shows one
+cannot seal any more: a change whose document has something to seal carries it sealed as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from operator import is_
+from typing import Any
+
+from fleetform.model.plan import Action, Change, FieldChange, Step, row_key_of
+from fleetform.model.redaction import Seal
+from fleetform.plan.draft import Sheet
+
+__all__ = ["seal_changes", "sealed_field"]
+
+
+def seal_changes(sheet: Sheet) -> None:
+    """Give each change its documents, and seal them and its fields."""
+    seal = Seal(sheet.desired.environment.uid)
+    for key, change in sheet.changes.items():
+        sheet.changes[key] = _sealed(sheet, seal, change)
+    for key, held in sheet.held.items():
+        sheet.held[key] = replace(held, change=_shut(seal, _sealed(sheet, seal, held.change)))
+    for key, deferred in sheet.deferred.items():
+        change = _shut(seal, _sealed(sheet, seal, deferred.change))
+        sheet.deferred[key] = replace(deferred, change=change)
+
+
+def sealed_field(left: Seal, right: Seal, kind: str, one: FieldChange) -> FieldChange:
+    """Seal each side of a field, under the key of the environment that it comes from."""
+    before = left.value(kind, one.path, one.before) if one.before_set else None
+    after = right.value(kind, one.path, one.after) if one.after_set else None
+    if before is one.before and after is one.after:
+        return one
+    return replace(one, before=before, after=after, sensitive=True)
+
+
+def _sealed(sheet: Sheet, seal: Seal, change: Change) -> Change:
+    kind = change.key.kind
+    fields = tuple([sealed_field(seal, seal, kind, one) for one in change.fields])
+    before, after = _before(sheet, change), _after(sheet, change)
+    unchanged = all(map(is_, fields, change.fields))
+    if after is not None:
+        after = seal.value(kind, "", after)
+    elif not unchanged or change.action is not Action.CREATE:
+        # The fields of a creation are all that its document has.
+        after = _sealed_outcome(seal, change)
+    if unchanged and before is None and after is None:
+        return change
+    return replace(
+        change,
+        fields=change.fields if unchanged else fields,
+        before=None if before is None else seal.value(kind, "", before),
+        after=after,
+    )
+
+
+def _sealed_outcome(seal: Seal, change: Change) -> Mapping[str, Any] | None:
+    """The document that its last step leads to, where that has something to seal."""
+    for step in reversed(change.steps):
+        document = step.arguments.get("document")
+        if document is not None:
+            shown: Mapping[str, Any] = seal.value(change.key.kind, "", document)
+            return None if shown is document else shown
+    return None
+
+
+def _shut(seal: Seal, change: Change) -> Change:
+    """Nobody carries out the steps of what waits, so they need no value either."""
+    steps = tuple([_shut_step(seal, step) for step in change.steps])
+    if all(map(is_, steps, change.steps)):
+        return change
+    return replace(change, steps=steps)
+
+
+def _shut_step(seal: Seal, step: Step) -> Step:
+    document = step.arguments.get("document")
+    shown = seal.value(step.resource.kind, "", document)
+    if shown is document:
+        return step
+    return replace(step, arguments={**step.arguments, "document": shown})
+
+
+def _before(sheet: Sheet, change: Change) -> Mapping[str, Any] | None:
+    if not change.uid:
+        return None
+    row = sheet.live.resources.get(row_key_of(change))
+    if row is None:
+        return None
+    found: dict[str, Any] = json.loads(row.document) if row.document else {}
+    return found
+
+
+def _after(sheet: Sheet, change: Change) -> Mapping[str, Any] | None:
+    """What it will be, unless a step says so already or the fields of a creation do."""
+    if not change.uid or any("document" in step.arguments for step in change.steps):
+        return None
+    beyond = sheet.desired.beyond.get(change.key)
+    return None if beyond is None else beyond.declared.document

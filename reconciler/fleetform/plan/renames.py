@@ -1,0 +1,372 @@
+"""
+Resources that have another name now: what the ledger knows, as it will be called.
+
+A name is a label, and the uid is who somebody is. So before anything is compared, the rows of
+the ledger are taken under their new names, and what they mention with them: what differs then is
+a change, and what was only renamed is none. The renaming itself is a step of its own, before all
+others of its resource.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from fleetform.model.live import Live, LiveResource, Work
+from fleetform.model.override import Override
+from fleetform.model.plan import Action, Change, HeldBy, Reason, Step
+from fleetform.model.rows import restless_rows
+from fleetform.model.run_state import RunState
+from fleetform.model.staleness import BEING_STARTED
+from fleetform.plan.changes import change_of_row
+from fleetform.plan.draft import NOTHING_MOVED, Moves, Proposal, Sheet
+from fleetform.plan.steps import make_step
+from fleetform.spec.desired import Desired, ResourceKey
+from fleetform.spec.names import split_element
+from fleetform.spec.renaming import Renames, digests_of, rename_references
+
+__all__ = [
+    "add_moves",
+    "hold_moved_nowhere",
+    "hold_while_starting",
+    "moved_live",
+    "renames_of",
+    "stuck_warnings",
+]
+
+_STARTING = frozenset({RunState.PROVISIONING, RunState.PREPARING})
+
+
+def moved_live(desired: Desired, live: Live) -> tuple[Live, Moves]:
+    """Return what is live under the names that hold now; the same where nothing was renamed."""
+    if not desired.moved:
+        return live, NOTHING_MOVED
+    live = replace(live, overrides=_of_the_absent(desired, live))
+    pairs, stuck = _effective(desired, live)
+    if not pairs:
+        return live, Moves({}, stuck)
+    renames = Renames({**pairs, **_sweeps(desired, pairs)})
+    hosts = _hosts(live, renames)
+    rows: dict[ResourceKey, LiveResource] = {}
+    mentioning: set[ResourceKey] = set()
+    displaced = {after: before for before, after in pairs.items() if after in live.resources}
+    for key, row in live.resources.items():
+        # A tombstone under the new name gives way: it takes the name that is given up.
+        renamed = displaced[key] if key in displaced and key not in pairs else pairs.get(key, key)
+        documented = _documented(row, renames)
+        if documented is not row:
+            mentioning.add(renamed)
+        rows[renamed] = _called(documented, renamed)
+    return (
+        replace(
+            live,
+            resources=rows,
+            instances=tuple(
+                replace(
+                    one, fleet=renames.name("fleet", one.fleet), name=hosts.get(one.name, one.name)
+                )
+                for one in live.instances
+            ),
+            exchanging=frozenset(renames.name("fleet", one) for one in live.exchanging),
+            work=tuple(
+                replace(
+                    one,
+                    run=_who(one, displaced, renames),
+                    fleet=renames.name("fleet", one.fleet),
+                    hosts=tuple(hosts.get(host, host) for host in one.hosts),
+                )
+                for one in live.work
+            ),
+            overrides=tuple(
+                replace(one, target=_target(one.target, renames, hosts)) for one in live.overrides
+            ),
+            claims={renames.of(key): claim for key, claim in live.claims.items()},
+            drift=tuple(replace(one, resource=renames.of(one.resource)) for one in live.drift),
+        ),
+        Moves(
+            {after: before for before, after in pairs.items()},
+            stuck,
+            frozenset(mentioning),
+            {before: after for after, before in displaced.items()},
+        ),
+    )
+
+
+def _who(work: Work, displaced: Mapping[ResourceKey, ResourceKey], renames: Renames) -> str:
+    """Whose work it is by the names that hold now; a tombstone that gives way takes its along."""
+    key = ResourceKey("run", work.run)
+    return (displaced.get(key) or renames.of(key)).name
+
+
+def renames_of(steps: Iterable[Step]) -> Renames:
+    """All that the steps of a plan rename, sweeps as a whole among it."""
+    pairs: dict[ResourceKey, ResourceKey] = {}
+    for step in steps:
+        if step.verb != "resource.move":
+            continue
+        kind, name = step.resource
+        pairs[ResourceKey(kind, step.arguments["from"])] = step.resource
+        if sweep := step.arguments["sweep"]:
+            pairs[ResourceKey(kind, sweep)] = ResourceKey(kind, split_element(name)[0])
+    return Renames(pairs)
+
+
+def _of_the_absent(desired: Desired, live: Live) -> tuple[Override, ...]:
+    """Overrides go with a name also where nothing has it: what is stopped begins under no other."""
+    if not live.overrides:
+        return ()
+    named = {*live.resources}
+    named.update(ResourceKey(key.kind, row.parent) for key, row in live.resources.items())
+    renames = Renames(
+        {
+            before: after
+            for before, after in desired.moved
+            if before not in named and after not in named
+        }
+    )
+    return tuple(replace(one, target=_target(one.target, renames, {})) for one in live.overrides)
+
+
+def _effective(
+    desired: Desired, live: Live
+) -> tuple[dict[ResourceKey, ResourceKey], tuple[tuple[ResourceKey, ResourceKey], ...]]:
+    """Rows that are renamed, and moves that cannot be made, each by the earlier name."""
+    renames = Renames(dict(desired.moved))
+    # What has an earlier name is declared no more, and so none of the rows that are as declared.
+    rows = restless_rows(live.resources)
+    pairs: dict[ResourceKey, ResourceKey] = {}
+    stuck: list[tuple[ResourceKey, ResourceKey]] = []
+    taken: set[ResourceKey] = set()
+    # From the end: of a chain, who has come furthest is the one that is meant.
+    order = {before: number for number, (before, _) in enumerate(desired.moved)}
+    for key in sorted(rows, key=lambda one: (-_place(one, order), one)):
+        after = renames.of(key)
+        if after == key:
+            continue
+        there = rows.get(after)
+        gives_way = after not in live.resources or (there is not None and there.archived)
+        if after in taken or not gives_way:
+            if not rows[key].archived:
+                stuck.append((key, after))
+            continue
+        taken.add(after)
+        pairs[key] = after
+    return pairs, tuple(sorted(stuck))
+
+
+def _sweeps(
+    desired: Desired, pairs: Mapping[ResourceKey, ResourceKey]
+) -> dict[ResourceKey, ResourceKey]:
+    """Sweeps that are renamed as a whole: they have no row, and are mentioned all the same."""
+    parents = {ResourceKey(key.kind, split_element(key.name)[0]) for key in pairs}
+    return {before: after for before, after in desired.moved if before in parents}
+
+
+def _place(key: ResourceKey, order: Mapping[ResourceKey, int]) -> int:
+    parent = ResourceKey(key.kind, split_element(key.name)[0])
+    return order.get(key, order.get(parent, -1))
+
+
+def _documented(row: LiveResource, renames: Renames) -> LiveResource:
+    """The row with new names in its documents; itself where none is mentioned."""
+    if row.run is not None and (earlier := row.run.earlier) is not None:
+        text = _renamed_text(row.key.kind, earlier.document, renames)
+        if text is not earlier.document:
+            row = replace(row, run=replace(row.run, earlier=replace(earlier, document=text)))
+    if row.run is not None and row.run.executed:
+        text = _renamed_text(row.key.kind, row.run.executed, renames)
+        if text is not row.run.executed:
+            row = replace(row, run=replace(row.run, executed=text))
+    if not renames.may_be_in(row.document):
+        return row
+    document = json.loads(row.document)
+    renamed = rename_references(row.key.kind, document, renames)
+    if renamed is document:
+        return row
+    digest, execution_digest = digests_of(row.key.kind, renamed)
+    return replace(
+        row,
+        document=json.dumps(renamed),
+        # A row without a digest is one that was never made in whole, and stays so.
+        digest=digest if row.digest else "",
+        execution_digest=execution_digest if row.digest else "",
+        own_digest=digest if row.own_digest == row.digest else row.own_digest,
+    )
+
+
+def _renamed_text(kind: str, document: str, renames: Renames) -> str:
+    if not renames.may_be_in(document):
+        return document
+    return json.dumps(rename_references(kind, json.loads(document), renames))
+
+
+def _called(row: LiveResource, key: ResourceKey) -> LiveResource:
+    if row.key == key:
+        return row
+    parent, element = split_element(key.name)
+    return replace(row, key=key, parent=parent if element else "", element=element)
+
+
+def _hosts(live: Live, renames: Renames) -> dict[str, str]:
+    """New names of the hosts that are called by their fleet and number."""
+    found = {}
+    for one in live.instances:
+        fleet = renames.name("fleet", one.fleet)
+        if fleet != one.fleet and one.name == f"{one.fleet}-{one.number}":
+            found[one.name] = f"{fleet}-{one.number}"
+    return found
+
+
+def _target(target: str, renames: Renames, hosts: Mapping[str, str]) -> str:
+    kind, slash, name = target.partition("/")
+    if kind == "host":
+        return f"host/{hosts.get(name, name)}"
+    return str(renames.of(ResourceKey(kind, name))) if slash else target
+
+
+# -- as changes of a plan --------------------------------------------------------------------
+
+
+def add_moves(sheet: Sheet) -> None:
+    """Give each renamed row its step, in front of whatever else happens to it."""
+    if not sheet.moves.before:
+        return
+    own, pairs = _own_digests(sheet), _replacements(sheet)
+    for after, before in sheet.moves.before.items():
+        row = sheet.live.resources[after]
+        if sheet.is_left_alone(after, row.parent):
+            continue
+        step = make_step(
+            "resource.move",
+            after,
+            {
+                "from": before.name,
+                "parent": row.parent,
+                "element": row.element,
+                "sweep": _sweep(sheet, before),
+                "own_digests": {},
+            },
+        )
+        key = after if after in sheet.changes or after in sheet.held else pairs.get(after, after)
+        if key in sheet.changes:
+            sheet.changes[key] = _behind(sheet.changes[key], step, before)
+        elif key in sheet.held:
+            held = sheet.held[key]
+            sheet.held[key] = replace(held, change=_behind(held.change, step, before))
+        elif not row.archived:
+            sheet.add(Proposal(_renamed(row, step, before)))
+    _tell_own_digests(sheet, own)
+
+
+def _sweep(sheet: Sheet, before: ResourceKey) -> str:
+    """The sweep that is renamed as a whole with this element in it, by its earlier name."""
+    parent, element = split_element(before.name)
+    declared = dict(sheet.desired.moved)
+    is_whole = element and before not in declared and ResourceKey(before.kind, parent) in declared
+    return parent if is_whole else ""
+
+
+def _replacements(sheet: Sheet) -> dict[ResourceKey, ResourceKey]:
+    """Of pairs: the key of the change, by the row that goes."""
+    changes = (*sheet.changes.values(), *(held.change for held in sheet.held.values()))
+    return {sheet.row_key(change): change.key for change in changes if change.replaces}
+
+
+def _behind(change: Change, move: Step, before: ResourceKey) -> Change:
+    steps = tuple(replace(step, needs=(*step.needs, move.key)) for step in change.steps)
+    return replace(
+        change,
+        steps=(move, *steps),
+        reasons=(*change.reasons, Reason.MOVED),
+        moved_from=before.name,
+    )
+
+
+def _renamed(row: LiveResource, step: Step, before: ResourceKey) -> Change:
+    change = change_of_row(row, Action.UPDATE, Reason.MOVED, step)
+    return replace(change, moved_from=before.name)
+
+
+def _own_digests(sheet: Sheet) -> dict[str, str]:
+    """
+    What rows that inherit will say of themselves, where only names in them change.
+
+    It cannot be found out from the whole document, and one that is out of date would take the
+    next change of a base for one of the document's own, and run it again.
+    """
+    found: dict[str, str] = {}
+    for key in sorted(sheet.moves.mentioning):
+        declared, row = sheet.wanted.get(key), sheet.live.resources[key]
+        if declared is not None and declared.digest == row.digest:
+            found[str(key)] = declared.own_digest
+    return found
+
+
+def _tell_own_digests(sheet: Sheet, own: Mapping[str, str]) -> None:
+    """Put them into the first renaming of the plan; all are carried out as one."""
+    for key in sorted(sheet.changes) if own else ():
+        first, *others = sheet.changes[key].steps
+        if first.verb == "resource.move":
+            said = replace(first, arguments={**first.arguments, "own_digests": dict(own)})
+            sheet.changes[key] = replace(sheet.changes[key], steps=(said, *others))
+            return
+
+
+def hold_while_starting(sheet: Sheet) -> None:
+    """
+    A job that is on its way to its host is told what it is called: it arrives first.
+
+    Two messages about one job that say different things are a conflict to the host.
+    """
+    starting = sorted(
+        row.key
+        for row in restless_rows(sheet.present).values()
+        if row.run is not None
+        and row.run.state in _STARTING
+        and (row.key in sheet.moves.before or row.key in sheet.moves.mentioning)
+    )
+    if not starting:
+        return
+    renamed = [key for key in sheet.changes if sheet.changes[key].moved_from]
+    for key in renamed:
+        sheet.hold(
+            key,
+            HeldBy.RUNNING_WORK,
+            f"{starting[0]} {BEING_STARTED}",
+            "plan again once it is running",
+        )
+
+
+def hold_moved_nowhere(sheet: Sheet) -> None:
+    """
+    What has another name by an entry, and is declared by neither, does not go.
+
+    Somebody mistyped the new name, or removed a document and forgot the entry: only they know.
+    """
+    entries = dict(sheet.desired.moved) if sheet.moves.before else {}
+    if not entries:
+        return
+    declared = {*sheet.wanted, *sheet.desired.removed}
+    declared |= {ResourceKey(key.kind, one.parent) for key, one in sheet.wanted.items()}
+    for after, before in sorted(sheet.moves.before.items()):
+        entry = (
+            before if before in entries else ResourceKey(before.kind, split_element(before.name)[0])
+        )
+        target = entries.get(entry)
+        if target is None or {after, target} & declared or after not in sheet.changes:
+            continue
+        sheet.hold(
+            after,
+            HeldBy.DEPENDENCY,
+            f"`moved:` says that {entry} is {target}, which no document declares",
+            f"declare {target}, or remove the entry; then {entry} is removed",
+        )
+
+
+def stuck_warnings(moves: Moves) -> Sequence[str]:
+    return tuple(
+        f"{before} was not renamed, because {after} exists already. It is removed, because the"
+        " configuration no longer declares it."
+        for before, after in moves.stuck
+    )

@@ -1,0 +1,108 @@
+"""
+Which parts of a document are not supported yet: a note for each.
+
+The facts are those of `fields`; here they are matched with what a document sets. A field that
+is set is told once, at its key, and its parts are not told again. One that says what holds
+without it asks for nothing, and is not told.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from fleetform.spec import fields
+from fleetform.spec.findings import Level, Problem
+from fleetform.spec.kinds import Kind
+from fleetform.spec.kinds.base import Document, no_effect, not_carried_out
+from fleetform.spec.kinds.unsupported import KINDS, WHY
+
+Path = tuple[str | int, ...]
+
+_MEANWHILE = "Until then, plans block it."
+
+
+def notes(
+    value: Mapping[str, Any], kind: Kind, model: Document, problems: Iterable[Problem] = ()
+) -> Iterator[Problem]:
+    """
+    Note the parts of a document that are not supported yet.
+
+    Args:
+        value: The document as it is written, for the places.
+        kind: The document's, whose fields' rows are asked.
+        model: The same, read; tells values that are not carried out in fields that are.
+        problems: What is known of it already. A field that is wrong is not told twice.
+    """
+    if kind.name in KINDS:
+        yield not_carried_out(("type",), KINDS[kind.name], _MEANWHILE)
+        return
+    type_name = str(value.get("type", ""))
+    if type_name in KINDS:
+        yield not_carried_out(("type",), KINDS[type_name], _MEANWHILE)
+        return
+    whole = model.whole()
+    if whole is not None:
+        # A field that could not be read may be the one that says what the document is about.
+        if model.model_fields_set.issuperset(value):
+            yield whole
+        return
+    wrong = {one.path[0] for one in problems if one.level is Level.ERROR and one.path}
+    told = list(_field_notes(value, kind, type_name))
+    # One value may be spelled as a part of its own, which has a row, and as a text.
+    spelled = {one.path[:length] for one in told for length in range(1, len(one.path) + 1)}
+    for problem in (*told, *(one for one in model.beyond() if one.path not in spelled)):
+        if problem.path[0] not in wrong:
+            yield problem
+
+
+def _field_notes(value: Mapping[str, Any], kind: Kind, type_name: str) -> Iterator[Problem]:
+    """What the rows of fields that are set say."""
+    rows = fields.unbuilt(type_name)
+    why = WHY.get(kind.name, {})
+    for name in value:
+        for path, steps in _paths(type_name).get(name, ()):
+            at = _first(value, steps)
+            if at is None or _is_so_anyway(value, at, kind.name, path):
+                continue
+            detail = why.get(path, "This is not supported yet.")
+            if rows[path].essential:
+                yield not_carried_out(at, f"`{path}`: {detail}", _MEANWHILE)
+            else:
+                yield no_effect(at, f"`{path}`: {detail}", "It is ignored until then.")
+
+
+def _is_so_anyway(value: Mapping[str, Any], at: Path, kind: str, path: str) -> bool:
+    """Whether the field says what holds without it: `privileged: false`."""
+    if at != (path,) or path not in fields.DEFAULTS[kind]:
+        return False
+    default = fields.DEFAULTS[kind][path]
+    # By type as well: 1 is `true` to Python.
+    return type(value[path]) is type(default) and value[path] == default
+
+
+@functools.cache
+def _paths(type_name: str) -> Mapping[str, list[tuple[str, list[str]]]]:
+    """Rows at or below each top-level field that has some, with the names that lead there."""
+    found: dict[str, list[tuple[str, list[str]]]] = {}
+    for path in fields.unbuilt(type_name):
+        steps = path.split(".")
+        found.setdefault(steps[0], []).append((path, steps))
+    return found
+
+
+def _first(value: Any, steps: list[str]) -> Path | None:
+    """Where a path of names leads, through lists as well; None: it is not set."""
+    if not steps:
+        return () if value is not None else None
+    # A plain value: its mappings are dicts, and asking for those alone is ten times cheaper.
+    if isinstance(value, dict):
+        rest = _first(value[steps[0]], steps[1:]) if steps[0] in value else None
+        return None if rest is None else (steps[0], *rest)
+    if isinstance(value, list):
+        for number, item in enumerate(value):
+            rest = _first(item, steps) if isinstance(item, dict) else None
+            if rest is not None:
+                return (number, *rest)
+    return None
