@@ -14,7 +14,7 @@ from fleetform.spec.findings import Finding, Level
 from fleetform.views.findings import Report
 from fleetform.views.lines import printable
 
-__all__ = ["render"]
+__all__ = ["github_commands"]
 
 _COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"}
 
@@ -24,22 +24,22 @@ _IN_MESSAGE = (("%", "%25"), ("\r", "%0D"), ("\n", "%0A"))
 _IN_PROPERTY = (*_IN_MESSAGE, (":", "%3A"), (",", "%2C"))
 
 
-def render(report: Report) -> str:
+def github_commands(report: Report) -> str:
     """Return a line for each finding, then the verdict, each with its newline."""
-    commands = (_command(report, finding) for finding in report.findings)
+    commands = (_github_command(report, finding) for finding in report.findings)
     return "".join(f"{line}\n" for line in (*commands, report.verdict))
 
 
-def _command(report: Report, finding: Finding) -> str:
+def _github_command(report: Report, finding: Finding) -> str:
     properties = ",".join(
-        f"{name}={_escaped(printable(value), _IN_PROPERTY)}"
-        for name, value in _properties(report, finding)
+        f"{name}={_github_escaped(printable(value), _IN_PROPERTY)}"
+        for name, value in _github_properties(report, finding)
     )
-    message = "\n".join(_message(report, finding))
-    return f"::{_COMMANDS[finding.level]} {properties}::{_escaped(message, _IN_MESSAGE)}"
+    message = "\n".join(_github_message(report, finding))
+    return f"::{_COMMANDS[finding.level]} {properties}::{_github_escaped(message, _IN_MESSAGE)}"
 
 
-def _properties(report: Report, finding: Finding) -> Iterator[tuple[str, str]]:
+def _github_properties(report: Report, finding: Finding) -> Iterator[tuple[str, str]]:
     place = finding.place
     yield "file", report.path(place.file)
     if place.line:
@@ -50,7 +50,7 @@ def _properties(report: Report, finding: Finding) -> Iterator[tuple[str, str]]:
     yield "title", finding.summary
 
 
-def _message(report: Report, finding: Finding) -> Iterator[str]:
+def _github_message(report: Report, finding: Finding) -> Iterator[str]:
     place = finding.place
     where = report.path(place.file)
     if place.line:
@@ -61,7 +61,7 @@ def _message(report: Report, finding: Finding) -> Iterator[str]:
         yield printable(text)
 
 
-def _escaped(text: str, table: tuple[tuple[str, str], ...]) -> str:
+def _github_escaped(text: str, table: tuple[tuple[str, str], ...]) -> str:
     for sign, escape in table:
         text = text.replace(sign, escape)
     return text

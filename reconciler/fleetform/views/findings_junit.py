@@ -16,18 +16,18 @@ from fleetform.spec.findings_text import render_findings, summarize
 from fleetform.views.findings import Report
 from fleetform.views.lines import printable
 
-__all__ = ["render"]
+__all__ = ["junit_xml"]
 
 _SUITE = "fleetform validate"
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
-def render(report: Report) -> str:
+def junit_xml(report: Report) -> str:
     """Return the whole document; ASCII only, so that no locale of a pipeline can spoil it."""
     by_file: dict[str, list[Finding]] = {report.path(file): [] for file in report.files}
     for finding in report.findings:
         by_file.setdefault(report.path(finding.place.file), []).append(finding)
-    cases = [_case(report, file, found) for file, found in sorted(by_file.items())]
+    cases = [_junit_case(report, file, found) for file, found in sorted(by_file.items())]
     counts = {
         "name": _SUITE,
         "tests": str(len(cases)),
@@ -41,7 +41,7 @@ def render(report: Report) -> str:
     return f"{_DECLARATION}{ET.tostring(suites, encoding='us-ascii').decode('ascii')}\n"
 
 
-def _case(report: Report, file: str, findings: list[Finding]) -> ET.Element:
+def _junit_case(report: Report, file: str, findings: list[Finding]) -> ET.Element:
     name = printable(file)
     case = ET.Element("testcase", {"name": name, "classname": _SUITE, "file": name})
     failing = [finding for finding in findings if report.fails(finding)]
@@ -49,7 +49,7 @@ def _case(report: Report, file: str, findings: list[Finding]) -> ET.Element:
     # One element for all of them: GitLab reads a single failure of each case.
     if failing:
         failure = ET.SubElement(
-            case, "failure", {"type": _types(failing), "message": _message(failing)}
+            case, "failure", {"type": _codes(failing), "message": _junit_message(failing)}
         )
         failure.text = render_findings(failing)
     if others:
@@ -57,11 +57,11 @@ def _case(report: Report, file: str, findings: list[Finding]) -> ET.Element:
     return case
 
 
-def _types(findings: Iterable[Finding]) -> str:
+def _codes(findings: Iterable[Finding]) -> str:
     return ", ".join(sorted({finding.code for finding in findings}))
 
 
-def _message(findings: list[Finding]) -> str:
+def _junit_message(findings: list[Finding]) -> str:
     """Say what a list of results has room for: the one thing that is wrong, or how many are."""
     if len(findings) > 1:
         return summarize(findings)

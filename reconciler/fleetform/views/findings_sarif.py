@@ -19,7 +19,7 @@ from fleetform.spec.findings import Finding, Level
 from fleetform.views.findings import Report
 from fleetform.views.lines import printable
 
-__all__ = ["FINGERPRINT", "ROOT", "SCHEMA", "to_json"]
+__all__ = ["FINGERPRINT", "ROOT", "SCHEMA", "sarif_log"]
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -41,7 +41,7 @@ _HELP = (
 )
 
 
-def to_json(report: Report, *, version: str) -> dict[str, Any]:
+def sarif_log(report: Report, *, version: str) -> dict[str, Any]:
     """Return the log as JSON values; `version` is fleetform's own."""
     codes = sorted({finding.code for finding in report.findings})
     positions = {code: position for position, code in enumerate(codes)}
@@ -54,14 +54,14 @@ def to_json(report: Report, *, version: str) -> dict[str, Any]:
                     "driver": {
                         "name": "fleetform",
                         "semanticVersion": version,
-                        "rules": list(_rules(report, codes)),
+                        "rules": list(_sarif_rules(report, codes)),
                     }
                 },
                 "automationDetails": {"id": _run_id(report)},
                 "originalUriBaseIds": {ROOT: {"description": {"text": "The repository's root."}}},
                 "columnKind": "unicodeCodePoints",
                 "invocations": [{"executionSuccessful": True}],
-                "results": list(_results(report, positions)),
+                "results": list(_sarif_results(report, positions)),
             }
         ],
     }
@@ -77,7 +77,7 @@ def _run_id(report: Report) -> str:
     return posixpath.join("fleetform", report.folder, "")
 
 
-def _rules(report: Report, codes: list[str]) -> Iterator[dict[str, Any]]:
+def _sarif_rules(report: Report, codes: list[str]) -> Iterator[dict[str, Any]]:
     """Describe the codes that occur, and never by one finding's values: rules seldom change."""
     for code in codes:
         found = [finding for finding in report.findings if finding.code == code]
@@ -95,7 +95,7 @@ def _severity(finding: Finding) -> int:
     return list(Level).index(finding.level)
 
 
-def _results(report: Report, positions: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+def _sarif_results(report: Report, positions: Mapping[str, int]) -> Iterator[dict[str, Any]]:
     seen: Counter[str] = Counter()
     for finding in report.findings:
         identity = _identity(report, finding)
@@ -104,13 +104,13 @@ def _results(report: Report, positions: Mapping[str, int]) -> Iterator[dict[str,
             "ruleId": finding.code,
             "ruleIndex": positions[finding.code],
             "level": finding.level.value,
-            "message": {"text": _message(finding)},
-            "locations": [_location(report, finding)],
+            "message": {"text": _sarif_message(finding)},
+            "locations": [_sarif_location(report, finding)],
             "partialFingerprints": {FINGERPRINT: _fingerprint(identity, seen[identity])},
         }
 
 
-def _message(finding: Finding) -> str:
+def _sarif_message(finding: Finding) -> str:
     """
     Return what is wrong, why, and what to do.
 
@@ -123,13 +123,13 @@ def _message(finding: Finding) -> str:
     return "\n".join(lines).replace("](", "] (")
 
 
-def _location(report: Report, finding: Finding) -> dict[str, Any]:
+def _sarif_location(report: Report, finding: Finding) -> dict[str, Any]:
     # Percent-encoded as section 3.4.3 has it; a name that is no UTF-8 keeps its bytes.
     uri = quote(report.path(finding.place.file).encode("utf-8", "surrogateescape"))
     location: dict[str, Any] = {
         "physicalLocation": {
             "artifactLocation": {"uri": uri, "uriBaseId": ROOT},
-            "region": _region(finding),
+            "region": _sarif_region(finding),
         }
     }
     if finding.address:
@@ -137,7 +137,7 @@ def _location(report: Report, finding: Finding) -> dict[str, Any]:
     return location
 
 
-def _region(finding: Finding) -> dict[str, int]:
+def _sarif_region(finding: Finding) -> dict[str, int]:
     """What is marked; the end is the column behind it (section 3.30.8)."""
     place = finding.place
     if not place.line:

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from fleetform.spec.findings import Level
 from fleetform.views.findings import Report
-from fleetform.views.findings_github import render
+from fleetform.views.findings_github import github_commands
 from unit.views.reports import REPORTS, finding
 
 COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"}
@@ -29,7 +29,7 @@ def unescaped(text):
 def test_a_command_in_full():
     """The place twice: for the pull request, and for people who read the log."""
     report = Report((finding(),), 1, 1, folder="lab")
-    assert render(report) == (
+    assert github_commands(report) == (
         "::error file=lab/runs/train.yaml,line=6,col=1,endColumn=5,title=A field does not exist"
         "::lab/runs/train.yaml:6:1: A task has no field `gpus`. [unknown-field]"
         "%0ADid you mean `resources.gpu`?\n"
@@ -40,7 +40,7 @@ def test_a_command_in_full():
 def test_a_file_as_a_whole_has_no_line():
     """GitHub shows it at the top of the file."""
     _command, properties, message = parse(
-        render(Report((finding(file=".", line=0, column=0),))).splitlines()[0]
+        github_commands(Report((finding(file=".", line=0, column=0),))).splitlines()[0]
     )
     assert properties == {"file": "environment.yaml", "title": "A field does not exist"}
     assert message.startswith("environment.yaml: A task")
@@ -49,7 +49,7 @@ def test_a_file_as_a_whole_has_no_line():
 def test_what_separates_properties_is_escaped_in_them():
     """A comma or a colon in a file's name ends no property."""
     report = Report((finding(file="a,line=1::b%3A.yaml"),))
-    command, properties, _message = parse(render(report).splitlines()[0])
+    command, properties, _message = parse(github_commands(report).splitlines()[0])
     assert (command, properties["file"]) == ("error", "a,line=1::b%3A.yaml")
     assert properties["line"] == "6"
 
@@ -57,7 +57,7 @@ def test_what_separates_properties_is_escaped_in_them():
 @given(REPORTS)
 def test_each_finding_is_one_command(report):
     """No text of a document begins a command of its own, ends one, or is lost."""
-    text = render(report)
+    text = github_commands(report)
     *lines, verdict, end = text.split("\n")
     assert (verdict, end) == (report.verdict, "")
     assert len(lines) == len(report.findings)

@@ -9,13 +9,13 @@ from hypothesis import given
 from fleetform.spec.findings import Level
 from fleetform.spec.findings_text import render_findings
 from fleetform.views.findings import Report
-from fleetform.views.findings_junit import render
+from fleetform.views.findings_junit import junit_xml
 from unit.views.reports import REPORTS, finding
 
 
 def cases(report):
     """The cases of a report by name."""
-    return {case.get("name"): case for case in ET.fromstring(render(report)).iter("testcase")}
+    return {case.get("name"): case for case in ET.fromstring(junit_xml(report)).iter("testcase")}
 
 
 def test_a_file_fails_for_its_errors():
@@ -44,14 +44,14 @@ def test_warnings_fail_a_file_when_strict():
 
 def test_a_sound_tree_is_a_report_too():
     """Pipelines refuse a file without a suite."""
-    suite = ET.fromstring(render(Report((), files=("environment.yaml",)))).find("testsuite")
+    suite = ET.fromstring(junit_xml(Report((), files=("environment.yaml",)))).find("testsuite")
     assert (suite.get("tests"), suite.get("failures")) == ("1", "0")
 
 
 @given(REPORTS)
 def test_any_text_makes_a_document_that_parses(report):
     """Control characters, surrogates and markup of a document break nothing, and nothing is lost."""
-    text = render(report)
+    text = junit_xml(report)
     assert text.isascii()
     root = ET.fromstring(text)
     found = list(root.iter("testcase"))

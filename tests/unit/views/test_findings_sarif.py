@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fleetform.spec.findings import Level
 from fleetform.views.findings import Report
-from fleetform.views.findings_sarif import FINGERPRINT, ROOT, to_json
+from fleetform.views.findings_sarif import FINGERPRINT, ROOT, sarif_log
 from unit.views.reports import REPORTS, finding
 
 VERSION = "1.2.3"
@@ -99,7 +99,7 @@ VALIDATOR = jsonschema.Draft202012Validator(LOG)
 
 
 def results(report):
-    return to_json(report, version=VERSION)["runs"][0]["results"]
+    return sarif_log(report, version=VERSION)["runs"][0]["results"]
 
 
 def test_a_result_in_full():
@@ -126,7 +126,7 @@ def test_a_result_in_full():
 def test_two_environments_of_a_repository_do_not_replace_each_other():
     """Code scanning keeps the last upload of each category."""
     ids = {
-        to_json(Report((), folder=folder), version=VERSION)["runs"][0]["automationDetails"]["id"]
+        sarif_log(Report((), folder=folder), version=VERSION)["runs"][0]["automationDetails"]["id"]
         for folder in ("", "lab", "environments/lab")
     }
     assert ids == {"fleetform/", "fleetform/lab/", "fleetform/environments/lab/"}
@@ -141,7 +141,7 @@ def test_values_of_a_document_make_no_link():
 def test_a_rule_is_described_by_its_code_alone():
     """GitHub shows the description of the last upload for all alerts of the rule."""
     one, other = (
-        to_json(Report((finding(detail=detail, advice=detail),)), version=VERSION)["runs"][0][
+        sarif_log(Report((finding(detail=detail, advice=detail),)), version=VERSION)["runs"][0][
             "tool"
         ]
         for detail in ("one", "other")
@@ -152,7 +152,7 @@ def test_a_rule_is_described_by_its_code_alone():
 @given(REPORTS)
 def test_every_report_has_the_standards_shape(report):
     """The properties the standard demands and code scanning reads, and no misspelt ones."""
-    log = to_json(report, version=VERSION)
+    log = sarif_log(report, version=VERSION)
     VALIDATOR.validate(log)
     assert json.loads(json.dumps(log)) == log
 
@@ -160,7 +160,7 @@ def test_every_report_has_the_standards_shape(report):
 @given(REPORTS)
 def test_every_finding_is_one_result(report):
     """In order, with the rule it names, in the file it is in."""
-    run = to_json(report, version=VERSION)["runs"][0]
+    run = sarif_log(report, version=VERSION)["runs"][0]
     rules = run["tool"]["driver"]["rules"]
     assert {rule["id"] for rule in rules} == {one.code for one in report.findings}
     for found, result in zip(report.findings, run["results"], strict=True):
@@ -195,5 +195,5 @@ def test_fingerprints_are_stable_when_lines_move(report, down):
 def test_a_rule_has_the_worst_of_its_levels():
     """One code may be an error here and a warning there."""
     report = Report((finding(Level.NOTE), finding(Level.WARNING, line=7)))
-    (rule,) = to_json(report, version=VERSION)["runs"][0]["tool"]["driver"]["rules"]
+    (rule,) = sarif_log(report, version=VERSION)["runs"][0]["tool"]["driver"]["rules"]
     assert rule["defaultConfiguration"]["level"] == "warning"

@@ -71,13 +71,13 @@ def command(
 def _rendered(report: Report, form: str) -> str:
     """The whole text in a format, with a newline at its end."""
     if form == "github":
-        from fleetform.views import findings_github
+        from fleetform.views.findings_github import github_commands
 
-        return findings_github.render(report)
+        return github_commands(report)
     if form == "junit":
-        from fleetform.views import findings_junit
+        from fleetform.views.findings_junit import junit_xml
 
-        return findings_junit.render(report)
+        return junit_xml(report)
     if form == "text":
         from fleetform.spec.findings_text import render_findings
 
@@ -91,13 +91,13 @@ def _json(report: Report, form: str) -> str:
 
     if form == "sarif":
         from fleetform.agents.host import VERSION
-        from fleetform.views import findings_sarif
+        from fleetform.views.findings_sarif import sarif_log
 
-        value = findings_sarif.to_json(report, version=VERSION)
+        value = sarif_log(report, version=VERSION)
     else:
-        from fleetform.views import findings_json
+        from fleetform.views.findings_json import to_json
 
-        value = findings_json.to_json(report)
+        value = to_json(report)
     text = json.dumps(value, indent=2, ensure_ascii=False)
     # A name of a file that is no UTF-8 has characters that cannot be written, but in JSON escaped.
     return text.encode("utf-8", "backslashreplace").decode() + "\n"
