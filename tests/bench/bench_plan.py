@@ -28,7 +28,8 @@ from fleetform.model.live import Live
 from fleetform.model.plan import Permissions, Plan
 from fleetform.plan.serialize import dump, load
 from fleetform.spec.desired import Desired
-from fleetform.views import plan_markdown, plan_text
+from fleetform.views.plan import markdown as plan_markdown
+from fleetform.views.plan import text as plan_text
 from unit.plan.trees import element, fleet, ledger, planned, row, task, tree
 
 SIZES = (1_000, 10_000, 100_000)

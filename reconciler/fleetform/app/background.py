@@ -30,7 +30,7 @@ from fleetform.model.notice import LogLevel
 from fleetform.model.ports import FenceLost, LedgerOutgrown, LedgerUnavailable
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.store.gate import WriterGate
-from fleetform.views.locks import held_by
+from fleetform.views.controllers import held_by
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fleetform.app.problems import WorkspaceProblem
 from fleetform.plan.serialize import load
-from fleetform.views.blame import Past
+from fleetform.views.history import Past
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

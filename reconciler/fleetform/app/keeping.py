@@ -15,8 +15,7 @@ from fleetform.plan.serialize import dump
 from fleetform.store.history import keep_empty_apply
 from fleetform.store.history import keep_plan as keep
 from fleetform.store.keeping import open_to_keep
-from fleetform.views.change_summary import change_summary
-from fleetform.views.plan_summary import summary
+from fleetform.views.plan.summary import change_summary, summary
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace

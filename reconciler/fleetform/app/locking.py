@@ -26,8 +26,8 @@ from fleetform.app.paths import StatePaths, state_home
 from fleetform.app.problems import Locked, Problem
 from fleetform.app.serving import takeover
 from fleetform.model.event import LoggedEvent
+from fleetform.views.controllers import LockRow, LockShown, held_by, lock_row, waiting_row
 from fleetform.views.history import operation_rows
-from fleetform.views.locks import LockRow, LockShown, held_by, lock_row, waiting_row
 
 if TYPE_CHECKING:
     from pathlib import Path

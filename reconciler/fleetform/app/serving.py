@@ -45,7 +45,7 @@ from fleetform.plan.serialize import dump
 from fleetform.source.tree import Unreadable, fingerprint
 from fleetform.store.blobs import FileBlobStore
 from fleetform.store.gate import WriterGate
-from fleetform.views.locks import held_by
+from fleetform.views.controllers import held_by
 from fleetform.views.moments import moment
 from fleetform.views.notices import NOTHING_CHANGES, held_notices, mistake_notices, not_planned
 

@@ -18,7 +18,7 @@ from fleetform.app.problems import Locked
 from fleetform.model.leadership import BACKGROUND
 from fleetform.model.run import AttemptState, RunUid
 from fleetform.spec.names import natural_order
-from fleetform.views.locks import held_by
+from fleetform.views.controllers import held_by
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace

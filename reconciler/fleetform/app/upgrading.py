@@ -13,7 +13,7 @@ from fleetform.app.ledger_address import ledger_address, postgresql
 from fleetform.app.managing import problems
 from fleetform.app.problems import LedgerProblem, Locked
 from fleetform.store.errors import OlderLedgerError
-from fleetform.views.locks import held_by
+from fleetform.views.controllers import held_by
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace

@@ -10,10 +10,11 @@ from fleetform.model.run_state import RunState
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.at_work import at_work_lines
 from fleetform.views.runs import run_detail
-from fleetform.views.why import Why, explain
-from fleetform.views.why_elements import WhyElement
-from fleetform.views.why_resource import (
+from fleetform.views.why import (
+    Why,
+    WhyElement,
     blocked_why,
+    explain,
     lacks_directory,
     resource_why,
     volume_troubles,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from fleetform.model.plan import Held
     from fleetform.model.ports import Reader, RunHistory
-    from fleetform.views.why_resource import VolumeTrouble
+    from fleetform.views.why import VolumeTrouble
 
 __all__ = ["why_absent", "why_resource", "why_run", "why_runs"]
 

@@ -15,7 +15,7 @@ from fleetform.app.clock import SystemClock
 from fleetform.app.managing import REQUEST_SECONDS, requesting, try_manage
 from fleetform.app.problems import Locked
 from fleetform.model.leadership import BACKGROUND
-from fleetform.views.locks import held_by
+from fleetform.views.controllers import held_by
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace

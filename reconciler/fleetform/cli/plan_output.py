@@ -17,7 +17,7 @@ def show_errored(screen: Screen, workspace: Workspace, problem: str) -> None:
     """Print the JSON of a plan that could not be made, with what is wrong with the configuration."""
     from fleetform.agents.host import VERSION
     from fleetform.model.fingerprint import fingerprint
-    from fleetform.views.plan_json import errored_json
+    from fleetform.views.plan.json import errored_json
 
     environment = workspace.environment
     screen.json(
@@ -35,15 +35,15 @@ def show_plan(screen: Screen, plan: Plan, form: Form = "text") -> None:
     """Print the plan; only text has colours."""
     if form == "json":
         from fleetform.agents.host import VERSION
-        from fleetform.views import plan_json
+        from fleetform.views.plan import json as plan_json
 
         screen.json(plan_json.to_json(plan, version=VERSION))
     elif form == "markdown":
-        from fleetform.views import plan_markdown
         from fleetform.views.lines import inert
+        from fleetform.views.plan import markdown as plan_markdown
 
         screen.stream.write(inert(plan_markdown.render(plan)))
     else:
-        from fleetform.views import plan_text
+        from fleetform.views.plan import text as plan_text
 
         screen.lines(plan_text.rendered(plan))

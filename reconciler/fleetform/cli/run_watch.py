@@ -18,8 +18,7 @@ from fleetform.cli.screen import error_screen
 from fleetform.cli.words import not_driven
 from fleetform.model.run_state import FINAL
 from fleetform.views.moments import age, moment
-from fleetform.views.run_changes import change_text, state_changes
-from fleetform.views.run_list import counts_text, states_text
+from fleetform.views.run_list import change_text, counts_text, state_changes, states_text
 from fleetform.views.runs import runs_table
 
 if TYPE_CHECKING:

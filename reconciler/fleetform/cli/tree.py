@@ -181,7 +181,7 @@ def print_warnings(loaded: Loaded, changed: Iterable[ResourceKey] = (), *, by: s
     """
     if not loaded.findings:
         return
-    from fleetform.views.warnings import split_warnings
+    from fleetform.views.notices import split_warnings
 
     found = split_warnings(loaded, changed, by)
     print_findings(found.whole)

@@ -25,7 +25,7 @@ from fleetform.store.cordon import closings_of
 from fleetform.store.database import Transaction
 from fleetform.store.permits import require_permitted, rules_applied
 from fleetform.store.retained_data import uids_left
-from fleetform.views.change_summary import change_summary
+from fleetform.views.plan.summary import change_summary
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements

@@ -1,17 +1,32 @@
-"""
-The controller of an environment as people see it: which process drives the runs, and where.
-"""
+"""The controller of an environment as people see it: which process drives the runs, and where."""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from fleetform.model.fingerprint import short_uid
 from fleetform.model.leadership import BACKGROUND, Holder
-from fleetform.views.locks import held_by
+from fleetform.model.ports import ApplyRecord
+from fleetform.views.history import OperationRow
 from fleetform.views.moments import age
+from fleetform.views.table import Cell, Column, Table, make_table
 
-__all__ = ["ControllerKind", "ControllerRow", "controller_lines", "controller_row"]
+__all__ = [
+    "ControllerKind",
+    "ControllerRow",
+    "LockRow",
+    "LockShown",
+    "WaitingRow",
+    "controller_lines",
+    "controller_row",
+    "held_by",
+    "lock_row",
+    "locks_table",
+    "waiting_row",
+    "waiting_table",
+]
 
 
 class ControllerKind(enum.StrEnum):
@@ -87,3 +102,110 @@ def controller_lines(row: ControllerRow | None, *, now_ms: int) -> tuple[str, ..
     if row.variables:
         lines.append(f"additional variables: {', '.join(row.variables)}")
     return tuple(lines)
+
+
+# Who manages which environment, what is open, and what waits, as rows.
+
+
+@dataclass(frozen=True, slots=True)
+class LockRow:
+    """
+    One environment of this user's state folder.
+
+    Attributes:
+        environment: Its name as it was applied last; empty where nothing was.
+        uid: The beginning of it, which tells two of one name apart (`model.fingerprint`).
+        held: Whether anybody manages it now; the rest is empty where nobody does.
+        pid: 0 for somebody who has not written it down yet.
+        fence: Of a lease; 0 for a file lock.
+        left_ms: How long a lease holds if it is not renewed; None for a file lock.
+    """
+
+    environment: str
+    uid: str
+    held: bool
+    command: str = ""
+    who: str = ""
+    pid: int = 0
+    host: str = ""
+    since_ms: int | None = None
+    fence: int = 0
+    left_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRow:
+    """One apply that was entered and is not over."""
+
+    apply: str
+    plan: str
+    who: str
+    commit: str
+    since_ms: int
+    open_steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class LockShown:
+    """One environment: the process that manages it, its open steps, and applies that wait."""
+
+    lock: LockRow
+    open_operations: tuple[OperationRow, ...]
+    waiting: tuple[WaitingRow, ...]
+    taken_over: str
+    """A sentence while a takeover pauses `serve`; else empty."""
+
+
+def held_by(holder: Holder) -> str:
+    """Say who that is in a few words: what it does, for whom, and where it can be found."""
+    where = f"(pid {holder.pid} on {holder.host})"
+    command = holder.command or "a process"
+    # `serve` acts for no particular user.
+    return f"{command} {where}" if holder.who == command else f"{command} of {holder.who} {where}"
+
+
+def lock_row(environment: str, uid: str, holder: Holder | None) -> LockRow:
+    if holder is None:
+        return LockRow(environment, short_uid(uid), held=False)
+    return LockRow(
+        environment,
+        short_uid(uid),
+        held=True,
+        command=holder.command,
+        who=holder.who,
+        pid=holder.pid,
+        host=holder.host,
+        since_ms=holder.since_ms,
+        fence=holder.fence,
+        left_ms=holder.left_ms,
+    )
+
+
+def locks_table(rows: Iterable[LockRow], *, now_ms: int) -> Table:
+    columns: tuple[Column[LockRow], ...] = (
+        Column("ENVIRONMENT", lambda row: row.environment),
+        Column("UID", lambda row: Cell(row.uid, "dim")),
+        Column("CONTROLLER", lambda row: row.command if row.held else Cell("none", "dim")),
+        Column("WHO", lambda row: row.who),
+        Column("PID", lambda row: str(row.pid) if row.pid else "", right=True),
+        Column("MACHINE", lambda row: row.host),
+        Column("FOR", lambda row: age(row.since_ms, now_ms), right=True),
+    )
+    return make_table(columns, rows)
+
+
+def waiting_table(rows: Iterable[WaitingRow], *, now_ms: int) -> Table:
+    columns: tuple[Column[WaitingRow], ...] = (
+        Column("APPLY", lambda row: row.apply[:12]),
+        Column("PLAN", lambda row: row.plan[:12]),
+        Column("WHO", lambda row: row.who),
+        Column("OPEN STEPS", lambda row: str(row.open_steps), right=True),
+        Column("FOR", lambda row: age(row.since_ms, now_ms), right=True),
+    )
+    return make_table(columns, rows)
+
+
+def waiting_row(record: ApplyRecord, open_steps: int) -> WaitingRow:
+    return WaitingRow(
+        record.uid, record.plan_digest, record.who, record.commit, record.started_at_ms, open_steps
+    )

@@ -12,8 +12,7 @@ from fleetform.model.ports import RunHistory
 from fleetform.model.redaction import Seal
 from fleetform.model.run_state import FINAL
 from fleetform.views.lines import BLANK, Line, Span, line, printable
-from fleetform.views.plan_field_lines import field_lines
-from fleetform.views.plan_groups import group_changes
+from fleetform.views.plan.groups import field_lines, group_changes
 from fleetform.views.table import Cell, Column, Table, make_table
 
 __all__ = [

@@ -7,14 +7,32 @@ are counted, and how a file is called outside of its tree is said here, once.
 
 from __future__ import annotations
 
+import hashlib
 import posixpath
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+from xml.etree import ElementTree as ET
 
 from fleetform.model.figures import counted
 from fleetform.spec.findings import Finding, Level
+from fleetform.spec.findings_text import render_findings, summarize
 from fleetform.spec.identity import FILE_NAME
+from fleetform.views import json_value
+from fleetform.views.lines import printable
 
-__all__ = ["Report"]
+__all__ = [
+    "FINGERPRINT",
+    "ROOT",
+    "SCHEMA",
+    "Report",
+    "github_commands",
+    "junit_xml",
+    "sarif_log",
+    "to_json",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +87,285 @@ class Report:
 
     def _counted(self, level: Level) -> str:
         return counted(sum(finding.level is level for finding in self.findings), level.value)
+
+
+# Findings as JSON for scripts.
+#     {"valid", "findings": [{"level", "code", "summary", "place": {"file", "line", "column", "length"},
+#                             "detail", "advice", "address", "text"}],
+#      "documents": count, "files": count}
+# Files are relative to the tree. `valid` heeds `--strict`.
+
+
+def to_json(report: Report) -> dict[str, Any]:
+    """Return JSON values; whoever prints chooses indentation."""
+    return {
+        "valid": report.is_valid,
+        "findings": json_value.to_json(report.findings),
+        "documents": report.documents_count,
+        "files": report.files_count,
+    }
+
+
+# Findings as workflow commands: GitHub shows each at its line of the pull request.
+#     ::error file=lab/train.yaml,line=6,col=1,endColumn=5,title=A field does not exist::lab/train.yaml:6:1: …
+# The job's log shows the message alone, without its properties, so the place begins the message.
+
+_COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"}
+
+# What the runner takes back, in its own order: the sign of the escapes goes first.
+_IN_MESSAGE = (("%", "%25"), ("\r", "%0D"), ("\n", "%0A"))
+# In a property these end it, or the properties as a whole.
+_IN_PROPERTY = (*_IN_MESSAGE, (":", "%3A"), (",", "%2C"))
+
+
+def github_commands(report: Report) -> str:
+    """Return a line for each finding, then the verdict, each with its newline."""
+    commands = (_github_command(report, finding) for finding in report.findings)
+    return "".join(f"{line}\n" for line in (*commands, report.verdict))
+
+
+def _github_command(report: Report, finding: Finding) -> str:
+    properties = ",".join(
+        f"{name}={_github_escaped(printable(value), _IN_PROPERTY)}"
+        for name, value in _github_properties(report, finding)
+    )
+    message = "\n".join(_github_message(report, finding))
+    return f"::{_COMMANDS[finding.level]} {properties}::{_github_escaped(message, _IN_MESSAGE)}"
+
+
+def _github_properties(report: Report, finding: Finding) -> Iterator[tuple[str, str]]:
+    place = finding.place
+    yield "file", report.path(place.file)
+    if place.line:
+        column = max(place.column, 1)
+        yield "line", str(place.line)
+        yield "col", str(column)
+        yield "endColumn", str(column + max(place.length, 1))
+    yield "title", finding.summary
+
+
+def _github_message(report: Report, finding: Finding) -> Iterator[str]:
+    place = finding.place
+    where = report.path(place.file)
+    if place.line:
+        where = f"{where}:{place.line}:{max(place.column, 1)}"
+    first, *others = finding.detail.splitlines() or [finding.summary]
+    yield printable(f"{where}: {first} [{finding.code}]")
+    for text in (*others, *finding.advice.splitlines()):
+        yield printable(text)
+
+
+def _github_escaped(text: str, table: tuple[tuple[str, str], ...]) -> str:
+    for sign, escape in table:
+        text = text.replace(sign, escape)
+    return text
+
+
+# Findings as JUnit XML: what GitLab, Jenkins and most other pipelines show as test results.
+# A file is a test case. It fails for its errors, and with `--strict` for its warnings; whatever else
+# was found in it is its output. Files without findings are listed as well: a pipeline calls a test
+# mended only when it sees it pass.
+
+_SUITE = "fleetform validate"
+_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
+
+
+def junit_xml(report: Report) -> str:
+    """Return the whole document; ASCII only, so that no locale of a pipeline can spoil it."""
+    by_file: dict[str, list[Finding]] = {report.path(file): [] for file in report.files}
+    for finding in report.findings:
+        by_file.setdefault(report.path(finding.place.file), []).append(finding)
+    cases = [_junit_case(report, file, found) for file, found in sorted(by_file.items())]
+    counts = {
+        "name": _SUITE,
+        "tests": str(len(cases)),
+        "failures": str(sum(case.find("failure") is not None for case in cases)),
+        "errors": "0",
+    }
+    suites = ET.Element("testsuites", counts)
+    suite = ET.SubElement(suites, "testsuite", {**counts, "skipped": "0"})
+    suite.extend(cases)
+    ET.indent(suites)
+    return f"{_DECLARATION}{ET.tostring(suites, encoding='us-ascii').decode('ascii')}\n"
+
+
+def _junit_case(report: Report, file: str, findings: list[Finding]) -> ET.Element:
+    name = printable(file)
+    case = ET.Element("testcase", {"name": name, "classname": _SUITE, "file": name})
+    failing = [finding for finding in findings if report.fails(finding)]
+    others = [finding for finding in findings if not report.fails(finding)]
+    # One element for all of them: GitLab reads a single failure of each case.
+    if failing:
+        failure = ET.SubElement(
+            case, "failure", {"type": _codes(failing), "message": _junit_message(failing)}
+        )
+        failure.text = render_findings(failing)
+    if others:
+        ET.SubElement(case, "system-out").text = render_findings(others)
+    return case
+
+
+def _codes(findings: Iterable[Finding]) -> str:
+    return ", ".join(sorted({finding.code for finding in findings}))
+
+
+def _junit_message(findings: list[Finding]) -> str:
+    """Say what a list of results has room for: the one thing that is wrong, or how many are."""
+    if len(findings) > 1:
+        return summarize(findings)
+    only = findings[0]
+    at = f"line {only.place.line}: " if only.place.line else ""
+    return f"{at}{printable(only.detail or only.summary)}"
+
+
+# Findings as SARIF 2.1.0, for GitHub's code scanning and for viewers in editors.
+# The standard: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html; sections are named
+# where they decide something. What GitHub reads of it is less, and what it insists on is here: a
+# file and a line for each result, texts of each rule, and an id that tells two trees apart.
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+ROOT = "SRCROOT"
+"""
+What paths are relative to: the repository's root. Where that lies is not said (section 3.14.14
+allows it), so that the same tree gives the same bytes on every machine.
+"""
+
+FINGERPRINT = "fleetform/v1"
+"""
+Name and version of our fingerprints (section 3.27.17). Not `primaryLocationLineHash`: GitHub's
+upload action computes that one from the files and complains of any other value under its name.
+"""
+
+_HELP = (
+    "Each result says what to do about it. `fleetform validate` shows the same at the terminal, with"
+    " the line that is meant."
+)
+
+
+def sarif_log(report: Report, *, version: str) -> dict[str, Any]:
+    """Return the log as JSON values; `version` is fleetform's own."""
+    codes = sorted({finding.code for finding in report.findings})
+    positions = {code: position for position, code in enumerate(codes)}
+    return {
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "fleetform",
+                        "semanticVersion": version,
+                        "rules": list(_sarif_rules(report, codes)),
+                    }
+                },
+                "automationDetails": {"id": _run_id(report)},
+                "originalUriBaseIds": {ROOT: {"description": {"text": "The repository's root."}}},
+                "columnKind": "unicodeCodePoints",
+                "invocations": [{"executionSuccessful": True}],
+                "results": list(_sarif_results(report, positions)),
+            }
+        ],
+    }
+
+
+def _run_id(report: Report) -> str:
+    """
+    Name what was checked (section 3.17.3): everything up to the last slash is its category.
+
+    GitHub replaces results by those of the next upload of their category, so that two environments
+    of one repository may not share one.
+    """
+    return posixpath.join("fleetform", report.folder, "")
+
+
+def _sarif_rules(report: Report, codes: list[str]) -> Iterator[dict[str, Any]]:
+    """Describe the codes that occur, and never by one finding's values: rules seldom change."""
+    for code in codes:
+        found = [finding for finding in report.findings if finding.code == code]
+        text = {"text": found[0].summary}
+        yield {
+            "id": code,
+            "shortDescription": text,
+            "fullDescription": text,
+            "help": {"text": _HELP},
+            "defaultConfiguration": {"level": min(found, key=_severity).level.value},
+        }
+
+
+def _severity(finding: Finding) -> int:
+    return list(Level).index(finding.level)
+
+
+def _sarif_results(report: Report, positions: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    seen: Counter[str] = Counter()
+    for finding in report.findings:
+        identity = _identity(report, finding)
+        seen[identity] += 1
+        yield {
+            "ruleId": finding.code,
+            "ruleIndex": positions[finding.code],
+            "level": finding.level.value,
+            "message": {"text": _sarif_message(finding)},
+            "locations": [_sarif_location(report, finding)],
+            "partialFingerprints": {FINGERPRINT: _fingerprint(identity, seen[identity])},
+        }
+
+
+def _sarif_message(finding: Finding) -> str:
+    """
+    Return what is wrong, why, and what to do.
+
+    Section 3.11.5 wants braces doubled. Nobody who shows results turns them back where there are
+    no arguments, and people would read `${{{{ matrix.lr }}}}`; so they stand as they are.
+    """
+    prose = finding.detail.strip() or finding.summary
+    lines = [printable(line) for text in (prose, finding.advice) for line in text.splitlines()]
+    # `[text](target)` would be a link (section 3.11.6), and a document's value may hold one.
+    return "\n".join(lines).replace("](", "] (")
+
+
+def _sarif_location(report: Report, finding: Finding) -> dict[str, Any]:
+    # Percent-encoded as section 3.4.3 has it; a name that is no UTF-8 keeps its bytes.
+    uri = quote(report.path(finding.place.file).encode("utf-8", "surrogateescape"))
+    location: dict[str, Any] = {
+        "physicalLocation": {
+            "artifactLocation": {"uri": uri, "uriBaseId": ROOT},
+            "region": _sarif_region(finding),
+        }
+    }
+    if finding.address:
+        location["logicalLocations"] = [{"fullyQualifiedName": printable(finding.address)}]
+    return location
+
+
+def _sarif_region(finding: Finding) -> dict[str, int]:
+    """What is marked; the end is the column behind it (section 3.30.8)."""
+    place = finding.place
+    if not place.line:
+        # GitHub refuses a result without a line.
+        return {"startLine": 1}
+    column = max(place.column, 1)
+    return {
+        "startLine": place.line,
+        "startColumn": column,
+        "endColumn": column + max(place.length, 1),
+    }
+
+
+def _identity(report: Report, finding: Finding) -> str:
+    """
+    Return what stays the same of a finding while lines move around it.
+
+    The line's text is in it and its number is not, nor positions in lists, nor the detail, which
+    may name the line of another document.
+    """
+    steps = [step for step in finding.address.split(".") if not step.isdigit()]
+    parts = (finding.code, report.path(finding.place.file), ".".join(steps), finding.text.strip())
+    return "\0".join(parts)
+
+
+def _fingerprint(identity: str, occurrence: int) -> str:
+    """Two equal findings, as of two expressions in one line, are told apart by their order."""
+    data = f"{identity}\0{occurrence}".encode("utf-8", "surrogatepass")
+    return hashlib.sha256(data).hexdigest()[:32]

@@ -27,7 +27,7 @@ from fleetform.model.run import (
 from fleetform.model.run_state import Outdated
 from fleetform.spec.names import natural_order
 from fleetform.views.moments import age
-from fleetform.views.outdated import stale_text
+from fleetform.views.reasons import stale_text
 from fleetform.views.table import Cell, Column, Table, make_table
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from fleetform.model.decision import Waiting
     from fleetform.model.instance import Instance
     from fleetform.model.ports import RunHistory
+__all__ = ["SubmittedRow"]
+
 
 TONES: Mapping[RunState, str] = {
     RunState.PENDING: "dim",
@@ -398,3 +400,31 @@ def _hosts(row: RunRow) -> str:
     if len(row.instances) <= 2:
         return ", ".join(row.instances)
     return f"{row.instances[0]} and {len(row.instances) - 1} more"
+
+
+# A submission as scripts read it: what was frozen, what ran, and how it ended.
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedRow:
+    """
+    One submission.
+
+    Attributes:
+        name: Of the run, or of the sweep that it is.
+        outcome: `done` where all its runs have succeeded, `failed` where one has not, `submitted`
+            where nobody waited for them, `interrupted` where somebody stopped waiting.
+        exit_code: What the command ends with, as in the table of exit codes.
+        document: Where it lies in the tree.
+        code_files: How many files of the working copy were frozen.
+        commit: Of the working copy, with `+dirty` where it had changes; empty outside git.
+        runs: One row each, as in `ps --format json`: `attempt`, `state`, `exit_code`, `message`.
+    """
+
+    name: str
+    outcome: str
+    exit_code: int
+    document: str
+    code_files: int
+    commit: str
+    runs: tuple[RunRow, ...]

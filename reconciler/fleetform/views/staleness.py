@@ -9,7 +9,7 @@ from fleetform.model.plan import FieldChange
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.lines import printable
 from fleetform.views.moments import moment
-from fleetform.views.plan_fields import field_rows
+from fleetform.views.plan.fields import field_rows
 
 __all__ = ["applied_text", "standing_text"]
 

@@ -6,14 +6,39 @@ For `fleetform why`, and the API's answer of the same name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from fleetform.agents.protocol.states import JobState
 from fleetform.model import figures
+from fleetform.model.drift import expected_and_seen
+from fleetform.model.drift_table import TABLE
+from fleetform.model.figures import counted
+from fleetform.model.instance import InstanceState
 from fleetform.model.run import FINAL, RunState
+from fleetform.spec.desired import ResourceKey
+from fleetform.views.element_names import shorten_elements
 from fleetform.views.lines import printable
-from fleetform.views.runs import AttemptRow, RunDetail, WaitingRow
+from fleetform.views.moments import age
+from fleetform.views.reasons import HELD_BY, blocked_text
+from fleetform.views.run_list import counts_text
+from fleetform.views.runs import AttemptRow, RunDetail, RunRow, WaitingRow, row_message
+
+if TYPE_CHECKING:
+    from fleetform.model.drift import RecordedDrift
+    from fleetform.model.live import Live, LiveResource
+    from fleetform.model.plan import Held
+__all__ = [
+    "VolumeTrouble",
+    "WhyElement",
+    "blocked_why",
+    "lacks_directory",
+    "resource_why",
+    "volume_troubles",
+    "why_elements_lines",
+]
+
 
 _ADVICE = {
     "dependency": "run `fleetform why` for the run that it waits for",
@@ -212,3 +237,186 @@ def _listed(names: tuple[str, ...]) -> str:
     if len(names) <= 3:
         return ", ".join(names) or "its host"
     return f"{', '.join(names[:3])} and {len(names) - 3} more"
+
+
+# Why the elements of an array or a sweep are where they are: one paragraph for all with the same reasons.
+
+
+@dataclass(frozen=True, slots=True)
+class WhyElement:
+    """The answer for one element, with its row."""
+
+    row: RunRow
+    why: Why
+
+
+def why_elements_lines(elements: Sequence[WhyElement]) -> Iterator[str]:
+    """Write the counts of each array or sweep, then a paragraph for each group of elements."""
+    by_parent: dict[str, list[WhyElement]] = {}
+    for one in elements:
+        by_parent.setdefault(one.row.parent or one.row.name, []).append(one)
+    for parent, members in by_parent.items():
+        rows = [one.row for one in members]
+        yield f"{parent}: {figures.counted(len(rows), 'run')}: {counts_text(rows)}"
+        for group in _alike(members):
+            yield ""
+            yield from why_lines(group[0].why) if len(group) == 1 else _group_lines(parent, group)
+
+
+def _alike(elements: Iterable[WhyElement]) -> Iterator[list[WhyElement]]:
+    groups: dict[tuple[str, str, tuple[WaitingRow, ...], tuple[str, ...]], list[WhyElement]] = {}
+    for one in elements:
+        message = "" if one.why.reasons else row_message(one.row)
+        key = (one.why.state, message, one.why.reasons, one.why.at_work)
+        groups.setdefault(key, []).append(one)
+    yield from groups.values()
+
+
+def _group_lines(parent: str, group: Sequence[WhyElement]) -> Iterator[str]:
+    why = group[0].why
+    names = shorten_elements(one.row.element for one in group)
+    message = row_message(group[0].row)
+    head = f"elements {names.text} are {why.state}"
+    if why.reasons:
+        yield f"{head}, for {figures.counted(len(why.reasons), 'reason')}:"
+    else:
+        yield printable(f"{head}: {message}." if message else f"{head}.")
+    yield from (printable(f"  - {reason.detail}") for reason in why.reasons)
+    yield from (printable(f"  - {sentence}") for sentence in why.at_work)
+    if why.reasons:
+        yield from (f"help: {sentence}" for sentence in why.advice)
+    elif why.state in _AGAIN:
+        address = f"{parent}{names.text}" if names.is_address else group[0].row.name
+        yield f"help: `fleetform logs '{address}'` prints output, `fleetform rerun '{address}'` runs again"
+
+
+_AGAIN = frozenset({RunState.FAILED, RunState.STOPPED, RunState.ABORTED, RunState.UNSCHEDULABLE})
+
+# Why a fleet or a volume is not as it should be, and what that means for runs that mount a volume.
+
+
+class VolumeTrouble(NamedTuple):
+    """One reason why a volume cannot be mounted, and what to do about it."""
+
+    reason: WaitingRow
+    cure: str
+
+
+def resource_why(row: LiveResource, live: Live, *, now_ms: int) -> Why:
+    """Answer for a fleet or a volume: what looks have seen of it, and which hosts do not answer."""
+    name = f"{row.key.kind} {row.key.name}"
+    drifts = [one for one in live.recorded_drift if one.drift.resource == row.key]
+    reasons = [WaitingRow("drift", _seen(one, now_ms)) for one in drifts]
+    if row.key.kind == "fleet":
+        reasons += _silent_hosts(live, row.key.name)
+    if row.operation:
+        reasons.append(WaitingRow("operation", "an apply that changes it has not finished"))
+    state = "archived" if row.archived else row.state
+    verb = "is" if len(reasons) == 1 else "are"
+    summary = (
+        f"{name} is {state}; {counted(len(reasons), 'thing')} {verb} not as applied:"
+        if reasons
+        else f"{name} is {state}; no drift is known."
+    )
+    return Why(
+        name=str(row.key),
+        state=state,
+        summary=summary,
+        reasons=tuple(reasons),
+        attempts=(),
+        advice=tuple(dict.fromkeys(_cure(one) for one in drifts)),
+    )
+
+
+def blocked_why(held: Held) -> Why:
+    """Answer for what the newest plan on record blocks and the ledger does not have."""
+    change = held.change
+    return Why(
+        name=str(change.key),
+        state="blocked",
+        summary=f"{change.key.kind} {change.key.name} does not exist: its change is blocked.",
+        reasons=(WaitingRow("blocked", blocked_text(HELD_BY[held.by], held.detail)),),
+        attempts=(),
+        advice=(held.cure,) if held.cure else (),
+    )
+
+
+def volume_troubles(
+    names: Iterable[str],
+    live: Live,
+    held: Iterable[Held],
+    *,
+    lacked: Container[str] = (),
+    now_ms: int,
+) -> Iterator[VolumeTrouble]:
+    """
+    Say which of a run's volumes cannot be mounted, and why.
+
+    Args:
+        names: The volumes that the run mounts.
+        live: The ledger.
+        held: What the newest plan on record blocks.
+        lacked: Volumes whose directory the host missed, and that nothing has found since.
+        now_ms: To say how long ago something was seen.
+    """
+    blocked = {one.change.key: one for one in held}
+    for name in names:
+        key = ResourceKey("volume", name)
+        row = live.resources.get(key)
+        if row is None or row.archived or row.state != "present":
+            yield _missing(key, blocked.get(key))
+            continue
+        drifts = [
+            one
+            for one in live.recorded_drift
+            if one.drift.resource == key and one.drift.field in _LOST
+        ]
+        for one in drifts:
+            yield VolumeTrouble(
+                WaitingRow("volume", f"volume {name}: {_seen(one, now_ms)}"), _cure(one)
+            )
+        if not drifts and name in lacked:
+            cure = TABLE["volume", "directory"].cure.replace("NAME", name)
+            yield VolumeTrouble(WaitingRow("volume", f"volume {name}: its directory is gone"), cure)
+
+
+def lacks_directory(message: str, volume: str) -> bool:
+    """Tell whether an attempt ended because its host had no directory of a volume."""
+    return f"volume {volume} has no directory" in message
+
+
+_LOST = frozenset({"directory", "claim", "path"})
+
+
+def _missing(key: ResourceKey, held: Held | None) -> VolumeTrouble:
+    name = key.name
+    if held is None:
+        detail = f"volume {name} does not exist: no apply has created it"
+        cure = f"`fleetform apply` creates volume {name} where the configuration declares it"
+        return VolumeTrouble(WaitingRow("volume", detail), cure)
+    because = blocked_text(HELD_BY[held.by], held.detail)
+    detail = f"volume {name} does not exist; its change is blocked: {because}"
+    return VolumeTrouble(WaitingRow("volume", detail), held.cure or "`fleetform plan` shows it")
+
+
+def _silent_hosts(live: Live, fleet: str) -> Iterator[WaitingRow]:
+    for one in live.instances:
+        if one.fleet == fleet and one.state is InstanceState.UNREACHABLE:
+            message = f": {one.message}" if one.message else ""
+            yield WaitingRow("host", f"host {one.name} does not answer{message}")
+
+
+def _seen(one: RecordedDrift, now_ms: int) -> str:
+    drift = one.drift
+    by = f", {drift.by}" if drift.by else ""
+    ago = f"{age(one.seen_at_ms, now_ms)} ago"
+    return f"{expected_and_seen(drift.path, drift.expected, drift.seen, ago)}{by}"
+
+
+def _cure(one: RecordedDrift) -> str:
+    row = TABLE[one.drift.resource.kind, one.drift.field]
+    if row.cure:
+        return row.cure.replace("NAME", one.drift.resource.name)
+    if one.drift.remedy == "apply":
+        return f"`fleetform apply --refresh`: {row.done}"
+    return row.done

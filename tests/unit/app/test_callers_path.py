@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fleetform.app.callers_path import only_on_callers_path
-from fleetform.views.plan_commands import command_lines
+from fleetform.views.plan.notes import command_lines
 from unit.plan.trees import declare, element, fleet, ledger, planned, task, tree
 
 

@@ -12,7 +12,7 @@ from fleetform.model.plan import Plan
 from fleetform.model.ports import Book, Outcome
 from fleetform.model.run import Run, RunState, RunUid
 from fleetform.model.template import from_document
-from fleetform.views.plan_forecast import forecast_lines
+from fleetform.views.plan.notes import forecast_lines
 from unit.plan.trees import NOW_MS, element, fleet, item, ledger, planned, row, task, tree
 
 OLD = tuple(element("s", lr=lr) for lr in (1, 2, 3))

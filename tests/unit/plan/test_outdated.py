@@ -9,8 +9,8 @@ from fleetform.model.plan import StaleResult
 from fleetform.model.run import RunState
 from fleetform.model.run_state import Outdated
 from fleetform.spec.desired import ResourceKey
-from fleetform.views.plan_markdown import render as render_markdown
-from fleetform.views.plan_text import render
+from fleetform.views.plan.markdown import render as render_markdown
+from fleetform.views.plan.text import render
 from unit.plan.trees import ledger, planned, row, task, tree
 
 RERUN = (InputChange("train", InputEvent.RERUN),)

@@ -14,7 +14,7 @@ import pytest
 from fleetform.model.fingerprint import fingerprint
 from fleetform.model.run import RunState
 from fleetform.plan.serialize import dump, sealed
-from fleetform.views.plan_json import to_json
+from fleetform.views.plan.json import to_json
 from unit.plan.trees import ledger, planned, row, task, tree
 
 
@@ -81,7 +81,7 @@ def test_what_is_held_keeps_no_secret_at_all():
 
 _PROGRAM = """
 import sys
-from unit.views.test_plan_json import rich_plan
+from unit.views.plan.test_json import rich_plan
 from fleetform.plan.serialize import dump
 sys.stdout.buffer.write(dump(rich_plan()))
 """

@@ -14,8 +14,8 @@ from fleetform.model.live import Work
 from fleetform.model.run import RunState
 from fleetform.plan.notes import with_notes
 from fleetform.spec.desired import Declared, ResourceKey
-from fleetform.views.plan_markdown import render as render_markdown
-from fleetform.views.plan_text import render
+from fleetform.views.plan.markdown import render as render_markdown
+from fleetform.views.plan.text import render
 from unit.plan.trees import fleet, ledger, planned, row, task, tree
 
 

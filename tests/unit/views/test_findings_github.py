@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 
 from fleetform.spec.findings import Level
-from fleetform.views.findings import Report
-from fleetform.views.findings_github import github_commands
+from fleetform.views.findings import Report, github_commands
 from unit.views.reports import REPORTS, finding
 
 COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"}

@@ -7,8 +7,7 @@ import json
 from hypothesis import given
 
 from fleetform.spec.findings import Level
-from fleetform.views.findings import Report
-from fleetform.views.findings_json import to_json
+from fleetform.views.findings import Report, to_json
 from unit.views.reports import REPORTS, finding
 
 

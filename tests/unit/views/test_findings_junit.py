@@ -8,8 +8,7 @@ from hypothesis import given
 
 from fleetform.spec.findings import Level
 from fleetform.spec.findings_text import render_findings
-from fleetform.views.findings import Report
-from fleetform.views.findings_junit import junit_xml
+from fleetform.views.findings import Report, junit_xml
 from unit.views.reports import REPORTS, finding
 
 

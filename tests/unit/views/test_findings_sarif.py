@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetform.spec.findings import Level
-from fleetform.views.findings import Report
-from fleetform.views.findings_sarif import FINGERPRINT, ROOT, sarif_log
+from fleetform.views.findings import FINGERPRINT, ROOT, Report, sarif_log
 from unit.views.reports import REPORTS, finding
 
 VERSION = "1.2.3"

@@ -6,9 +6,15 @@ from fleetform.model.history import HistoryEntry, OperationRecord
 from fleetform.model.plan import Action, Change, FieldChange, Reason
 from fleetform.model.redaction import Seal
 from fleetform.spec.desired import ResourceKey
-from fleetform.views.blame import Past, field_origins, touch_rows
 from fleetform.views.difference import RunSide, difference_lines, run_facts
-from fleetform.views.history import history_rows, history_table, operation_rows
+from fleetform.views.history import (
+    Past,
+    field_origins,
+    history_rows,
+    history_table,
+    operation_rows,
+    touch_rows,
+)
 from fleetform.views.table import plain_lines
 from unit.views.rows import NOW, history
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 
 from fleetform.api.page import LIMIT_DEFAULT, LIMIT_MAX, Page, number_place, write_cursor
 from fleetform.api.sources import MaybeReader
-from fleetform.views.events import EventRow, event_rows
+from fleetform.views.history import EventRow, event_rows
 
 router = APIRouter(tags=["events"])
 

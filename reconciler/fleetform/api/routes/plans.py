@@ -12,10 +12,9 @@ from fleetform.api.page import EVERYTHING, LIMIT_DEFAULT, LIMIT_MAX, Page, newes
 from fleetform.api.problem import not_found
 from fleetform.api.sources import MaybeReader, SomeReader
 from fleetform.plan.serialize import load
-from fleetform.views import plan_json
-from fleetform.views.applies import ApplyRow, apply_rows
-from fleetform.views.history import HistoryRow, history_rows
-from fleetform.views.withheld import withhold_plan
+from fleetform.views.history import ApplyRow, HistoryRow, apply_rows, history_rows
+from fleetform.views.plan import json as plan_json
+from fleetform.views.resources import withhold_plan
 
 router = APIRouter(tags=["plans"])
 

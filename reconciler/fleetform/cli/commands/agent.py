@@ -37,7 +37,7 @@ def list_agents(path: str | None, as_json: bool) -> None:
     import asyncio
 
     from fleetform.app.opening import host_provider
-    from fleetform.views.agents import agent_rows, agents_table
+    from fleetform.views.fleets import agent_rows, agents_table
 
     workspace = open_workspace(or_default(path))
     seen = asyncio.run(host_provider(workspace).inventory(workspace.environment.uid))

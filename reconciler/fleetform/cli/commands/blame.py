@@ -41,8 +41,14 @@ def command(name: str, path: str | None, events: bool, as_json: bool) -> None:
     """
     from fleetform.app.history import past_of
     from fleetform.model.redaction import Seal
-    from fleetform.views.blame import field_origins, fields_table, touch_rows, touches_table
-    from fleetform.views.events import event_rows, events_table
+    from fleetform.views.history import (
+        event_rows,
+        events_table,
+        field_origins,
+        fields_table,
+        touch_rows,
+        touches_table,
+    )
 
     reader = open_reader(open_workspace(or_default(path)))
     live = reader.read_live()

@@ -45,7 +45,7 @@ _PIECE = 10_000
 @json_option
 def command(run: str | None, path: str | None, follow: bool, limit: int, as_json: bool) -> None:
     """Print the events of one RUN or sweep, or of the environment, newest last."""
-    from fleetform.views.events import event_rows, events_table
+    from fleetform.views.history import event_rows, events_table
 
     reader = open_reader(open_workspace(or_default(path)))
     if run is not None:
@@ -78,7 +78,7 @@ def _latest(reader: Reader, run: str | None, limit: int) -> tuple[Sequence[Logge
 
 def _append(out: Screen, events: Sequence[LoggedEvent], *, as_json: bool) -> None:
     """Write events below earlier ones, so without titles and columns."""
-    from fleetform.views.events import event_rows
+    from fleetform.views.history import event_rows
     from fleetform.views.lines import printable
 
     for row in event_rows(events):

@@ -39,7 +39,7 @@ def list_locks(as_json: bool) -> None:
     """List the environments in your state folder, and the process that manages each."""
     from fleetform.app.clock import SystemClock
     from fleetform.app.locking import list_locks as every_lock
-    from fleetform.views.locks import locks_table
+    from fleetform.views.controllers import locks_table
 
     rows = every_lock()
     out = screen()
@@ -58,9 +58,9 @@ def show(path: str | None, as_json: bool) -> None:
     """Show the process that manages this environment, its open steps, and waiting applies."""
     from fleetform.app.clock import SystemClock
     from fleetform.app.locking import show_lock
+    from fleetform.views.controllers import locks_table, waiting_table
     from fleetform.views.history import operations_table
     from fleetform.views.lines import printable
-    from fleetform.views.locks import locks_table, waiting_table
 
     found = show_lock(open_workspace(or_default(path)))
     out = screen()
@@ -101,7 +101,7 @@ def break_lock(path: str | None, force: bool, reason: str) -> int:
     --takeover` pauses it. Open steps stay open, and the next apply continues them.
     """
     from fleetform.app.locking import break_lock as break_it
-    from fleetform.views.locks import held_by
+    from fleetform.views.controllers import held_by
 
     if force and not reason:
         raise Refused("--force needs a reason", advice="pass --reason TEXT")

@@ -92,7 +92,7 @@ def _files(folder: Path) -> dict[str, str]:
     # An environment needs what editors read, and nothing of the API.
     if folder.parent.name == ".fleetform":
         return editor_files()
-    from fleetform.views.plan_schema import schema_text
+    from fleetform.views.plan.schema import schema_text
 
     files = generate()
     files[_PLAN] = schema_text()

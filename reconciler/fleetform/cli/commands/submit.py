@@ -394,8 +394,7 @@ def _print_json(
 ) -> None:
     """Print the submission with its runs as the ledger has them by now."""
     from fleetform.app.clock import SystemClock
-    from fleetform.views.runs import in_order, run_rows
-    from fleetform.views.submitted import SubmittedRow
+    from fleetform.views.runs import SubmittedRow, in_order, run_rows
 
     mine = submission.key.name
     names = [

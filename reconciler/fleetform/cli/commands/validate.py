@@ -71,11 +71,11 @@ def command(
 def _rendered(report: Report, form: str) -> str:
     """The whole text in a format, with a newline at its end."""
     if form == "github":
-        from fleetform.views.findings_github import github_commands
+        from fleetform.views.findings import github_commands
 
         return github_commands(report)
     if form == "junit":
-        from fleetform.views.findings_junit import junit_xml
+        from fleetform.views.findings import junit_xml
 
         return junit_xml(report)
     if form == "text":
@@ -91,11 +91,11 @@ def _json(report: Report, form: str) -> str:
 
     if form == "sarif":
         from fleetform.agents.host import VERSION
-        from fleetform.views.findings_sarif import sarif_log
+        from fleetform.views.findings import sarif_log
 
         value = sarif_log(report, version=VERSION)
     else:
-        from fleetform.views.findings_json import to_json
+        from fleetform.views.findings import to_json
 
         value = to_json(report)
     text = json.dumps(value, indent=2, ensure_ascii=False)

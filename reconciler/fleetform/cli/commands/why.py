@@ -19,8 +19,7 @@ from fleetform.model.run_state import FINAL, RunState
 
 if TYPE_CHECKING:
     from fleetform.model.ports import Reader
-    from fleetform.views.why import Why
-    from fleetform.views.why_elements import WhyElement
+    from fleetform.views.why import Why, WhyElement
 
 _EXAMPLES = (
     ("fleetform why train", "Show what a run waits for, or how it ended"),
@@ -43,8 +42,7 @@ def command(resource: str, path: str | None, as_json: bool) -> None:
     from what was applied.
     """
     from fleetform.app.controllers import find_controller
-    from fleetform.views.why import Why, why_lines
-    from fleetform.views.why_elements import why_elements_lines
+    from fleetform.views.why import Why, why_elements_lines, why_lines
 
     workspace = open_workspace(or_default(path))
     found = _why(open_reader(workspace), resource)

@@ -21,9 +21,9 @@ from fleetform.model.notice import LogLevel, NoticeFacts
 from fleetform.model.plan import Plan, Step
 from fleetform.model.ports import Clock
 from fleetform.model.run import FINAL, Run, RunState
-from fleetform.views.change_summary import change_summary
 from fleetform.views.lines import printable_lines
 from fleetform.views.moments import moment
+from fleetform.views.plan.summary import change_summary
 
 __all__ = ["LogFormat", "LogProgress"]
 

@@ -112,7 +112,7 @@ def test_errors_in_the_tree_keep_nobody_from_leaving(typed, lab):
 
 def test_errors_of_the_configuration_are_json_too(typed, lab):
     """A program that reads `errored` gets a document of the same shape, and the same exit code."""
-    from fleetform.views.plan_schema import plan_schema
+    from fleetform.views.plan.schema import plan_schema
 
     (lab / "bad.yaml").write_text("type: task\nname: bad\ncommands: [ls]\nnodez: 2\n")
     code, out, err = typed("plan", "--format", "json")

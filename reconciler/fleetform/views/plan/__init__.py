@@ -1,0 +1,1 @@
+"""A plan in words: text, Markdown and JSON print the same rows."""

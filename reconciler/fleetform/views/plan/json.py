@@ -1,0 +1,353 @@
+"""
+A plan as JSON for scripts, for pull request bots, and for what reads plans of Terraform.
+
+`plan.schema` has its shape and says what each part is; `schemas/plan.json` is made of that.
+Documents of steps are not repeated: each change has the whole one, and `plan --out` keeps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from fleetform.model.plan import Action, Change, FieldChange, Kept, Plan, Reason
+from fleetform.model.redaction import sensitive_part
+from fleetform.model.run_state import Outdated
+from fleetform.spec.findings import Finding
+from fleetform.views import json_value
+from fleetform.views.plan.fields import LEAVING, document_after, document_before, nested, path_parts
+from fleetform.views.plan.schema import (
+    PLAN_FORMAT,
+    ChangeBody,
+    DriftChange,
+    FieldBody,
+    KeptBody,
+    OverrideBody,
+    PlanDocument,
+    ResourceChange,
+    SummaryBody,
+    Verb,
+)
+from fleetform.views.plan.summary import counts, summary
+from fleetform.views.reasons import reason_sentence
+
+__all__ = ["actions_of", "change_json", "errored_json", "to_json"]
+
+
+def to_json(plan: Plan, *, version: str) -> PlanDocument:
+    """
+    Return JSON values; whoever prints chooses indentation.
+
+    Args:
+        plan: Any, also one that was read from a file or from the history.
+        version: Of the program.
+    """
+    return {
+        "format_version": PLAN_FORMAT,
+        "fleetform_version": version,
+        "applyable": bool(plan.changes),
+        "complete": not (plan.held or plan.deferred or plan.recovering),
+        "errored": False,
+        "environment": plan.environment_name,
+        "environment_fingerprint": plan.environment_fingerprint,
+        "ledger_id": plan.ledger_id,
+        "epoch": plan.epoch,
+        "commit": plan.commit,
+        "tree_digest": plan.tree_digest,
+        "digest": plan.digest,
+        "depth": plan.annex.get("depth", "ledger"),
+        "summary": cast("SummaryBody", {"text": summary(plan), **counts(plan)}),
+        "resource_changes": [change_json(change) for change in plan.changes],
+        "resource_drift": _drift(plan),
+        "held": [
+            {
+                "by": one.by.value,
+                "detail": one.detail,
+                "cure": one.cure,
+                "resource_change": change_json(one.change),
+            }
+            for one in plan.held
+        ],
+        "deferred": [
+            {"why": one.why, "resource_change": change_json(one.change)} for one in plan.deferred
+        ],
+        "settled": [
+            {"address": str(one.key), "state": one.state, "detail": one.detail}
+            for one in plan.settled
+        ],
+        "stale": [
+            {
+                "address": str(one.key),
+                "inherited": one.document is Outdated.INHERITED,
+                "edited": one.document is Outdated.DOCUMENT,
+                "upstream": [name for name, _ in one.inputs],
+                "inputs": [{"name": name, "event": event.value} for name, event in one.inputs],
+            }
+            for one in plan.stale
+        ],
+        "progressing": [str(key) for key in plan.progressing],
+        "overrides": _overrides(plan),
+        "steps": [
+            {
+                "key": step.key,
+                "verb": step.verb,
+                "resource": str(step.resource),
+                "needs": list(step.needs),
+            }
+            for step in plan.steps
+        ],
+        "predicates": [
+            {
+                "claim": one.claim,
+                "resource": None if one.resource is None else str(one.resource),
+                "value": one.value,
+            }
+            for one in plan.predicates
+        ],
+        "scope": {
+            "targets": list(plan.scope.targets),
+            "excludes": list(plan.scope.excludes),
+            "replaces": list(plan.scope.replaces),
+        },
+        "recovering": plan.recovering,
+        "warnings": list(plan.warnings),
+        "kept": None if plan.kept is None else _kept(plan.kept),
+        "annex": dict(plan.annex),
+    }
+
+
+def errored_json(
+    name: str, fingerprint: str, findings: Sequence[Finding], *, problem: str, version: str
+) -> PlanDocument:
+    """
+    Return the document of a plan that could not be made, for programs that read `errored`.
+
+    Args:
+        name: Of the environment.
+        fingerprint: Of the environment.
+        findings: Of the configuration.
+        problem: Why nothing is planned.
+        version: Of the program.
+    """
+    nothing = to_json(Plan(fingerprint, name, "", 0, ()), version=version)
+    counts_of_nothing: SummaryBody = {**nothing["summary"], "text": problem}
+    return {
+        **nothing,
+        "complete": False,
+        "errored": True,
+        "summary": counts_of_nothing,
+        "findings": json_value.to_json(findings),
+    }
+
+
+def _drift(plan: Plan) -> list[DriftChange]:
+    """What `plan.annex` has of it, one entry a resource, in the order in which it was found."""
+    by_address: dict[str, list[Mapping[str, Any]]] = {}
+    for one in plan.annex.get("drift", ()):
+        by_address.setdefault(one["resource"], []).append(one)
+    found: list[DriftChange] = []
+    for address, parts in by_address.items():
+        kind, _, name = address.partition("/")
+        body: ChangeBody = {
+            "actions": ["update"],
+            "before": nested((one["path"], one["before"]) for one in parts),
+            "after": nested((one["path"], one["after"]) for one in parts),
+            "after_unknown": {},
+            "before_sensitive": {},
+            "after_sensitive": {},
+        }
+        found.append(
+            {
+                "address": address,
+                "mode": "managed",
+                "type": kind,
+                "name": name,
+                "provider_name": f"fleetform/{kind}",
+                "change": body,
+            }
+        )
+    return found
+
+
+def _overrides(plan: Plan) -> list[OverrideBody]:
+    return [
+        {
+            "number": one.number,
+            "kind": one.kind.value,
+            "target": one.target,
+            "reason": one.reason,
+            "who": one.who,
+            "since_ms": one.since_ms,
+            "until_ms": one.until_ms,
+        }
+        for one in plan.overrides
+    ]
+
+
+def _kept(kept: Kept) -> KeptBody:
+    allowed = kept.permissions
+    return {
+        "plan_id": kept.plan_id,
+        "made_at_ms": kept.made_at_ms,
+        "who": kept.who,
+        "permissions": {
+            "allow_destroy": allowed.allow_destroy,
+            "allow_restart": allowed.allow_restart,
+            "allow_deletes": allowed.allow_deletes,
+            "destroy": allowed.destroy,
+        },
+    }
+
+
+# One change as JSON: in the words of a plan of Terraform, and in ours beside them.
+# Documents come sealed. What a change was planned against it carries itself; what it leads to as
+# well where something in it is sealed, else it is in the step that carries it out.
+
+_ACTIONS: Mapping[Action, list[Verb]] = {
+    Action.CREATE: ["create"],
+    Action.UPDATE: ["update"],
+    Action.REPLACE: ["delete", "create"],
+    Action.DELETE: ["delete"],
+    Action.ADOPT: ["no-op"],
+    Action.FORGET: ["forget"],
+    # What leaves the record and stays in the world is forgotten; a result does just that.
+    Action.ARCHIVE: ["forget"],
+}
+
+# The first that a change has: what made the difference, gravest first.
+_ACTION_REASONS: Mapping[Action, tuple[tuple[Reason, str], ...]] = {
+    Action.REPLACE: (
+        (Reason.DATA_LOST, "replace_because_tainted"),
+        (Reason.REPLACE_ASKED, "replace_by_request"),
+        (Reason.RERUN_ASKED, "replace_by_request"),
+        (Reason.RESUMED, "replace_by_request"),
+        (Reason.EXECUTION_CHANGED, "replace_because_cannot_update"),
+        (Reason.ELEMENT_REPLACED, "replace_because_cannot_update"),
+        (Reason.RETURNED, "replace_because_cannot_update"),
+        (Reason.DRIFTED, "replace_because_tainted"),
+    ),
+    Action.DELETE: ((Reason.REMOVED, "delete_because_no_resource_config"),),
+    Action.ARCHIVE: ((Reason.REMOVED_FINISHED, "delete_because_no_resource_config"),),
+    Action.FORGET: ((Reason.REMOVED, "delete_because_no_resource_config"),),
+}
+
+_SOURCES = ("local", "ssh_config", "kubernetes", "slurm")
+_ENDS = (".remove", ".stop", ".archive", ".forget")
+_MAKES = (".make", ".submit")
+
+
+def change_json(change: Change) -> ResourceChange:
+    """Describe a change, as planned or as held."""
+    actions = actions_of(change)
+    body = _body(change, actions)
+    found: ResourceChange = {
+        "address": str(change.key),
+        "mode": "managed",
+        "type": change.type,
+        "name": change.parent or change.key.name,
+        "provider_name": _provider(change, body),
+        "change": body,
+        "kind": change.key.kind,
+        "action": change.action.value,
+        "reasons": [reason.value for reason in change.reasons],
+        "why": reason_sentence(change),
+        "destructive": change.destructive,
+        "at_stake": change.at_stake,
+        "stake": None
+        if change.stake is None
+        else {
+            "runs": list(change.stake.runs),
+            "jobs": change.stake.jobs,
+            "gpus": change.stake.gpus,
+        },
+        "cost_before": change.cost_before,
+        "cost_after": change.cost_after,
+        "replaces": change.replaces,
+        "parent": change.parent,
+        "element": change.element,
+        "fields": [_field(one) for one in change.fields],
+        "steps": [step.key for step in change.steps],
+    }
+    if change.moved_from:
+        found["previous_address"] = str(change.key._replace(name=change.moved_from))
+    if change.element:
+        number = change.element.isascii() and change.element.isdecimal()
+        found["index"] = int(change.element) if number else change.element
+    if reason := _action_reason(change):
+        found["action_reason"] = reason
+    return found
+
+
+def actions_of(change: Change) -> list[Verb]:
+    """What is done, in the words of Terraform and in order."""
+    if change.action is Action.REPLACE and _makes_first(change):
+        return ["create", "delete"]
+    if change.action is Action.UPDATE and change.moved_from and not change.fields:
+        return ["no-op"]
+    if change.action is Action.ADOPT and any(one.verb.endswith(".update") for one in change.steps):
+        return ["update"]
+    return list(_ACTIONS[change.action])
+
+
+def _makes_first(change: Change) -> bool:
+    """Whether what goes waits for what comes in its place."""
+    made = {step.key for step in change.steps if step.verb.endswith(_MAKES)}
+    return any(step.verb.endswith(_ENDS) and made & {*step.needs} for step in change.steps)
+
+
+def _action_reason(change: Change) -> str:
+    for reason, word in _ACTION_REASONS.get(change.action, ()):
+        if reason in change.reasons:
+            if word == "delete_because_no_resource_config" and change.element:
+                number = change.element.isascii() and change.element.isdecimal()
+                return "delete_because_count_index" if number else "delete_because_each_key"
+            return word
+    return ""
+
+
+# -- the documents -------------------------------------------------------------------------
+
+
+def _body(change: Change, actions: list[Verb]) -> ChangeBody:
+    # What returns is made, and there is nothing of it now; `fields` say what it was.
+    before = None if actions == ["create"] else document_before(change)
+    after = document_after(change)
+    # Of a broken document nobody can say what it would become.
+    unknown = after is None and change.action not in LEAVING
+    body: ChangeBody = {
+        "actions": actions,
+        "before": before,
+        "after": after,
+        "after_unknown": unknown
+        or nested((one.path, True) for one in change.fields if one.unknown),
+        "before_sensitive": False if before is None else sensitive_part(before),
+        "after_sensitive": False if after is None else sensitive_part(after),
+    }
+    forcing = [path_parts(one.path) for one in change.fields if one.forces]
+    if forcing and change.action is Action.REPLACE:
+        body["replace_paths"] = forcing
+    if change.action is Action.ADOPT:
+        body["importing"] = {"id": change.uid or str(change.key)}
+    return body
+
+
+def _provider(change: Change, body: ChangeBody) -> str:
+    """Of a fleet where its hosts come from; of all else the kind, which has one way to be done."""
+    if change.key.kind != "fleet":
+        return f"fleetform/{change.key.kind}"
+    document = body["after"] or body["before"] or {}
+    source = next((name for name in _SOURCES if name in document), "clouds")
+    return f"fleetform/{'ssh' if source == 'ssh_config' else source}"
+
+
+def _field(one: FieldChange) -> FieldBody:
+    body: dict[str, Any] = {"path": one.path, "class": one.field_class, "forces": one.forces}
+    if one.before_set:
+        body["before"] = one.before
+    if one.after_set:
+        body["after"] = one.after
+    if one.sensitive:
+        body["sensitive"] = True
+    if one.unknown:
+        body["unknown"] = True
+    return body  # type: ignore[return-value]  # `class` cannot be written as a keyword

@@ -1,0 +1,350 @@
+"""What a plan notes about runs that it does not change: unknown ones, and ones that stay aborted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from fleetform.model import figures
+from fleetform.model.drift import expected_and_seen
+from fleetform.model.figures import counted
+from fleetform.model.plan import Change, HeldBy, Plan, Reason, Settled, Stake
+from fleetform.model.run_state import RunState
+from fleetform.spec.desired import ResourceKey
+from fleetform.spec.names import natural_order, split_element
+from fleetform.views.element_names import shorten_elements
+from fleetform.views.lines import printable
+from fleetform.views.moments import age
+from fleetform.views.plan.groups import Group
+
+__all__ = [
+    "SEEN_EARLIER",
+    "EarlierRuns",
+    "command_lines",
+    "cost_text",
+    "count_text",
+    "depth_text",
+    "drift_text",
+    "earlier_drift",
+    "earlier_runs",
+    "forecast_lines",
+    "group_stake_text",
+    "names_text",
+    "progressing",
+    "remaining_drift",
+    "stake_text",
+    "still_aborted_text",
+    "total_cost_text",
+    "unknown_texts",
+]
+
+
+NAMES_MAX = 10
+
+
+def progressing(plan: Plan) -> tuple[ResourceKey, ...]:
+    """Name the work in progress of which something is known."""
+    unknown = {one["name"] for one in plan.annex.get("unknown", ())}
+    return tuple(key for key in plan.progressing if not (key.kind == "run" and key.name in unknown))
+
+
+def unknown_texts(plan: Plan) -> tuple[str, ...]:
+    """Write `run/train is unknown: host local-0 does not answer`, one sentence for equal hosts."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for one in plan.annex.get("unknown", ()):
+        alike.setdefault(tuple(one["hosts"]), []).append(one["name"])
+    return tuple(_unknown_text(hosts, names) for hosts, names in alike.items())
+
+
+def _unknown_text(hosts: tuple[str, ...], names: list[str]) -> str:
+    are = "is" if len(names) == 1 else "are"
+    which = f"{names_text(ResourceKey('run', name) for name in names)} {are} unknown"
+    if not hosts:
+        return f"{which}: `fleetform why {names[0] if len(names) == 1 else 'NAME'}`"
+    if len(hosts) == 1:
+        return f"{which}: host {printable(hosts[0])} does not answer"
+    shown = ", ".join(map(printable, hosts[:NAMES_MAX]))
+    more = f" and {len(hosts) - NAMES_MAX} more" if len(hosts) > NAMES_MAX else ""
+    return f"{which}: hosts {shown}{more} do not answer"
+
+
+def still_aborted_text(plan: Plan) -> str:
+    """Write `run/down stays aborted unless it is run again: …`; empty where no run does."""
+    names = plan.annex.get("still_aborted", ())
+    if not names:
+        return ""
+    which = names_text(ResourceKey("run", name) for name in names)
+    if len(names) == 1:
+        return f"{which} stays aborted unless it is run again: `fleetform rerun {names[0]}`"
+    return f"{which} stay aborted unless they are run again: `fleetform rerun NAME`"
+
+
+def names_text(keys: Iterable[ResourceKey]) -> str:
+    """List resources, with the elements of an array in one name."""
+    elements: dict[str, list[str]] = {}
+    for key in keys:
+        name, element = split_element(key.name)
+        elements.setdefault(f"{key.kind}/{name}", []).extend([element] if element else [])
+    names = [
+        printable(name + (shorten_elements(inside).text if inside else ""))
+        for name, inside in sorted(elements.items(), key=lambda one: natural_order(one[0]))
+    ]
+    more = f" and {len(names) - NAMES_MAX} more" if len(names) > NAMES_MAX else ""
+    return f"{', '.join(names[:NAMES_MAX])}{more}"
+
+
+# What a plan costs an hour, in dollars: before and after, of a change and of the whole.
+
+
+def cost_text(change: Change, *, ceiling: bool = False) -> str:
+    """
+    Write `$2.40/h → $3.60/h`; empty where no price is known, or nothing changes of it.
+
+    Args:
+        change: Of a fleet.
+        ceiling: It is not carried out yet, so what it costs is not known, only what at most.
+    """
+    before, after = change.cost_before, change.cost_after
+    if before is None and after is None:
+        return ""
+    if ceiling and after is not None:
+        return f"up to {figures.dollars(after)}/h"
+    return "" if before == after else f"{_side(before)} → {_side(after)}"
+
+
+def total_cost_text(plan: Plan) -> str:
+    """The same of all changes together; what has no price is not in it, and so it is said."""
+    priced = [change for change in plan.changes if change.key.kind == "fleet"]
+    before = sum(change.cost_before or 0 for change in priced)
+    after = sum(change.cost_after or 0 for change in priced)
+    if before == after:
+        return ""
+    unknown = sum(change.cost_before is None and change.cost_after is None for change in priced)
+    rest = f", and {figures.counted(unknown, 'fleet')} without a price" if unknown else ""
+    return f"Cost: {_side(before)} → {_side(after)}{rest}."
+
+
+def _side(micros: int | None) -> str:
+    return "no price" if micros is None else f"{figures.dollars(micros)}/h"
+
+
+# With what a plan compares the tree, and how old that is.
+
+FRESH_MS = 60_000
+"""
+Up to this age nobody is told.
+
+Whoever manages the environment asks its hosts every few seconds; what is a minute old was heard by
+an apply that has just ended.
+"""
+
+
+def depth_text(plan: Plan) -> str:
+    """Write `compared with the ledger, which last heard of its hosts 2h07m ago`."""
+    annex = plan.annex
+    if annex.get("depth") == "refresh":
+        age = _age(plan, annex.get("observed_at_ms"))
+        return "compared with the actual state" + (f" of {figures.span(age)} ago" if age else "")
+    text = "compared with the ledger"
+    if annex.get("watched_by"):
+        return text
+    hosts = annex.get("hosts", {})
+    age = _age(plan, hosts.get("seen_at_ms"))
+    return f"{text}, which last heard of its hosts {figures.span(age)} ago" if age else text
+
+
+def _age(plan: Plan, seen_at_ms: int | None) -> int:
+    """Milliseconds, or 0 for what is fresh or unknown."""
+    planned = plan.annex.get("planned_at_ms")
+    if seen_at_ms is None or planned is None:
+        return 0
+    age: int = planned - seen_at_ms
+    return age if age >= FRESH_MS else 0
+
+
+# Drift that a plan knows of and does not correct: what looks found, and when.
+
+SEEN_EARLIER = "Drift seen earlier; `fleetform plan --refresh` looks again and plans corrections:"
+
+
+def remaining_drift(plan: Plan) -> list[Mapping[str, Any]]:
+    """What differs from what was applied, less the fields that this plan corrects or blocks."""
+    handled = {
+        (str(change.key), one.path)
+        for change in (
+            *(one for one in plan.changes if Reason.DRIFTED in one.reasons),
+            *(one.change for one in plan.held if one.by is HeldBy.DRIFT),
+        )
+        for one in change.fields
+    }
+    return [
+        one for one in plan.annex.get("drift", ()) if (one["resource"], one["path"]) not in handled
+    ]
+
+
+def earlier_drift(plan: Plan) -> list[Mapping[str, Any]]:
+    """Those of `remaining_drift` that this plan has not looked for itself."""
+    looked_ms = plan.annex.get("observed_at_ms")
+    return [
+        one
+        for one in remaining_drift(plan)
+        if one.get("seen_at_ms") is not None and one["seen_at_ms"] != looked_ms
+    ]
+
+
+def drift_text(plan: Plan, one: Mapping[str, Any]) -> str:
+    """Write `volume data  directory: there (expected) → gone (seen 3m ago)`."""
+    kind, _, name = one["resource"].partition("/")
+    ago = age(one["seen_at_ms"], plan.annex.get("planned_at_ms", one["seen_at_ms"]))
+    what = expected_and_seen(one["path"], one["before"], one["after"], f"{ago} ago")
+    return printable(f"{kind} {name}  {what}")
+
+
+def count_text(plan: Plan) -> str:
+    """Write `2 fields differ from what was applied`; empty where no drift remains."""
+    count = len(remaining_drift(plan))
+    verb = "differs" if count == 1 else "differ"
+    return f"{counted(count, 'field')} {verb} from what was applied" if count else ""
+
+
+# Runs that ended earlier other than `done`, by what a person does about them.
+
+
+class EarlierRuns(NamedTuple):
+    """Those of one sort. `summary` fits into a plan's last line, `headline` stands above the list."""
+
+    summary: str
+    headline: str
+    runs: tuple[Settled, ...]
+
+
+def earlier_runs(plan: Plan) -> Iterator[EarlierRuns]:
+    """Tell the failed, the unknown and the stopped apart, in this order; what is empty is left out."""
+    settled = sorted(plan.settled, key=lambda one: natural_order(one.key.name))
+    unknown = tuple(one for one in settled if one.state == RunState.UNKNOWN)
+    stopped = tuple(one for one in settled if not one.is_failure)
+    failed = tuple(one for one in settled if one not in {*unknown, *stopped})
+    for runs, summary, what, cure in (
+        (failed, "failed earlier", "failed earlier", _FAILED),
+        (unknown, "unknown", "may have run, and no host knows", _AGAIN),
+        (stopped, "stopped earlier", "stopped before the end", _AGAIN),
+    ):
+        if runs:
+            headline = f"{counted(len(runs), 'run')} {what}; {cure}"
+            yield EarlierRuns(f"{len(runs)} {summary}", headline, runs)
+
+
+_AGAIN = "`fleetform rerun NAME`"
+_FAILED = f"{_AGAIN}, or change the configuration"
+
+# What a plan would come to at once, in a few lines: only where something would not start.
+
+LIST_MAX = 3
+
+
+def forecast_lines(plan: Plan) -> tuple[str, ...]:
+    """
+    Sentences, first the one that sums up; none where everything would start at once.
+
+    That is what people expect, and one line less to read in every plan. Where a run may start on
+    hosts that the plan creates and whose size they report only then, nothing is said of waiting.
+    """
+    found = plan.annex.get("forecast") or {}
+    if found.get("unknown", {}).get("total"):
+        nothing = {"total": 0, "first": []}
+        found = {**found, "waits": nothing, "starts": {**nothing, "total": None}}
+    waits, impossible = found.get("waits", {}), found.get("impossible", {})
+    if not waits.get("total") and not impossible.get("total"):
+        return ()
+    return tuple(_lines(found))
+
+
+def _lines(found: dict[str, dict[str, object]]) -> Iterator[str]:
+    starts = found["starts"]["total"]
+    lists = (("would wait", found["waits"]), ("would be unschedulable", found["impossible"]))
+    for word, part in lists:
+        total, first = part["total"], part["first"]
+        assert isinstance(total, int)
+        assert isinstance(first, list)
+        if not total:
+            continue
+        beside = "" if starts is None else f", and {starts} would start now"
+        # Said once: the runs that start are the same below.
+        starts = None
+        yield f"{figures.counted(total, 'run')} {word}{beside}:"
+        for one in first[:LIST_MAX]:
+            reasons = one["reasons"]
+            more = (
+                f" (and {figures.counted(len(reasons) - 1, 'more reason')})" if reasons[1:] else ""
+            )
+            yield f"  {printable(one['run'])}: {printable(reasons[0]) if reasons else ''}{more}"
+        if total > LIST_MAX:
+            yield f"  and {total - LIST_MAX} more"
+
+
+# What running work a change would end, in words: whose, how much, for how long.
+
+RUNS_MAX = 3
+
+
+def stake_text(plan: Plan, change: Change) -> str:
+    """
+    Write `2 hosts and all jobs on them: train on 8 GPUs, 2h13m so far, 17.7 GPU-hours`.
+
+    Empty for a change that would end nothing. Times come from the annex.
+    """
+    since = plan.annex.get("at_stake")
+    if not since and not change.at_stake and change.stake is None:
+        return ""
+    parts = [change.at_stake] if change.at_stake else []
+    # Of a run, what is at stake is its own work, and said where it is destructive.
+    if change.stake is not None and (change.key.kind != "run" or not parts):
+        parts.append(f"{_whose(change, change.stake)}{_on(change.stake.gpus)}")
+    return ": ".join(parts) + _so_far((since or {}).get(str(change.key)))
+
+
+def group_stake_text(plan: Plan, group: Group) -> str:
+    """Write the stake of a block; of many elements their number and the first of them."""
+    change = group.first
+    text = stake_text(plan, change)
+    if text and group.is_many:
+        return f"{len(group.changes)} times, such as {change.at_stake or text}"
+    return text
+
+
+def _whose(change: Change, stake: Stake) -> str:
+    if change.key.kind == "run":
+        return "its work"
+    runs = [printable(name) for name in sorted(stake.runs, key=natural_order)]
+    more = f" and {len(runs) - RUNS_MAX} more" if len(runs) > RUNS_MAX else ""
+    return f"{', '.join(runs[:RUNS_MAX])}{more}"
+
+
+def _on(gpus: int) -> str:
+    return f" on {figures.counted(gpus, 'GPU')}" if gpus else ""
+
+
+def _so_far(known: dict[str, Any] | None) -> str:
+    if not known:
+        return ""
+    since = "since the last checkpoint" if known.get("since") == "checkpoint" else "so far"
+    hours = figures.decimal(known["gpu_ms"], 3_600_000) if known.get("gpu_ms") else ""
+    cost = f", {hours} GPU-hours" if hours else ""
+    return f", {figures.span(known['ms'])} {since}{cost}"
+
+
+# Commands that a run will not find, though the person who plans has them: a line each.
+
+
+def command_lines(plan: Plan) -> tuple[str, ...]:
+    """Return the sentences, and how to go on; none where every command is found."""
+    rows = plan.annex.get("only_on_callers_path", ())
+    if not rows:
+        return ()
+    lines = [
+        printable(
+            f"{one['run']}: `{one['program']}` is only on your PATH ({one['found']}), not on the job's"
+        )
+        for one in rows
+    ]
+    return (*lines, "use its absolute path in `commands`, or set `env: {PATH: …}`")
