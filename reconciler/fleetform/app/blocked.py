@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from fleetform.plan.recorded import recorded_holds
+from fleetform.plan.serialize import recorded_holds
 
 if TYPE_CHECKING:
     from fleetform.model.history import HistoryEntry

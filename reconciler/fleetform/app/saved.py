@@ -20,8 +20,8 @@ from fleetform.checker.saved import check_saved
 from fleetform.model.fingerprint import fingerprint
 from fleetform.model.plan import Kept, Permissions, Plan
 from fleetform.model.refusals import StalePlan
+from fleetform.plan.preconditions import Failing, failing, undone
 from fleetform.plan.serialize import dump, is_plan, load, sealed
-from fleetform.plan.staleness import Failing, failing, undone
 from fleetform.views.staleness import applied_text, standing_text
 
 if TYPE_CHECKING:

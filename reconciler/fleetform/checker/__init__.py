@@ -7,6 +7,6 @@ and such a plan is never carried out.
 """
 
 from fleetform.checker.check import check
-from fleetform.checker.invariant import Invariant, Violation
+from fleetform.checker.context import Invariant, Violation
 
 __all__ = ["Invariant", "Violation", "check"]

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 from fleetform.checker.context import (
     KINDS,
+    Invariant,
     Reading,
+    Violation,
     at_work,
     ends_on,
     hosts_ending,
     is_over,
 )
-from fleetform.checker.invariant import Invariant, Violation
 from fleetform.model.at_work import AtWork
 from fleetform.model.plan import Step
 from fleetform.spec.desired import ResourceKey, Rules

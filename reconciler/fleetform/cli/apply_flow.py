@@ -157,7 +157,7 @@ def plan_after_earlier(workspace: Workspace, make: Callable[[], Plan]) -> Plan:
     Another process may enter an apply while the plan is made, and may be through with it before
     this one asks: then the plan is blocked by an apply that no longer exists.
     """
-    from fleetform.plan.blockers.operation import is_unfinished
+    from fleetform.plan.blockers.freeze import is_unfinished
 
     settle_earlier(workspace)
     plan = make()

@@ -14,14 +14,13 @@ from fleetform.model.live import LiveResource
 from fleetform.model.plan import Change, Permissions, Reason
 from fleetform.model.rows import quiet_digests, restless_rows
 from fleetform.model.selection import Selection
-from fleetform.plan.draft import Proposal, Sheet
+from fleetform.plan.draft import MAKING, Proposal, Sheet
+from fleetform.plan.hosts import may_be_there, taken_in
 from fleetform.plan.kinds import KINDS
 from fleetform.plan.kinds.environment import propose_rules
 from fleetform.plan.kinds.fleet import propose_exchange
 from fleetform.plan.kinds.run import propose_pair
-from fleetform.plan.orphaned_hosts import may_be_there, taken_in
-from fleetform.plan.pairing import Pairing, pair_elements
-from fleetform.plan.steps import MAKING
+from fleetform.plan.renames import Pairing, pair_elements
 from fleetform.spec.desired import Declared, ResourceKey
 from fleetform.spec.ignore_changes import overlook, overlooks
 from fleetform.spec.table import digests_of

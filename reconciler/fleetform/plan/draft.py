@@ -7,13 +7,32 @@ of `changes` and put it into `held`; nothing is ever put back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from fleetform.model.live import Live, LiveResource
+from fleetform.model.mounts import mounted_volumes
 from fleetform.model.override import Override
-from fleetform.model.plan import WHOLE, Action, Change, Deferred, Held, HeldBy, Permissions, Scope
+from fleetform.model.plan import (
+    WHOLE,
+    Action,
+    Change,
+    Deferred,
+    FieldChange,
+    Held,
+    HeldBy,
+    Permissions,
+    Reason,
+    Scope,
+    Step,
+)
+from fleetform.plan.diff import set_fields
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules
+
+__all__ = ["begins_on", "is_replaced", "mentioned"]
+
 
 LEAVING = frozenset({Action.DELETE, Action.FORGET, Action.ARCHIVE})
 """What has no document any more after the plan, whatever becomes of the thing itself."""
@@ -139,3 +158,165 @@ class Sheet:
         """The row whose work a change touches: for a pair, that of the removed element."""
         # Asked of each change by half a dozen passes, and hardly any is of a pair.
         return ResourceKey(change.key.kind, change.replaces) if change.replaces else change.key
+
+
+# Changes as kinds propose them, with what each takes from the document and from the ledger's row.
+
+
+def creation(declared: Declared, *steps: Step) -> Change:
+    """Return the change that creates what has no row."""
+    return Change(
+        key=declared.key,
+        action=Action.CREATE,
+        reasons=(Reason.ABSENT,),
+        type=declared.type,
+        fields=set_fields(declared.key.kind, declared.document),
+        steps=steps,
+        parent=declared.parent,
+        element=declared.element,
+    )
+
+
+def change_between(
+    row: LiveResource,
+    declared: Declared,
+    action: Action,
+    reasons: tuple[Reason, ...],
+    fields: tuple[FieldChange, ...],
+    *steps: Step,
+    destructive: bool = False,
+    at_stake: str = "",
+) -> Change:
+    """Return a change that moves a row to a document; `fields` are what differs."""
+    return Change(
+        key=declared.key,
+        action=action,
+        reasons=reasons,
+        type=declared.type,
+        fields=fields,
+        steps=steps,
+        uid=row.uid,
+        generation=row.generation,
+        parent=declared.parent,
+        element=declared.element,
+        destructive=destructive,
+        at_stake=at_stake,
+    )
+
+
+def change_of_row(
+    row: LiveResource,
+    action: Action,
+    reason: Reason,
+    *steps: Step,
+    destructive: bool = False,
+    at_stake: str = "",
+) -> Change:
+    """Return a change of what has no document, or whose document stays as it is."""
+    return Change(
+        key=row.key,
+        action=action,
+        reasons=(reason,),
+        type=row.type,
+        steps=steps,
+        uid=row.uid,
+        generation=row.generation,
+        parent=row.parent,
+        element=row.element,
+        destructive=destructive,
+        at_stake=at_stake,
+    )
+
+
+# Steps: a verb, what it acts on, and all it needs to know, so that apply chooses nothing.
+# A step's key is `<verb>:<kind>/<name>`. It names the operation across a crash, so it depends on
+# nothing but what is done to which resource.
+
+MAKING = frozenset({"run.submit", "fleet.make", "volume.make"})
+"""What makes something, or makes it anew: whatever counts at the beginning counts for them."""
+TAKES_PLACE = frozenset({"volume.make", "volume.adopt"})
+"""What needs a directory to itself."""
+FREES_PLACE = frozenset({"volume.forget", "volume.remove", "volume.snapshot"})
+"""What ends a volume; its directory is another one's from then on, or keeps the data that is left."""
+
+
+def step_key(verb: str, key: ResourceKey) -> str:
+    return f"{verb}:{key}"
+
+
+def make_step(
+    verb: str,
+    key: ResourceKey,
+    arguments: Mapping[str, Any],
+    needs: tuple[str, ...] = (),
+) -> Step:
+    """Build a step; `needs` are what this change itself asks for, `order` adds the rest."""
+    return Step(
+        key=step_key(verb, key),
+        verb=verb,
+        resource=key,
+        needs=needs,
+        arguments={"name": key.name, **arguments},
+    )
+
+
+def declared_arguments(declared: Declared) -> dict[str, Any]:
+    """What every step that writes a document carries of it."""
+    return {
+        "document": declared.document,
+        "digest": declared.digest,
+        "own_digest": declared.own_digest,
+        "execution_digest": declared.execution_digest,
+        "type": declared.type,
+        "protected": bool(declared.document.get("protect", False)),
+    }
+
+
+# From changed fields to the reasons that a change gives.
+
+# The gravest first: it is what a line in a table has room for.
+_REASON_OF_CLASS = {
+    "execution": Reason.EXECUTION_CHANGED,
+    "control": Reason.CONTROL_CHANGED,
+    "cosmetic": Reason.COSMETIC_CHANGED,
+}
+
+
+def reasons_of(changed: Iterable[FieldChange]) -> tuple[Reason, ...]:
+    """Return one reason a class of field that changed, the gravest first."""
+    classes = {one.field_class for one in changed}
+    return tuple(reason for name, reason in _REASON_OF_CLASS.items() if name in classes)
+
+
+# What a change stands on, and that it is as declared before something begins there.
+# A run that begins on a volume which is about to be replaced writes where nobody will look, or into
+# data that goes; one that begins on the result of a run which is to run again makes it of what the tree
+# has left behind. So what waits for a replacement is told from what waits for something to be there.
+
+
+def is_replaced(change: Change) -> bool:
+    """Tell whether the change makes something else of what others stand on."""
+    return change.action is Action.REPLACE
+
+
+def begins_on(sheet: Sheet, change: Change, needed: ResourceKey) -> bool:
+    """Tell whether this change begins something on `needed`, which it did not stand on or use yet."""
+    if change.action in {Action.CREATE, Action.ADOPT, Action.REPLACE}:
+        return True
+    if any(step.verb == "run.submit" for step in change.steps):
+        return True
+    # What waits, and is told to use it from now on.
+    is_updated = change.action is Action.UPDATE and change.key in sheet.present
+    return is_updated and needed.kind != "run" and needed not in mentioned(sheet, change.key)
+
+
+def mentioned(sheet: Sheet, key: ResourceKey) -> set[ResourceKey]:
+    """Which fleets, volumes and queues the document names that was applied last under this name."""
+    text = sheet.present[key].document
+    document = json.loads(text)
+    fleets = [document.get("fleet", "")] if key.kind == "volume" else document.get("fleets", ())
+    found = {ResourceKey("fleet", name) for name in fleets}
+    found.update(ResourceKey("volume", name) for name in mounted_volumes(text))
+    if "queue" in document:
+        found.add(ResourceKey("queue", document["queue"]))
+    return found

@@ -1,19 +1,315 @@
 """
-Adds to a finished plan what people must know of runs that it does not change.
+Notes on a plan: what people must know that is no part of what was decided.
 
-Each note is a view of the plan and of what it was made from, so it is in the annex, outside the digest.
+Times, ages and readings change from one minute to the next; outside the digest they do not make two
+equal plans differ.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
+from fleetform.model.drift import Drift
+from fleetform.model.figures import counted
 from fleetform.model.live import Live
-from fleetform.model.plan import Plan
-from fleetform.plan.still_aborted import still_aborted
-from fleetform.plan.unknown import unknown_runs
+from fleetform.model.plan import Action, Change, Plan
+from fleetform.model.run_state import Outdated
+from fleetform.model.windows import loosened, next_spell, spell_at
+from fleetform.plan.draft import LEAVING, Sheet
+from fleetform.plan.impact import work_at_stake
+from fleetform.plan.outdated import outdated_by_plan, stale_results
+from fleetform.plan.status import still_aborted, unknown_runs
+from fleetform.spec.desired import Rules
+from fleetform.spec.names import natural_order
 
-__all__ = ["with_notes"]
+__all__ = ["add_costs", "annex_of", "cautions", "hourly_cost", "with_notes"]
+
+
+def annex_of(sheet: Sheet, now_ms: int) -> dict[str, Any]:
+    """
+    Depth, time, what was read, and how long the work at stake has been going.
+
+    `hosts` says how old it is what the ledger knows of them. `drift` has what this look at the actual
+    state found, and what earlier looks found that was not seen healed since, each with `seen_at_ms`.
+
+    `at_stake` has, by address, running work that the plan or something held would end: `ms` that
+    the longest of it has been going, `gpu_ms` of all of it, and `since` when that counts: `start`,
+    for nobody says yet when a run last wrote a checkpoint.
+    """
+    return {
+        "depth": "ledger" if sheet.live.observed_at_ms is None else "refresh",
+        "observed_at_ms": sheet.live.observed_at_ms,
+        "drift": [
+            {
+                "resource": str(one.resource),
+                "path": one.path,
+                "class": one.drift_class.value,
+                "before": one.expected,
+                "after": one.seen,
+                "right_at_ms": one.right_at_ms,
+                "changed_at_ms": one.changed_at_ms,
+                "by": one.by,
+                "seen_at_ms": seen_at_ms,
+            }
+            for one, seen_at_ms in _drift(sheet)
+        ],
+        "planned_at_ms": now_ms,
+        "hosts": _hosts(sheet),
+        "serial": sheet.live.serial,
+        "ledger_status": sheet.live.status.value,
+        "resources": len(sheet.wanted),
+        "unchanged": _unchanged(sheet),
+        "at_stake": _at_stake(sheet, now_ms),
+        "notes": list(sheet.live.notes),
+        "windows": _windows(sheet, now_ms),
+        "stale": [
+            {
+                "name": one.key.name,
+                "inherited": one.document is Outdated.INHERITED,
+                "inputs": list(one.inputs),
+                **({"edited": True} if one.document is Outdated.DOCUMENT else {}),
+            }
+            for one in stale_results(sheet)
+        ],
+        "outdates": list(outdated_by_plan(sheet)),
+    }
+
+
+def _drift(sheet: Sheet) -> list[tuple[Drift, int | None]]:
+    now = {(one.resource, one.path): one for one in sheet.live.drift}
+    earlier = [one for one in sheet.live.recorded_drift if one.place not in now]
+    return [
+        *((one, sheet.live.observed_at_ms) for one in now.values()),
+        *((one.drift, one.seen_at_ms) for one in earlier),
+    ]
+
+
+def _windows(sheet: Sheet, now_ms: int) -> list[dict[str, Any]]:
+    """The freeze windows that are open, and when each of the others opens next."""
+    spells = [
+        spell
+        for window in sheet.rules.freeze
+        if (spell := spell_at(window, now_ms) or next_spell(window, now_ms))
+    ]
+    return [
+        {
+            "reason": one.window.reason,
+            "only": one.window.only,
+            "open": one.begin_ms <= now_ms,
+            "begin_ms": one.begin_ms,
+            "end_ms": one.end_ms,
+        }
+        for one in sorted(spells, key=lambda one: (one.begin_ms, one.window.reason))
+    ]
+
+
+def _hosts(sheet: Sheet) -> dict[str, Any]:
+    """How many hosts there are, and since when nothing is written of the one heard longest ago."""
+    seen = [one.seen_at_ms for one in sheet.live.instances if one.seen_at_ms is not None]
+    return {
+        "count": len(sheet.live.instances),
+        "never_seen": len(sheet.live.instances) - len(seen),
+        "seen_at_ms": min(seen, default=None),
+    }
+
+
+def _at_stake(sheet: Sheet, now_ms: int) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    held = (one.change for one in sheet.held.values())
+    for change in (*sheet.changes.values(), *held):
+        if change.stake is None:
+            continue
+        spans = [
+            (max(0, now_ms - one.started_at_ms), one.gpus)
+            for one in work_at_stake(sheet, change)
+            if one.started_at_ms is not None
+        ]
+        if spans:
+            found[str(change.key)] = {
+                "ms": max(span for span, _ in spans),
+                "gpu_ms": sum(span * gpus for span, gpus in spans),
+                "since": "start",
+            }
+    return dict(sorted(found.items()))
+
+
+def _unchanged(sheet: Sheet) -> int:
+    """Declared resources that nothing happens to and nothing holds."""
+    touched = sheet.changes.keys() | sheet.held.keys()
+    return len(sheet.wanted) - len(sheet.wanted.keys() & touched)
+
+
+# What a person should hear about a plan as a whole before reading what it does.
+# That much goes, because a tree that was read in part looks like one from which much was taken out;
+# that a plan goes back, because a pipeline that is run again says nothing of what came since; that
+# nothing can start, because a run without a host waits and says nothing by itself; and that rules
+# change, because they are not those by which this plan was judged.
+
+GOING_MIN = 3
+"""Of two resources one is half; nobody needs to be told that."""
+
+
+def cautions(sheet: Sheet) -> tuple[str, ...]:
+    """Return sentences, the gravest first."""
+    return (
+        *_much_goes(sheet),
+        *_goes_back(sheet),
+        *_rules_change(sheet),
+        *_nowhere_to_run(sheet),
+    )
+
+
+def _much_goes(sheet: Sheet) -> tuple[str, ...]:
+    """Held or not: what the budget keeps today goes with the next flag."""
+    # Somebody who asks for the removal of everything has been told so.
+    if sheet.permissions.destroy:
+        return ()
+    changes = (*sheet.changes.values(), *(held.change for held in sheet.held.values()))
+    going = sum(change.action in LEAVING and _is_there(sheet, change) for change in changes)
+    there = len(sheet.present)
+    if going < GOING_MIN or going * 2 <= there:
+        return ()
+    return (
+        (
+            f"{going} of the {counted(there, 'resource')} that exist are removed from the"
+            " configuration: that is more than half."
+        ),
+    )
+
+
+def _goes_back(sheet: Sheet) -> tuple[str, ...]:
+    """An older commit over the one that it became: a revert is a commit of its own."""
+    newer = sheet.live.newer_commit
+    if not newer or sheet.permissions.destroy or not (sheet.changes or sheet.held):
+        return ()
+    return (
+        (
+            f"Commit {sheet.desired.commit[:12]} is older than {newer[:12]}, which was applied last: this"
+            " plan returns to the older configuration."
+        ),
+    )
+
+
+def _nowhere_to_run(sheet: Sheet) -> tuple[str, ...]:
+    """Runs are submitted, and once this plan is carried out there is no fleet."""
+    steps = [step for change in sheet.changes.values() for step in change.steps]
+    waiting = [step.resource.name for step in steps if step.verb == "run.submit"]
+    if not waiting:
+        return ()
+    fleets = {key for key in sheet.present if key.kind == "fleet"}
+    fleets |= {step.resource for step in steps if step.verb in {"fleet.make", "fleet.adopt"}}
+    fleets -= {step.resource for step in steps if step.verb in {"fleet.remove", "fleet.forget"}}
+    if fleets:
+        return ()
+    first = min(waiting, key=natural_order)
+    more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+    verb = "wait" if more else "waits"
+    cure = "declare a fleet"
+    if any(key.kind == "fleet" for key in (*sheet.desired.resources, *sheet.desired.beyond)):
+        cure = "each declared fleet is blocked or left out of this plan"
+    return ((f"There will be no fleet, so {first}{more} {verb}: {cure}."),)
+
+
+def _is_there(sheet: Sheet, change: Change) -> bool:
+    return sheet.row_key(change) in sheet.present
+
+
+def _rules_change(sheet: Sheet) -> tuple[str, ...]:
+    if not sheet.live.ledger_id:
+        return ()  # Before the first apply there is nothing that they could have allowed.
+    steps = (step for change in sheet.changes.values() for step in change.steps)
+    after = next(
+        (Rules.of(step.arguments["rules"]) for step in steps if step.verb == "rules.set"), None
+    )
+    if after is None:
+        return ()
+    paths = loosened(sheet.rules, after)
+    if not paths:
+        return (
+            "The changed rules apply from the next plan on; this plan is judged by the rules applied last.",
+        )
+    verb = "allows" if len(paths) == 1 else "allow"
+    return (
+        (
+            f"{' and '.join(paths)} {verb} more from the next plan on; this plan is judged by the rules"
+            " applied last."
+        ),
+    )
+
+
+# What hosts cost an hour, before a change and after: in micro-dollars, where somebody says a price.
+# Own hosts cost what their fleet says (`price`). Hosts in clouds cost what is bid, which nobody knows
+# before; up to `max_price` each is what may become of it, and so it is shown. A fleet of which nobody
+# says a price has no cost here: nothing is guessed, and none is not the same as nothing.
+
+_GONE = frozenset({Action.DELETE, Action.FORGET})
+
+
+def add_costs(sheet: Sheet) -> None:
+    """Give each change of a fleet what it costs before and after, held ones too."""
+    for key, change in sheet.changes.items():
+        if key.kind == "fleet":
+            sheet.changes[key] = _priced(sheet, change)
+    for key, held in sheet.held.items():
+        if key.kind == "fleet":
+            sheet.held[key] = replace(held, change=_priced(sheet, held.change))
+
+
+def hourly_cost(document: Mapping[str, Any]) -> int | None:
+    """Micro-dollars an hour of a canonical fleet's hosts, as many as it wants; None: no price."""
+    price = document.get("price", document.get("max_price"))
+    count = _hosts_wanted(document)
+    return None if price is None or count is None else int(price) * count
+
+
+def _hosts_wanted(document: Mapping[str, Any]) -> int | None:
+    named = document.get("ssh_config", {}).get("hosts")
+    if named is not None:
+        return len(named)
+    nodes = document.get("nodes")
+    if nodes is None:
+        return 1
+    target = nodes.get("target")
+    wanted: int | None = nodes.get("min") if target is None else target
+    return wanted
+
+
+def _priced(sheet: Sheet, change: Change) -> Change:
+    before = _before(sheet, change)
+    after = _after(sheet, change)
+    if before is None and after is None:
+        return change
+    # Beside a known price, a side where nothing stands costs nothing.
+    if not change.uid and after is not None:
+        before = 0
+    if change.action in _GONE and before is not None:
+        after = 0
+    return replace(change, cost_before=before, cost_after=after)
+
+
+def _before(sheet: Sheet, change: Change) -> int | None:
+    name = change.moved_from or change.key.name
+    row = sheet.live.resources.get(change.key._replace(name=name))
+    if row is None or not change.uid or not row.document:
+        return None
+    return hourly_cost(json.loads(row.document))
+
+
+def _after(sheet: Sheet, change: Change) -> int | None:
+    if change.action in _GONE:
+        return None
+    declared = sheet.desired.resources.get(change.key)
+    beyond = sheet.desired.beyond.get(change.key)
+    if declared is None and beyond is not None:
+        declared = beyond.declared
+    return None if declared is None else hourly_cost(declared.document)
+
+
+# Adds to a finished plan what people must know of runs that it does not change.
+# Each note is a view of the plan and of what it was made from, so it is in the annex, outside the digest.
 
 
 def with_notes(plan: Plan, live: Live) -> Plan:

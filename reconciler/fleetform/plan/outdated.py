@@ -13,7 +13,7 @@ from fleetform.model.rows import restless_rows
 from fleetform.model.run_state import Outdated
 from fleetform.plan.blockers.protection import ENDING
 from fleetform.plan.draft import LEAVING, Sheet
-from fleetform.plan.phase import Phase, phase
+from fleetform.plan.status import Phase, phase
 from fleetform.spec.desired import ResourceKey
 
 __all__ = ["outdated_by_plan", "stale_results"]

@@ -15,17 +15,15 @@ from fleetform.model.override import holding
 from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
 from fleetform.model.redaction import Seal
 from fleetform.model.rows import present_rows
-from fleetform.plan.annex import annex_of
 from fleetform.plan.blockers import PASSES
-from fleetform.plan.blockers.recovery import recovery_warnings
-from fleetform.plan.cautions import cautions
+from fleetform.plan.blockers.freeze import recovery_warnings
 from fleetform.plan.compare import compare_resources, compare_rules
-from fleetform.plan.corrections import correct_drift
-from fleetform.plan.cost import add_costs
 from fleetform.plan.draft import NOTHING_MOVED, Sheet
+from fleetform.plan.drift import correct_drift
 from fleetform.plan.hosts import count_hosts, hasten_exchanges
 from fleetform.plan.impact import add_stakes
 from fleetform.plan.kinds import KINDS
+from fleetform.plan.notes import add_costs, annex_of, cautions
 from fleetform.plan.order import order_steps
 from fleetform.plan.preconditions import predicates_of
 from fleetform.plan.reattach import take_back

@@ -7,14 +7,25 @@ change does not make it stale.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from fleetform.model import staleness
 from fleetform.model.at_work import AtWork
+from fleetform.model.live import Live, LiveResource
 from fleetform.model.mounts import mounted_volumes
-from fleetform.model.plan import ARCHIVED, Change, Predicate
+from fleetform.model.plan import ARCHIVED, Change, FieldChange, Plan, Predicate, Step, row_key_of
+from fleetform.model.redaction import Seal
+from fleetform.model.rows import restless_rows
+from fleetform.plan.diff import changed_fields
 from fleetform.plan.draft import Sheet
 from fleetform.plan.impact import ends_with, hosts_ended
-from fleetform.plan.phase import documents_of
+from fleetform.plan.status import Phase, documents_at_work, documents_of, phase
 from fleetform.spec.canonical import canonical_json
-from fleetform.spec.desired import ResourceKey
+from fleetform.spec.desired import ResourceKey, Rules
+
+__all__ = ["Failing", "failing", "undone"]
 
 
 def predicates_of(sheet: Sheet) -> tuple[Predicate, ...]:
@@ -102,3 +113,148 @@ def _is_judged(key: ResourceKey, change: Change) -> bool:
     plans may be applied under any.
     """
     return change.destructive or key.kind == "environment"
+
+
+# What has become of a plan since it was made: which of its predicates fail, and whether its outcome
+# still stands.
+# The ledger asks the same in the transaction that enters a plan, and its word counts. This is for
+# people, before they are asked to agree: it says what is different, and not only that it is.
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """
+    One predicate that holds no more.
+
+    Attributes:
+        key: What it is about; None for the ledger as a whole.
+        detail: What is there instead, to go on a sentence with: `has started`.
+        fields: What changed of its document since, sealed.
+    """
+
+    key: ResourceKey | None
+    detail: str
+    fields: tuple[FieldChange, ...] = ()
+
+
+def failing(plan: Plan, live: Live) -> tuple[Failing, ...]:
+    """
+    Compare a plan's predicates with what is there now, in their order.
+
+    A resource that fails twice is named once: what came first says enough. A plan whose changes are
+    all held has no predicates: what it holds must be as it was, or its reasons are those of the past.
+    """
+    if plan.ledger_id and (plan.ledger_id, plan.epoch) != (live.ledger_id, live.epoch):
+        return (
+            Failing(
+                None,
+                f"the plan was computed from ledger {plan.ledger_id} of epoch {plan.epoch}, and this is"
+                f" {live.ledger_id or 'none'} of epoch {live.epoch}",
+            ),
+        )
+    found: dict[ResourceKey, Failing] = {}
+    held = [one.change for one in plan.held] if plan.is_empty else []
+    planned = {row_key_of(change): change for change in (*plan.changes, *held)}
+    for predicate in (*plan.predicates, *_pins(held)):
+        if predicate.resource is not None and predicate.resource not in found:
+            one = _failing(predicate, predicate.resource, live, planned)
+            if one is not None:
+                found[predicate.resource] = one
+    return tuple(found.values())
+
+
+def _pins(held: Iterable[Change]) -> Iterator[Predicate]:
+    for change in held:
+        if change.uid:
+            yield Predicate("generation", row_key_of(change), str(change.generation))
+        elif change.key.kind != "environment":
+            yield Predicate("absent", change.key, ARCHIVED)
+
+
+def _failing(
+    predicate: Predicate,
+    key: ResourceKey,
+    live: Live,
+    planned: dict[ResourceKey, Change],
+) -> Failing | None:
+    if predicate.claim == "rules":
+        same = predicate.value == canonical_json((live.rules or Rules()).document())
+        return None if same else Failing(key, staleness.OTHER_RULES)
+    if predicate.claim == "at-work":
+        # Fleets that would take with them what nobody was told of: it began there meanwhile.
+        here = (one for one in live.work if one.fleet == key.name)
+        begun = AtWork.of(predicate.value).begun(here)
+        return Failing(key, staleness.running_there(begun)) if begun else None
+    if predicate.claim == "unattached":
+        begun = _attached(live, key.name, json.loads(predicate.value))
+        return Failing(key, staleness.mounted_by(begun)) if begun else None
+    if predicate.claim == "left":
+        is_left = any(one.uid == predicate.value for one in live.left)
+        return None if is_left else Failing(key, staleness.NOT_RESTORABLE)
+    row = live.resources.get(key)
+    if predicate.claim == "absent":
+        if row is None or (row.archived and predicate.is_free_if_archived):
+            return None
+        return Failing(key, staleness.present(archived=row.archived))
+    if row is None:
+        return Failing(key, staleness.GONE)
+    change = planned.get(key)
+    if predicate.claim == "generation" and change is not None and change.uid not in {"", row.uid}:
+        return Failing(key, staleness.REPLACED)
+    if predicate.claim == "generation" and str(row.generation) != predicate.value:
+        seal = Seal(live.environment_uid)
+        return Failing(key, staleness.CHANGED, _changed_since(change, row, seal))
+    if predicate.claim == "run-not-started" and phase(row) is not Phase.WAITING:
+        return Failing(key, staleness.HAS_STARTED)
+    return None
+
+
+def _attached(live: Live, volume: str, told: Collection[str]) -> list[str]:
+    """Who is at work with the volume mounted, and is not ended by the plan before it goes."""
+    return sorted(
+        {
+            key.name
+            for key, row in restless_rows(live.resources).items()
+            if key.kind == "run" and key.name not in told
+            for document in documents_at_work(row)
+            if volume in mounted_volumes(document)
+        }
+    )
+
+
+def _changed_since(change: Change | None, row: LiveResource, seal: Seal) -> tuple[FieldChange, ...]:
+    if change is None or change.before is None or not row.document:
+        return ()
+    kind = change.key.kind
+    now = seal.value(kind, "", json.loads(row.document))
+    return changed_fields(kind, change.before, now)
+
+
+# -- a plan that was applied ---------------------------------------------------------------
+
+
+def undone(plan: Plan, live: Live) -> tuple[ResourceKey, ...]:
+    """Name what a plan that was carried out has made and that is otherwise by now, by key."""
+    return tuple(dict.fromkeys(sorted(_undone(plan, live))))
+
+
+def _undone(plan: Plan, live: Live) -> Iterator[ResourceKey]:
+    # Of several steps on one resource the last says how it was left.
+    last = {step.resource: step for change in plan.changes for step in change.steps}
+    for key, step in last.items():
+        if not _stands(step, live):
+            yield key
+
+
+def _stands(step: Step, live: Live) -> bool:
+    if step.verb == "rules.set":
+        return (live.rules or Rules()) == Rules.of(step.arguments["rules"])
+    row = live.resources.get(step.resource)
+    if step.verb.endswith((".remove", ".forget", ".archive")):
+        return row is None or row.archived
+    if step.verb == "resource.move":
+        return True  # It has left this name; under its new one it is another step's matter.
+    if row is None or row.archived:
+        return False
+    digest = step.arguments.get("digest")
+    return digest is None or row.digest == digest

@@ -14,8 +14,7 @@ from dataclasses import replace
 
 from fleetform.model.plan import Action, Change, HeldBy, Reason, Step
 from fleetform.model.retained_data import LeftData
-from fleetform.plan.draft import Sheet
-from fleetform.plan.steps import TAKES_PLACE
+from fleetform.plan.draft import TAKES_PLACE, Sheet
 from fleetform.spec.folders import Places
 
 __all__ = ["take_back"]

@@ -14,8 +14,7 @@ from itertools import chain
 from fleetform.model.live import Live
 from fleetform.model.plan import Change, Deferred, Scope, Settled
 from fleetform.model.selection import Selection, also_by_new_name
-from fleetform.plan.dependencies import begins_on, is_replaced, mentioned
-from fleetform.plan.draft import Sheet
+from fleetform.plan.draft import Sheet, begins_on, is_replaced, mentioned
 from fleetform.spec.desired import Declared, Desired, ResourceKey
 from fleetform.spec.names import split_element
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from operator import attrgetter
@@ -37,7 +38,8 @@ from fleetform.model.plan import (
 )
 from fleetform.spec.desired import ResourceKey, Rules
 
-__all__ = ["dump", "held_of", "is_plan", "load", "sealed"]
+__all__ = ["dump", "held_of", "is_plan", "load", "recorded_holds", "sealed"]
+
 
 T = TypeVar("T")
 
@@ -400,3 +402,34 @@ def _perhaps_whole(value: Any) -> int | None:
 
 def _perhaps_document(value: Any) -> Mapping[str, Any] | None:
     return None if value is None else dict(value)
+
+
+# What a recorded plan holds back, read without the rest of it.
+# The plan of ten thousand new runs is 20 MB of JSON, and a reader of an environment's state
+# waits for the answer. `plan.serialize.load` reads a plan that is to be carried out, and checks its digest.
+
+# Keys are sorted. No document can have the first three of a plan side by side, with such values.
+_HELD = re.compile(rb'"format":"fleetform-plan","format_version":\d+,"held":')
+_DESTROYS = re.compile(rb'"destroys":true,"digest":"[0-9a-f]*","environment_fingerprint":"')
+_SCOPE = b'"scope":{"excludes":['
+
+
+def recorded_holds(body: bytes) -> tuple[Held, ...] | None:
+    """
+    Read the changes that a plan as `plan.serialize.dump` wrote it holds back.
+
+    None where it says nothing of the whole configuration: it is of a part, or for `destroy`.
+    """
+    if (found := _HELD.search(body)) is None or _DESTROYS.search(body):
+        return None
+    # The last one: a document before it may have a key of that name.
+    place = body.rfind(_SCOPE)
+    scope = _value(body, place + len(b'"scope":')) if place >= 0 else {}
+    if scope.get("targets") or scope.get("excludes"):
+        return None
+    return held_of(_value(body, found.end()))
+
+
+def _value(body: bytes, at: int) -> Any:
+    value, _end = json.JSONDecoder().raw_decode(body[at:].decode("utf-8", "surrogatepass"))
+    return value

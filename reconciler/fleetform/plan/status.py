@@ -8,16 +8,24 @@ Accepted work in progress is no change, so that a second plan is empty.
 
 from __future__ import annotations
 
+import enum
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from fleetform.model.aborted import DEPENDENCY
 from fleetform.model.instance import InstanceState
-from fleetform.model.live import LiveResource
-from fleetform.model.plan import Settled
+from fleetform.model.live import Live, LiveResource
+from fleetform.model.plan import Action, Plan, Settled
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.rows import restless_rows
 from fleetform.model.run_state import FINAL, RunState
 from fleetform.plan.blockers.protection import ENDING
-from fleetform.plan.draft import Sheet
-from fleetform.plan.phase import has_earlier
+from fleetform.plan.draft import LEAVING, Sheet
 from fleetform.spec.desired import ResourceKey
+
+__all__ = ["still_aborted", "unknown_runs"]
+
 
 _NOT_DONE = frozenset({RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED, RunState.STOPPED})
 _MOVING = frozenset({InstanceState.PROVISIONING, InstanceState.TERMINATING})
@@ -70,3 +78,156 @@ def _goes_on(row: LiveResource) -> bool:
     if has_earlier(row):
         return True
     return row.run is not None and row.run.state not in FINAL and row.run.cause != NO_EVIDENCE
+
+
+# Aborted runs that stay so although a plan runs again, or removes, what they had waited for.
+# A run that was aborted is over: what it depends on may succeed later, and it does not start by itself.
+
+
+def still_aborted(plan: Plan, live: Live) -> tuple[str, ...]:
+    """Name those that depend on a run that this plan submits or removes, directly or along a chain."""
+    reached: set[str] = set()
+    for change in plan.changes:
+        if change.key.kind != "run":
+            continue
+        if change.action in LEAVING:
+            # Without the element that failed, the rest of its array may be fine.
+            reached.add(change.parent)
+        elif change.action is not Action.CREATE and any(
+            step.verb == "run.submit" for step in change.steps
+        ):
+            reached |= {change.key.name, change.parent}
+    reached.discard("")
+    if not reached:
+        return ()
+    rows = restless_rows(live.resources)
+    left = {
+        row.key.name: (row.parent, _waited_for(row.document))
+        for one in plan.settled
+        if one.state == RunState.ABORTED
+        and (row := rows.get(one.key)) is not None
+        and row.run is not None
+        and row.run.cause == DEPENDENCY
+    }
+    found: set[str] = set()
+    while more := {
+        name for name, (_, inputs) in left.items() if name not in found and inputs & reached
+    }:
+        found |= more
+        reached |= more | {left[name][0] for name in more} - {""}
+    return tuple(sorted(found))
+
+
+def _waited_for(document: str) -> frozenset[str]:
+    wanted = json.loads(document).get("depends_on", {})
+    return frozenset(str(one["run"]) for one in wanted.get("runs", ()))
+
+
+# Runs at work of which nothing is known now, because their host does not answer.
+# The ledger has them in progress, and a controller takes them up again when the host answers. Until then a
+# plan must not say that all is well.
+
+
+def unknown_runs(plan: Plan, live: Live) -> list[dict[str, Any]]:
+    """Name them by key, each with those of its hosts that do not answer."""
+    silent = _silent_hosts(live)
+    hosts: dict[str, set[str]] = {}
+    for work in live.work:
+        hosts.setdefault(work.run, set()).update(silent.intersection(work.hosts))
+    rows = restless_rows(live.resources)
+    return [
+        {"name": key.name, "hosts": sorted(hosts.get(key.name, ()))}
+        for key in plan.progressing
+        if key.kind == "run"
+        and (row := rows.get(key)) is not None
+        and row.run is not None
+        and (row.run.state is RunState.UNKNOWN or hosts.get(key.name))
+    ]
+
+
+def _silent_hosts(live: Live) -> set[str]:
+    """By the ledger, and by this look at the actual state: an earlier look may be out of date."""
+    silent = {one.name for one in live.instances if one.state is InstanceState.UNREACHABLE}
+    return silent | {one.part for one in live.drift if one.field in {"agent", "host"} and one.part}
+
+
+# Where a run stands, as far as a plan must know.
+# What a changed document leads to depends on whether the run still waits, is at work, or is
+# over, and on nothing finer. A row is read top down; the first that matches holds.
+
+
+class Phase(enum.Enum):
+    WAITING = "waiting"
+    """No process of it exists, nor is one being made: its document may change in place."""
+    ACTIVE = "active"
+    """Places are taken or taken back for it, or nobody knows: a change would lose work."""
+    FINISHED = "finished"
+
+
+def phase(row: LiveResource) -> Phase:
+    """Tell a live run's phase; a row whose run was never written is one that still waits."""
+    if row.run is None:
+        return Phase.WAITING
+    if row.run.state in FINAL:
+        return Phase.FINISHED
+    # Provisioning counts as active: hosts are being paid for on behalf of the old document.
+    if row.run.state in {RunState.PENDING, RunState.SUBMITTED}:
+        return Phase.WAITING
+    return Phase.ACTIVE
+
+
+def is_at_work(row: LiveResource) -> bool:
+    """Tell whether its end would lose work: its own, or that of the run that it waits for."""
+    return phase(row) is Phase.ACTIVE or has_earlier(row)
+
+
+def has_earlier(row: LiveResource) -> bool:
+    """Tell whether a run that had the name before is not over."""
+    return earlier_uid(row) != ""
+
+
+def earlier_uid(row: LiveResource) -> str:
+    """Name the run that had the name before and is not over; empty where there is none."""
+    return "" if row.run is None or row.run.earlier is None else row.run.earlier.uid
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """
+    What is at work under a name now; it uses what `document`, as JSON, mentions.
+
+    `ending` if it comes to its end whatever a plan says: somebody has asked it to, or it is over
+    but for its last steps.
+    """
+
+    uid: str
+    document: str
+    ending: bool
+
+
+def executions(row: LiveResource) -> tuple[Execution, ...]:
+    """Tell all that is at work under a name: the run itself, and the one that it waits for."""
+    found: list[Execution] = []
+    if row.run is not None and phase(row) is Phase.ACTIVE:
+        # What has left the tree while it was at work was asked to end with that.
+        ending = row.archived or row.run.state is RunState.FINISHING
+        found.append(Execution(row.uid, row.run.executed or row.document, ending))
+    if row.run is not None and (earlier := row.run.earlier) is not None:
+        ending = row.archived or earlier.ending
+        found.append(Execution(earlier.uid, earlier.document, ending))
+    return tuple(found)
+
+
+def documents_at_work(row: LiveResource) -> tuple[str, ...]:
+    """What is at work under a name now was submitted with, as JSON: it uses what that mentions."""
+    return tuple(one.document for one in executions(row))
+
+
+def documents_of(row: LiveResource) -> tuple[str, ...]:
+    """The document applied last, as JSON, and what else is at work under the name."""
+    return tuple(dict.fromkeys((row.document, *documents_at_work(row))))
+
+
+def is_unknown(row: LiveResource) -> bool:
+    """Nobody can say whether it still runs: nothing may be started in its place."""
+    return row.run is not None and row.run.state is RunState.UNKNOWN

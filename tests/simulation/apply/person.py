@@ -30,8 +30,8 @@ from fleetform.model.ports import (
     StalePlan,
 )
 from fleetform.plan.planner import plan as make_plan
+from fleetform.plan.preconditions import failing
 from fleetform.plan.serialize import dump, load, sealed
-from fleetform.plan.staleness import failing
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity
 from fleetform.providers.contract.observed import InstanceSeen

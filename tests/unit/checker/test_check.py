@@ -9,7 +9,7 @@ import pytest
 
 from fleetform.checker import Invariant, check
 from fleetform.checker.check import CHECKS
-from fleetform.checker.invariant import Violation
+from fleetform.checker.context import Violation
 from fleetform.model.live import LedgerStatus, Live, LiveResource
 from fleetform.model.plan import Action, Change, Held, HeldBy, Permissions, Plan, Step
 from fleetform.model.recovery import NO_EVIDENCE

@@ -9,7 +9,7 @@ from fleetform.model.at_work import AtWork
 from fleetform.model.live import Work
 from fleetform.model.plan import Permissions
 from fleetform.model.run import RunState
-from fleetform.plan.staleness import failing
+from fleetform.plan.preconditions import failing
 from fleetform.spec.desired import ResourceKey
 from unit.plan.trees import fleet, ledger, planned, row, task, tree
 

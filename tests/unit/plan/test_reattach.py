@@ -9,7 +9,7 @@ import pytest
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import Action, HeldBy, Reason
 from fleetform.model.retained_data import LeftData
-from fleetform.plan.staleness import failing
+from fleetform.plan.preconditions import failing
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.reasons import reason_sentence
 from unit.plan.trees import fleet, ledger, planned, row, tree, volume

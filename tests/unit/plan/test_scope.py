@@ -16,8 +16,8 @@ from fleetform.model.plan import Action, HeldBy, Permissions, Plan, Reason, Scop
 from fleetform.model.run import RunState
 from fleetform.plan.exit import plan_code
 from fleetform.plan.planner import plan
+from fleetform.plan.preconditions import failing
 from fleetform.plan.scope import idle_addresses
-from fleetform.plan.staleness import failing
 from fleetform.spec.desired import Desired, ResourceKey, Rules
 from fleetform.views.reasons import reason_sentence
 from unit.plan.trees import NOW_MS, element, fleet, ledger, row, task, tree, volume

@@ -14,8 +14,8 @@ from fleetform.model.live import LiveResource
 from fleetform.model.plan import Kept, Plan
 from fleetform.model.run_state import FINAL, RunState
 from fleetform.plan.planner import plan as make_plan
+from fleetform.plan.preconditions import failing
 from fleetform.plan.serialize import dump, load, sealed
-from fleetform.plan.staleness import failing
 from fleetform.spec.desired import ResourceKey
 from unit.plan.histories import History, history
 from unit.plan.trees import NOW_MS

@@ -83,7 +83,7 @@ def _show_trees(
     out: Screen, workspace: Workspace, left: str, right: str | None, *, as_json: bool
 ) -> bool:
     from fleetform.app.comparing import open_tree
-    from fleetform.plan.difference import differences
+    from fleetform.plan.diff import differences
     from fleetform.views.difference import difference_json, difference_lines
 
     with open_tree(workspace, left) as one, open_tree(workspace, right) as other:
@@ -128,7 +128,7 @@ def _show_runs(
     *,
     as_json: bool,
 ) -> bool:
-    from fleetform.plan.difference import run_differences
+    from fleetform.plan.diff import run_differences
     from fleetform.views.difference import run_facts, run_facts_table
     from fleetform.views.plan.fields import field_rows
     from fleetform.views.plan.groups import row_lines

@@ -8,24 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fleetform.plan.blockers.broken import hold_broken
 from fleetform.plan.blockers.budget import hold_beyond_budget
 from fleetform.plan.blockers.dependency import hold_dependants
-from fleetform.plan.blockers.destruction import hold_destruction
-from fleetform.plan.blockers.hostless import hold_hostless
-from fleetform.plan.blockers.missing import hold_on_missing_volumes
-from fleetform.plan.blockers.operation import hold_unfinished
-from fleetform.plan.blockers.override import hold_overridden
-from fleetform.plan.blockers.owner import hold_owned_elsewhere
-from fleetform.plan.blockers.place import hold_taken_places
-from fleetform.plan.blockers.protection import hold_protected
-from fleetform.plan.blockers.recovery import hold_while_recovering
-from fleetform.plan.blockers.release import hold_forgotten_in_use
-from fleetform.plan.blockers.unsupported import hold_beyond
-from fleetform.plan.blockers.volume import hold_volumes_in_use
-from fleetform.plan.blockers.window import hold_in_window
+from fleetform.plan.blockers.freeze import (
+    hold_in_window,
+    hold_overridden,
+    hold_unfinished,
+    hold_while_recovering,
+)
+from fleetform.plan.blockers.places import hold_taken_places, hold_volumes_in_use
+from fleetform.plan.blockers.protection import (
+    hold_destruction,
+    hold_forgotten_in_use,
+    hold_owned_elsewhere,
+    hold_protected,
+)
+from fleetform.plan.blockers.unsupported import (
+    hold_beyond,
+    hold_broken,
+    hold_hostless,
+    hold_on_missing_volumes,
+)
 from fleetform.plan.draft import Sheet
-from fleetform.plan.orphaned_hosts import hold_taken_names
+from fleetform.plan.hosts import hold_taken_names
 from fleetform.plan.renames import hold_moved_nowhere, hold_while_starting
 
 PASSES: tuple[Callable[[Sheet], None], ...] = (

@@ -9,9 +9,11 @@ does not take its hosts from under a protected run.
 
 from __future__ import annotations
 
+import json
+
 from fleetform.model.plan import Action, Change, HeldBy, Reason
 from fleetform.plan.draft import Sheet
-from fleetform.plan.impact import ends_with
+from fleetform.plan.impact import User, ends_with, hold_while_used, users
 from fleetform.spec.desired import ResourceKey
 
 ENDING = frozenset({Action.REPLACE, Action.DELETE, Action.FORGET, Action.ARCHIVE})
@@ -58,3 +60,83 @@ def _ends(change: Change) -> bool:
         return False
     # Of a fleet: `update` may have its hosts exchanged under what runs on them.
     return change.action in ENDING or change.destructive
+
+
+# Deleting and ending running work need a permission: the rules last applied, or a flag.
+
+
+def hold_destruction(sheet: Sheet) -> None:
+    if sheet.permissions.allow_destroy or sheet.rules.allow_destroy:
+        return
+    for key, change in list(sheet.changes.items()):
+        if change.destructive and not _restart_allowed(sheet, change):
+            sheet.hold(
+                key,
+                HeldBy.DESTRUCTIVE,
+                "it deletes data or hosts, or ends running work",
+                _cure(sheet),
+            )
+
+
+def _cure(sheet: Sheet) -> str:
+    if sheet.desired.environment.rules.allow_destroy:
+        return "--allow-destroy; the rule in environment.yaml applies from the next plan on"
+    return "--allow-destroy, or `allow_destroy: true` in the environment's rules"
+
+
+def _restart_allowed(sheet: Sheet, change: Change) -> bool:
+    """A restart in the same place has a permission of its own; the kind has asked for it."""
+    return change.key.kind == "run" and change.action is Action.REPLACE and not change.replaces
+
+
+# A fleet is not forgotten while somebody works on it: its jobs would be nobody's.
+
+_WORKS = ("is running on it", "are running on it")
+_MAY_WORK = ("may be running on it", "may be running on it")
+
+
+def hold_forgotten_in_use(sheet: Sheet) -> None:
+    going = {
+        key
+        for key, change in sheet.changes.items()
+        if any(step.verb == "fleet.forget" for step in change.steps)
+    }
+    if not going:
+        return
+    named: dict[ResourceKey, list[User]] = {}
+    anywhere: list[User] = []
+    for user in users(sheet):
+        fleets = json.loads(user[1].document).get("fleets")
+        for name in fleets or ():
+            named.setdefault(ResourceKey("fleet", name), []).append(user)
+        if not fleets:
+            # Who names no fleet may be at work on any of them.
+            anywhere.append(user)
+    for key in sorted(going):
+        here = named.get(key, [])
+        if here or anywhere:
+            hold_while_used(sheet, key, [*here, *anywhere], _WORKS if here else _MAY_WORK)
+
+
+# What somebody else owns is neither taken nor written over, whatever flag is given, and neither is
+# what lies around it or within: that would go with it, or take it along.
+# A plan sees what the ledger says, and what whoever made it has looked up on this machine.
+
+_MAKES = frozenset({Action.CREATE, Action.REPLACE, Action.ADOPT, Action.UPDATE})
+_FINDS = frozenset({Action.ADOPT})
+
+
+def hold_owned_elsewhere(sheet: Sheet) -> None:
+    for key, claim in sheet.live.claims.items():
+        change = sheet.changes.get(key)
+        if change is not None and change.action in (_FINDS if claim.missing else _MAKES):
+            sheet.hold(
+                key,
+                # A volume of ours is in the way as well as anybody else's, and so is what is no
+                # directory.
+                HeldBy.DEPENDENCY
+                if claim.is_file or claim.missing or claim.owner_uid == sheet.live.environment_uid
+                else HeldBy.OWNER,
+                claim.sentence,
+                claim.cure,
+            )

@@ -11,11 +11,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
+from fleetform.model.drift import GONE
+from fleetform.model.instance import InstanceState
 from fleetform.model.live import LiveResource
+from fleetform.model.mounts import mounts
 from fleetform.model.plan import Action, Change, Held, HeldBy, Reason
 from fleetform.plan.diff import changed_fields, set_fields
 from fleetform.plan.draft import Sheet
-from fleetform.spec.desired import Beyond, Declared, Obstacle
+from fleetform.plan.kinds.fleet import nodes_wanted
+from fleetform.spec.desired import Beyond, Declared, Obstacle, ResourceKey
+
+__all__ = ["hold_hostless"]
+
 
 _UNDECLARED = "undeclared-reference"
 
@@ -84,4 +91,192 @@ def _change(declared: Declared, row: LiveResource | None) -> Change:
         generation=0 if row is None else row.generation,
         parent=declared.parent,
         element=declared.element,
+    )
+
+
+# Nothing starts on a volume whose directory was seen to be gone.
+# Its job could not mount it, and each retry would fail in the same way. The recorded drift is evidence enough:
+# what was seen stays in force until a look finds the directory, or a person begins with an empty one.
+
+_VOLUME_CURE = (
+    "put the data back and check it with `fleetform drift`, or start with an empty volume:"
+    " `fleetform apply --refresh --replace {key}`"
+)
+
+
+def hold_on_missing_volumes(sheet: Sheet) -> None:
+    gone = _missing_volumes(sheet)
+    if not gone:
+        return
+    for key in sorted(sheet.changes):
+        declared = sheet.wanted.get(key)
+        if declared is None or not any(
+            step.verb == "run.submit" for step in sheet.changes[key].steps
+        ):
+            continue
+        for names in mounts(declared.document):
+            # Of alternatives, one that is there is enough.
+            if names and gone.issuperset(names):
+                volume = ResourceKey("volume", names[0])
+                detail = f"it mounts {volume}, whose directory is gone"
+                sheet.hold(key, HeldBy.DRIFT, detail, _VOLUME_CURE.format(key=volume))
+                break
+
+
+def _missing_volumes(sheet: Sheet) -> set[str]:
+    """Name the volumes without a directory, less those that this plan makes again."""
+    return {
+        one.drift.resource.name
+        for one in sheet.live.recorded_drift
+        if one.drift.resource.kind == "volume"
+        and one.drift.field == "directory"
+        and one.drift.seen == GONE
+        and not _is_made_again(sheet, one.drift.resource)
+    }
+
+
+def _is_made_again(sheet: Sheet, key: ResourceKey) -> bool:
+    change = sheet.changes.get(key)
+    return change is not None and (
+        change.action is not Action.UPDATE or Reason.REPLACE_ASKED in change.reasons
+    )
+
+
+# What is done on a fleet's hosts waits until the fleet has one.
+
+_AFTER_HOSTS = frozenset({"volume.make", "volume.adopt", "volume.update"})
+_BEFORE_THEY_GO = frozenset({"volume.remove", "volume.snapshot"})
+_GONE = frozenset({InstanceState.TERMINATING, InstanceState.TERMINATED})
+
+
+def hold_hostless(sheet: Sheet) -> None:
+    """
+    Hold changes of volumes on a fleet with `nodes: 0`, or of which nothing is known any more.
+
+    Data is put somewhere by a host that is to be, and taken away by one that still is.
+    """
+    fleets = {
+        (change.key, step.arguments["fleet"], step.verb)
+        for change in sheet.changes.values()
+        if change.key.kind == "volume"
+        for step in change.steps
+        if step.verb in _AFTER_HOSTS or step.verb in _BEFORE_THEY_GO
+    }
+    empty = {name for name in {fleet for _, fleet, _ in fleets} if _wants_none(sheet, name)}
+    if not empty:
+        return
+    there = {one.fleet for one in sheet.live.instances if one.state not in _GONE}
+    for key, fleet, verb in sorted(fleets):
+        if fleet not in empty or key not in sheet.changes:
+            continue
+        if verb in _AFTER_HOSTS or fleet not in there:
+            or_else = "" if verb in _AFTER_HOSTS else f", or list {key} under `removed:`"
+            sheet.hold(
+                key,
+                HeldBy.DEPENDENCY,
+                f"the change needs a host of fleet {fleet}, which has none",
+                f"declare at least one node in fleet {fleet}{or_else}",
+            )
+
+
+def _wants_none(sheet: Sheet, fleet: str) -> bool:
+    key = ResourceKey("fleet", fleet)
+    declared = sheet.wanted.get(key)
+    if declared is not None:
+        return nodes_wanted(declared.document) == 0
+    row = sheet.present.get(key)
+    return row is None or nodes_wanted(json.loads(row.document)) == 0
+
+
+# A document with an error holds back itself and what refers to it.
+# What it would have declared is not known, so its resources are neither changed nor removed:
+# the last good version stays in force. The comparison has left them out; here they are listed.
+# While a file cannot be read at all, nothing goes for being absent.
+
+# Kinds that nobody has five broken documents of one name in: it is one of which none is known.
+_OF_UNKNOWN_KIND = frozenset({"fleet", "volume", "run", "profile", "secret"})
+_DOCUMENT_CURE = "correct the document; `fleetform validate` lists its findings"
+
+
+def hold_broken(sheet: Sheet) -> None:
+    if sheet.permissions.destroy:
+        return
+    if sheet.desired.unread:
+        _hold_removals(sheet)
+    if sheet.desired.broken:
+        _hold_what_is_broken(sheet)
+
+
+def _hold_removals(sheet: Sheet) -> None:
+    """A file that cannot be read may declare what seems to be gone."""
+    file, *more = sheet.desired.unread
+    files = file if not more else f"{file} and {len(more)} more"
+    for key in sorted(sheet.changes):
+        if key not in sheet.wanted and key.kind != "environment":
+            detail = f"{files} cannot be read and may declare it"
+            sheet.hold(key, HeldBy.BROKEN_DOCUMENT, detail, f"make {files} readable")
+
+
+def _hold_what_is_broken(sheet: Sheet) -> None:
+    broken = sheet.desired.broken
+    for key in sorted(sheet.changes):
+        declared = sheet.wanted.get(key)
+        cause = None if declared is None else _broken_reference(broken, declared)
+        if cause is not None:
+            detail = f"{cause}, which it refers to, has an invalid document"
+            sheet.hold(key, HeldBy.BROKEN_DOCUMENT, detail, _DOCUMENT_CURE)
+    for key in sorted(_told(sheet)):
+        if key.kind != "environment":
+            change = _unknown_change(sheet, key)
+            detail = "its document is invalid"
+            sheet.held[key] = Held(change, HeldBy.BROKEN_DOCUMENT, detail, _DOCUMENT_CURE)
+
+
+def _told(sheet: Sheet) -> set[ResourceKey]:
+    """
+    What is broken, without what it only might be.
+
+    A document of unknown kind stands for one of each kind, so that nothing is touched which it may
+    declare. To people it is what there is of that name, or else a run.
+    """
+    broken = set(sheet.desired.broken)
+    kinds: dict[str, set[str]] = {}
+    for key in broken:
+        kinds.setdefault(key.name, set()).add(key.kind)
+    for name, said in kinds.items():
+        if not said >= _OF_UNKNOWN_KIND:
+            continue
+        guessed = {ResourceKey(kind, name) for kind in said}
+        there = {key for key in guessed if _is_there(sheet, key)}
+        broken -= guessed - (there or {ResourceKey("run", name)})
+    return broken
+
+
+def _is_there(sheet: Sheet, key: ResourceKey) -> bool:
+    return key in sheet.present or any(
+        one.kind == key.kind and one.parent == key.name for one in sheet.present
+    )
+
+
+def _broken_reference(broken: frozenset[ResourceKey], declared: Declared) -> ResourceKey | None:
+    """The first broken thing that a document refers to, or None."""
+    runs = (ResourceKey("run", name) for name in declared.upstream)
+    for key in (*declared.references, *runs):
+        # What is broken of a sweep is its document, which bears the name without the element.
+        for candidate in (key, ResourceKey(key.kind, key.name.partition("[")[0])):
+            if candidate in broken:
+                return candidate
+    return None
+
+
+def _unknown_change(sheet: Sheet, key: ResourceKey) -> Change:
+    """Something would happen to it, and nobody can say what."""
+    row = sheet.present.get(key)
+    return Change(
+        key=key,
+        action=Action.UPDATE if _is_there(sheet, key) else Action.CREATE,
+        reasons=(),
+        type=key.kind if row is None else row.type,
+        uid="" if row is None else row.uid,
+        generation=0 if row is None else row.generation,
     )

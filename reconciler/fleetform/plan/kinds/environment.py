@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from fleetform.model.plan import Action, Change, Reason
 from fleetform.plan.diff import changed_fields
-from fleetform.plan.draft import Proposal
-from fleetform.plan.steps import make_step
+from fleetform.plan.draft import Proposal, make_step
 from fleetform.spec.desired import Environment, ResourceKey, Rules
 
 

@@ -16,11 +16,16 @@ from typing import Any
 from fleetform.model.figures import counted
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Permissions, Reason, Step
-from fleetform.plan.changes import change_between, change_of_row, creation
 from fleetform.plan.diff import changed_fields
-from fleetform.plan.draft import Proposal
-from fleetform.plan.reasons import reasons_of
-from fleetform.plan.steps import declared_arguments, make_step
+from fleetform.plan.draft import (
+    Proposal,
+    change_between,
+    change_of_row,
+    creation,
+    declared_arguments,
+    make_step,
+    reasons_of,
+)
 from fleetform.spec.canonical import digest
 from fleetform.spec.desired import Declared
 

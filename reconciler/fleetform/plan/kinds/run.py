@@ -18,12 +18,17 @@ from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, FieldChange, HeldBy, Permissions, Reason, Step
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run_state import Outdated, RunState
-from fleetform.plan.changes import change_between, change_of_row, creation
 from fleetform.plan.diff import changed_fields
-from fleetform.plan.draft import Proposal
-from fleetform.plan.phase import Phase, earlier_uid, has_earlier, is_at_work, is_unknown, phase
-from fleetform.plan.reasons import reasons_of
-from fleetform.plan.steps import declared_arguments, make_step
+from fleetform.plan.draft import (
+    Proposal,
+    change_between,
+    change_of_row,
+    creation,
+    declared_arguments,
+    make_step,
+    reasons_of,
+)
+from fleetform.plan.status import Phase, earlier_uid, has_earlier, is_at_work, is_unknown, phase
 from fleetform.spec.canonical import digest
 from fleetform.spec.desired import Declared
 from fleetform.spec.renaming import digests_of

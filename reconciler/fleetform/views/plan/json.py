@@ -141,7 +141,7 @@ def errored_json(
 
 
 def _drift(plan: Plan) -> list[DriftChange]:
-    """What `plan.annex` has of it, one entry a resource, in the order in which it was found."""
+    """What `plan.notes` has of it, one entry a resource, in the order in which it was found."""
     by_address: dict[str, list[Mapping[str, Any]]] = {}
     for one in plan.annex.get("drift", ()):
         by_address.setdefault(one["resource"], []).append(one)

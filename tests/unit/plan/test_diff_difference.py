@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fleetform.model.plan import Action
 from fleetform.model.redaction import Seal
-from fleetform.plan.difference import differences, run_differences
+from fleetform.plan.diff import differences, run_differences
 from fleetform.spec.desired import Rules
 from unit.plan.trees import UID, fleet, task, tree
 

@@ -7,8 +7,7 @@ import dataclasses
 import pytest
 
 from fleetform.model.plan import Scope
-from fleetform.plan.recorded import recorded_holds
-from fleetform.plan.serialize import dump, sealed
+from fleetform.plan.serialize import dump, recorded_holds, sealed
 from unit.plan.trees import fleet, ledger, planned, row, task, tree
 
 LOCAL = fleet("local")

@@ -7,7 +7,7 @@ import random
 
 from fleetform.model.plan import Action, Plan, Reason
 from fleetform.model.run import RunState
-from fleetform.plan.pairing import pair_elements
+from fleetform.plan.renames import pair_elements
 from unit.plan.trees import element, item, ledger, planned, row, tree
 
 

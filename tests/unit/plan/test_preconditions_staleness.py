@@ -8,7 +8,7 @@ from dataclasses import replace
 from fleetform.model.live import Live, Work
 from fleetform.model.plan import Plan
 from fleetform.model.run import RunState
-from fleetform.plan.staleness import failing, undone
+from fleetform.plan.preconditions import failing, undone
 from fleetform.spec.desired import ResourceKey, Rules
 from unit.plan.trees import carry_out, fleet, ledger, planned, row, task, tree, volume
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleetform.plan.cost import hourly_cost
+from fleetform.plan.notes import hourly_cost
 from unit.plan.trees import fleet, ledger, planned, row, tree
 
 DOLLAR = 1_000_000

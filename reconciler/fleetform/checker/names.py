@@ -1,0 +1,265 @@
+"""That what was renamed is the same under its new name, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from fleetform.checker.context import Invariant, Reading, Violation, at_work, documents
+from fleetform.model.live import Live, LiveResource
+from fleetform.model.plan import Change, Plan, Step
+from fleetform.model.rows import restless_rows
+from fleetform.spec.desired import ResourceKey
+from fleetform.spec.names import split_element
+from fleetform.spec.renaming import Renames, digests_of, rename_references
+
+
+def check_moves_declared(reading: Reading) -> Iterator[Violation]:
+    """Each renaming is declared, of something that is there, to a name that nobody has."""
+    declared = Renames(dict(reading.desired.moved))
+    for _, step in reading.steps:
+        if step.verb != MOVE:
+            continue
+        before, rows = name_before(step), reading.live.resources
+        if declared.of(before) != step.resource:
+            yield Violation(
+                Invariant.MOVED_IS_THE_SAME,
+                f"`moved:` does not say that {before} is {step.resource}",
+            )
+        row, there = rows.get(before), rows.get(step.resource)
+        if row is None:
+            yield Violation(
+                Invariant.MOVED_IS_THE_SAME, f"{before} would be renamed and does not exist"
+            )
+        if there is not None and not there.archived:
+            yield Violation(
+                Invariant.MOVED_IS_THE_SAME,
+                f"{before} would be renamed to {step.resource}, which exists",
+            )
+
+
+def check_moved_kept(reading: Reading) -> Iterator[Violation]:
+    """What is declared under another name is not taken for something that goes."""
+    if reading.permissions.destroy or not reading.desired.moved:
+        return
+    declared = Renames(dict(reading.desired.moved))
+    renamed = {step.resource for step in moves(reading.plan)}
+    known = {*reading.desired.resources, *reading.desired.removed}
+    known |= {ResourceKey(key.kind, one.parent) for key, one in reading.desired.resources.items()}
+    targets = dict(reading.desired.moved)
+    for key in reading.live.resources:
+        after = declared.of(key)
+        if after == key or after in reading.live.resources:
+            continue
+        parent = ResourceKey(key.kind, split_element(key.name)[0])
+        target = targets.get(key, targets.get(parent, after))
+        if after in renamed and {after, target} & known:
+            continue
+        for _, step in reading.steps:
+            if step.resource in {key, after}:
+                yield Violation(
+                    Invariant.MOVED_IS_KEPT,
+                    f"{step.key} is planned, and {key} is now named {after}",
+                )
+
+
+# The ledger as it will be called, put together from the steps of the plan alone.
+# Every check looks at it by the names that the tree uses.
+
+MOVE = "resource.move"
+
+
+def earlier_names(plan: Plan) -> dict[ResourceKey, ResourceKey]:
+    """What the plan renames, also where it is held or left for another plan: old by new name."""
+    return {step.resource: name_before(step) for step in moves(plan)}
+
+
+def renamed(plan: Plan) -> dict[ResourceKey, ResourceKey]:
+    """What `moved:` must have said for the plan to rename it: new by old name, a sweep as a whole."""
+    pairs: dict[ResourceKey, ResourceKey] = {}
+    for step in moves(plan):
+        before, after = name_before(step), step.resource
+        if sweep := step.arguments.get("sweep"):
+            before = ResourceKey(after.kind, sweep)
+            after = ResourceKey(after.kind, split_element(after.name)[0])
+        pairs[before] = after
+    return pairs
+
+
+def renamed_rows(plan: Plan, live: Live) -> Mapping[ResourceKey, LiveResource]:
+    """The ledger's rows by the names that they get."""
+    steps = list(moves(plan))
+    if not steps:
+        return live.resources
+    pairs = {name_before(step): step.resource for step in steps}
+    renames = Renames({**pairs, **renamed(plan)})
+    given_up = {after: before for before, after in pairs.items()}
+    rows: dict[ResourceKey, LiveResource] = {}
+    for key, row in live.resources.items():
+        # Whoever has a name that is given to another takes the one that becomes free.
+        now = pairs[key] if key in pairs else given_up.get(key, key)
+        parent, element = split_element(now.name)
+        named = (
+            row
+            if now == key
+            else replace(row, key=now, parent=parent if element else "", element=element)
+        )
+        rows[now] = _with_references(named, renames)
+    return rows
+
+
+def name_before(step: Step) -> ResourceKey:
+    """Return the name that a renaming takes away."""
+    return ResourceKey(step.resource.kind, str(step.arguments["from"]))
+
+
+def host_called(name: str, before: str, after: str) -> str:
+    """
+    Name a host whose fleet is called `after` instead of `before`.
+
+    Those called by their fleet and number are renamed with it; what has a name of its own, or is
+    of another fleet, keeps it.
+    """
+    number = name.removeprefix(f"{before}-")
+    return f"{after}-{number}" if number != name and number.isdigit() else name
+
+
+def moves(plan: Plan) -> Iterator[Step]:
+    """Yield each renaming, also where it is held or left for another plan."""
+    changes = _all_changes(plan)
+    return (step for change in changes for step in change.steps if step.verb == MOVE)
+
+
+def _with_references(row: LiveResource, renames: Renames) -> LiveResource:
+    if not row.document or not renames.may_be_in(row.document):
+        return row
+    document = json.loads(row.document)
+    renamed = rename_references(row.key.kind, document, renames)
+    if renamed == document:
+        return row
+    digest, execution = digests_of(row.key.kind, renamed)
+    return replace(
+        row,
+        document=json.dumps(renamed),
+        # What has none was never made in whole, under whatever name.
+        digest=digest if row.digest else "",
+        execution_digest=execution if row.digest else "",
+        own_digest=digest if row.own_digest == row.digest else row.own_digest,
+    )
+
+
+def _all_changes(plan: Plan) -> Iterator[Change]:
+    yield from plan.changes
+    yield from (held.change for held in plan.held)
+    yield from (deferred.change for deferred in plan.deferred)
+
+
+# That nothing loses the ground it stands on.
+
+_DROPS = frozenset(
+    {
+        "fleet.remove",
+        "fleet.forget",
+        "volume.remove",
+        "volume.forget",
+        "volume.snapshot",
+        "queue.remove",
+    }
+)
+_TAKES_AWAY = frozenset({"fleet.forget", "volume.remove", "volume.forget", "volume.snapshot"})
+"""The removal of a fleet is another matter: it tells whom it ends, and waits for them by itself."""
+_MAKES = frozenset({"fleet.make", "volume.make"})
+
+
+def check_referred_to_kept(reading: Reading) -> Iterator[Violation]:
+    """What stays, as it will be after the plan, refers to nothing that goes."""
+    made = {step.resource for _, step in reading.steps if step.verb in _MAKES}
+    gone = {step.resource for _, step in reading.steps if step.verb in _DROPS} - made
+    if not gone:
+        return
+    ended = {
+        step.resource
+        for _, step in reading.steps
+        if step.verb in {*_DROPS, "run.archive", "run.forget"}
+    }
+    changed = {change.key for change in reading.plan.changes}
+    for key, row in reading.rows.items():
+        if row.archived or key in ended or key in changed:
+            continue
+        for lost in sorted(mentioned(row) & gone):
+            yield Violation(
+                Invariant.REFERRED_TO_STAYS, f"{key} remains and refers to {lost}, which is removed"
+            )
+        fleets_gone = sorted(one for one in gone if one.kind == "fleet")
+        undeclared = reading.declared(key) is None
+        if fleets_gone and undeclared and at_work(row) and not _names_fleets(row):
+            yield Violation(
+                Invariant.REFERRED_TO_STAYS,
+                f"{key} remains and may run on {fleets_gone[0]}, which is removed",
+            )
+    for change in reading.plan.changes:
+        declared = reading.declared(change.key)
+        for lost in () if declared is None else sorted({*declared.references} & gone):
+            yield Violation(
+                Invariant.REFERRED_TO_STAYS, f"{change.key} needs {lost}, which is removed"
+            )
+
+
+def check_used_kept(reading: Reading) -> Iterator[Violation]:
+    """Data does not go from under what is at work, nor a fleet out of sight, unless that ends first."""
+    taken = {step.resource for _, step in reading.steps if step.verb in _TAKES_AWAY}
+    if not taken:
+        return
+    # One that ends only what waits ends nothing that is at work.
+    ended = {
+        step.resource
+        for _, step in reading.steps
+        if step.verb == "run.stop" and not step.arguments.get("waiting")
+    }
+    for key, row in restless_rows(reading.rows).items():
+        if key.kind != "run" or key in ended:
+            continue
+        for text in documents(row, begun=True):
+            for lost in sorted(_used(json.loads(text), taken)):
+                yield Violation(
+                    Invariant.USED_STAYS, f"{key} runs and uses {lost}, which is removed"
+                )
+
+
+def _used(document: Mapping[str, Any], taken: set[ResourceKey]) -> set[ResourceKey]:
+    """What of this a run at work uses; who names no fleet may be on any."""
+    names, fleets = _mounted(document), document.get("fleets")
+    return {
+        key
+        for key in taken
+        if (key.name in names if key.kind == "volume" else not fleets or key.name in fleets)
+    }
+
+
+def _mounted(document: Mapping[str, Any]) -> set[str]:
+    """Names of volumes; of a mount that names several any may be the one that is taken."""
+    names: set[str] = set()
+    for one in document.get("volumes", ()):
+        named = one.get("name", ())
+        names.update((named,) if isinstance(named, str) else named)
+    return names
+
+
+def mentioned(row: LiveResource) -> set[ResourceKey]:
+    """What the document that was applied last refers to: fleets, volumes and queues."""
+    if row.key.kind == "fleet":
+        return set()
+    if row.key.kind == "volume":
+        return {ResourceKey("fleet", json.loads(row.document).get("fleet", ""))}
+    document = json.loads(row.document)
+    found = {ResourceKey("fleet", name) for name in document.get("fleets", ())}
+    found.update(ResourceKey("volume", name) for name in _mounted(document))
+    if row.key.kind == "run" and "queue" in document:
+        found.add(ResourceKey("queue", document["queue"]))
+    return found
+
+
+def _names_fleets(row: LiveResource) -> bool:
+    return all(json.loads(document).get("fleets") for document in documents(row, begun=True))

@@ -1,0 +1,385 @@
+"""
+That what goes does so in the one safe order: runs, then volumes, then fleets.
+
+A step that does not wait for another may be carried out beside it, or before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+
+from fleetform.checker.context import (
+    KINDS,
+    Invariant,
+    Reading,
+    Violation,
+    documents,
+    has_begun,
+    is_over,
+)
+from fleetform.model.live import LiveResource
+from fleetform.model.plan import Action, Change, Reason, Step
+from fleetform.model.recovery import NO_EVIDENCE
+from fleetform.model.rows import quiet_digests
+from fleetform.model.run_state import Outdated, RunState
+from fleetform.model.selection import Selection
+from fleetform.spec.desired import Declared, ResourceKey
+from fleetform.spec.renaming import digests_of
+
+__all__ = ["check_begins_on_declared", "check_begins_on_something"]
+
+
+_DROPS = frozenset({"volume.remove", "volume.forget", "volume.snapshot"})
+_LETS_GO = frozenset({"fleet.remove", "fleet.forget"})
+
+
+def check_removal_ordered(reading: Reading) -> Iterator[Violation]:
+    """Whatever ends the use of a volume or a fleet comes before it goes."""
+    going = {
+        step.resource: step
+        for _, step in reading.steps
+        if step.verb in _DROPS or step.verb in _LETS_GO
+    }
+    if not going:
+        return
+    awaited = {step.key: _before(reading, step) for step in going.values()}
+    for user, resource in _uses(reading, going):
+        step = going[resource]
+        if user.key not in awaited[step.key]:
+            yield Violation(Invariant.REMOVAL_ORDERED, f"{step.key} does not wait for {user.key}")
+
+
+def _uses(
+    reading: Reading, going: Mapping[ResourceKey, Step]
+) -> Iterator[tuple[Step, ResourceKey]]:
+    """The steps that end a use, each with what is used."""
+    fleets = [key for key in going if key.kind == "fleet"]
+    for _, step in reading.steps:
+        row = reading.row(step.resource)
+        if row is None:
+            continue
+        if step.verb == "run.stop":
+            used: Iterable[ResourceKey] = _used_by_run(row, fleets)
+        elif step.verb in _DROPS:
+            used = (ResourceKey("fleet", json.loads(row.document).get("fleet", "")),)
+        else:
+            continue
+        for key in used:
+            if key in going:
+                yield step, key
+
+
+def _used_by_run(row: LiveResource, fleets: list[ResourceKey]) -> Iterator[ResourceKey]:
+    for document in map(json.loads, documents(row)):
+        for one in document.get("volumes", ()):
+            names = one["name"] if isinstance(one["name"], list) else [one["name"]]
+            yield from (ResourceKey("volume", name) for name in names)
+        named = document.get("fleets")
+        # Who names no fleet may be at work on any of them.
+        yield from (ResourceKey("fleet", name) for name in named) if named else iter(fleets)
+
+
+def check_successor_waits(reading: Reading) -> Iterator[Violation]:
+    """What takes the place of something waits until that is gone."""
+    for change in reading.plan.changes:
+        ended = [step for step in change.steps if step.verb in {"run.stop", *_DROPS, *_LETS_GO}]
+        made = [
+            step
+            for step in change.steps
+            if step.verb in {"run.submit", "run.archive", "volume.make", "fleet.make"}
+        ]
+        for later in made if ended else ():
+            for earlier in ended:
+                if earlier.key not in _before(reading, later):
+                    yield Violation(
+                        Invariant.SUCCESSOR_WAITS, f"{later.key} does not wait for {earlier.key}"
+                    )
+
+
+def _before(reading: Reading, step: Step) -> frozenset[str]:
+    """Keys of all steps that a step waits for, directly or not."""
+    found: set[str] = set()
+    waiting = list(step.needs)
+    while waiting:
+        key = waiting.pop()
+        if key not in found:
+            found.add(key)
+            if (needed := reading.steps_by_key.get(key)) is not None:
+                waiting.extend(needed.needs)
+    return frozenset(found)
+
+
+# That a plan's steps can be carried out as they stand.
+
+# What each kind's actions may consist of: nothing else, and at least one of them.
+_VERBS: Mapping[tuple[str, Action], frozenset[str]] = {
+    ("environment", Action.UPDATE): frozenset({"rules.set"}),
+    ("fleet", Action.CREATE): frozenset({"fleet.make"}),
+    ("fleet", Action.UPDATE): frozenset({"fleet.update"}),
+    ("fleet", Action.DELETE): frozenset({"fleet.remove"}),
+    ("fleet", Action.REPLACE): frozenset({"fleet.remove", "fleet.make"}),
+    ("fleet", Action.FORGET): frozenset({"fleet.forget"}),
+    ("fleet", Action.ADOPT): frozenset({"fleet.adopt"}),
+    ("queue", Action.CREATE): frozenset({"queue.set"}),
+    ("queue", Action.UPDATE): frozenset({"queue.set"}),
+    ("queue", Action.DELETE): frozenset({"queue.remove"}),
+    ("volume", Action.ADOPT): frozenset({"volume.adopt"}),
+    ("run", Action.FORGET): frozenset({"run.stop", "run.forget"}),
+    ("volume", Action.CREATE): frozenset({"volume.make"}),
+    ("volume", Action.UPDATE): frozenset({"volume.update"}),
+    ("volume", Action.REPLACE): frozenset(
+        {"volume.forget", "volume.remove", "volume.snapshot", "volume.make", "volume.update"}
+    ),
+    ("volume", Action.FORGET): frozenset({"volume.forget", "volume.snapshot"}),
+    ("volume", Action.DELETE): frozenset({"volume.remove"}),
+    ("run", Action.CREATE): frozenset({"run.submit", "run.restore"}),
+    ("run", Action.UPDATE): frozenset({"run.update", "run.stop"}),
+    ("run", Action.REPLACE): frozenset({"run.stop", "run.archive", "run.submit"}),
+    ("run", Action.DELETE): frozenset({"run.stop", "run.archive"}),
+    ("run", Action.ARCHIVE): frozenset({"run.archive"}),
+}
+
+# For these counts what counts at the beginning.
+_MAKES = frozenset({"run.submit", "fleet.make", "volume.make"})
+
+_CARRIES_DOCUMENT = frozenset(
+    {
+        "fleet.make",
+        "fleet.adopt",
+        "fleet.update",
+        "volume.make",
+        "volume.adopt",
+        "volume.update",
+        "queue.set",
+        "run.submit",
+        "run.update",
+        "run.restore",
+    }
+)
+
+
+# Stands in front of whatever else happens to what was renamed.
+_MOVE = "resource.move"
+
+
+def check_keys_unique(reading: Reading) -> Iterator[Violation]:
+    counts = Counter(step.key for _, step in reading.steps)
+    for key, count in sorted(counts.items()):
+        if count > 1:
+            yield Violation(Invariant.STEPS_NAMED_ONCE, f"{count} steps have the key {key}")
+
+
+def check_needs_exist(reading: Reading) -> Iterator[Violation]:
+    keys = {step.key for _, step in reading.steps}
+    for _, step in reading.steps:
+        for need in step.needs:
+            if need not in keys:
+                yield Violation(
+                    Invariant.STEPS_NEEDS_EXIST,
+                    f"{step.key} waits for {need}, which is not in the plan",
+                )
+
+
+def check_acyclic(reading: Reading) -> Iterator[Violation]:
+    needs = {step.key: step.needs for _, step in reading.steps}
+    # Nearly all of them wait for what waits for nothing, and can be in no circle; looking for one
+    # among ten thousand takes longer than all other checks of steps.
+    free = {key for key, needed in needs.items() if not needed}
+    deeper = {key: needed for key, needed in needs.items() if not free.issuperset(needed)}
+    sorter = TopologicalSorter(deeper)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        yield Violation(Invariant.STEPS_ACYCLIC, " waits for ".join(reversed(error.args[1])))
+
+
+def check_fit_action(reading: Reading) -> Iterator[Violation]:
+    for change in reading.plan.changes:
+        allowed = _VERBS.get((change.key.kind, change.action), frozenset())
+        verbs = [step.verb for step in change.steps]
+        names = {change.key.name, change.replaces}
+        if not verbs:
+            yield Violation(Invariant.STEPS_FIT_ACTION, f"{change.key} has no step")
+        for step in change.steps:
+            fits = step.verb in allowed or (step.verb == _MOVE and bool(change.moved_from))
+            if not fits or step.resource.name not in names:
+                yield Violation(
+                    Invariant.STEPS_FIT_ACTION,
+                    f"{step.key} is a step of {change.action} of {change.key}",
+                )
+
+
+def check_documents_declared(reading: Reading) -> Iterator[Violation]:
+    for change, step in reading.steps:
+        if step.verb not in _CARRIES_DOCUMENT:
+            continue
+        making = any(one.verb in _MAKES for one in change.steps)
+        declared = reading.declared(step.resource, making=making)
+        if declared is None:
+            yield Violation(
+                Invariant.DOCUMENTS_AS_DECLARED,
+                f"{step.key} creates a resource that no document declares",
+            )
+        elif (
+            step.arguments.get("digest") != declared.digest
+            or step.arguments.get("document") != declared.document
+        ):
+            yield Violation(
+                Invariant.DOCUMENTS_AS_DECLARED, f"{step.key} contains another document"
+            )
+
+
+# That nothing runs twice by accident: the promise that runs as desired state stand on.
+
+
+def check_finished_not_rerun(reading: Reading) -> Iterator[Violation]:
+    for change, step in reading.steps:
+        row = reading.row(step.resource)
+        if step.verb != "run.submit" or row is None or not is_over(row):
+            continue
+        declared = reading.declared(step.resource)
+        asked = Reason.REPLACE_ASKED in change.reasons and Selection(
+            reading.scope.replaces
+        ).selects(step.resource, row.parent)
+        if declared is None or not (asked or _has_reason(change, declared, row)):
+            yield Violation(
+                Invariant.FINISHED_STAYS_FINISHED,
+                f"{step.resource} has finished and would run again",
+            )
+
+
+def _has_reason(change: Change, declared: Declared, row: LiveResource) -> bool:
+    """Tell whether a reason that the change gives is borne out by row and document."""
+    assert row.run is not None
+    before = json.loads(row.document)
+    after = declared.document
+    other = declared.execution_digest != row.execution_digest
+    ended_early = row.run.state is RunState.STOPPED and after.get("state") != "stopped"
+    borne_out = {
+        Reason.EXECUTION_CHANGED: (
+            other and (row.archived or declared.own_digest != row.own_digest)
+        )
+        or (
+            row.run.stale is Outdated.DOCUMENT
+            and before.get("state") == "stopped" != after.get("state")
+        ),
+        Reason.RERUN_ASKED: after.get("rerun", 0) > max(before.get("rerun", 0), row.run.rerun_mark),
+        Reason.RESUMED: ended_early and (row.archived or before.get("state") == "stopped"),
+    }
+    return any(borne_out.get(reason, False) for reason in change.reasons)
+
+
+def _is_vouched_for(declared: Declared | None, row: LiveResource) -> bool:
+    """Tell whether a person has asked for a run of which no host has any evidence."""
+    if row.run is None or row.run.cause != NO_EVIDENCE or declared is None:
+        return False
+    before = json.loads(row.document).get("rerun", 0)
+    return bool(declared.document.get("rerun", 0) > max(before, row.run.rerun_mark))
+
+
+def check_one_execution(reading: Reading) -> Iterator[Violation]:
+    for change, step in reading.steps:
+        row = reading.row(step.resource)
+        if step.verb != "run.submit" or row is None:
+            continue
+        earlier = None if row.run is None else row.run.earlier
+        if is_over(row) and earlier is None:
+            continue
+        if _is_vouched_for(reading.declared(step.resource), row):
+            continue
+        before = row.uid if earlier is None else earlier.uid
+        waits = step.arguments.get("after_uid") == before != ""
+        unknown = row.run is not None and row.run.state is RunState.UNKNOWN
+        if not waits or unknown:
+            yield Violation(
+                Invariant.ONE_EXECUTION_AT_A_TIME,
+                f"{change.key} would start while its earlier run may still run",
+            )
+
+
+def check_running_unchanged(reading: Reading) -> Iterator[Violation]:
+    for change, step in reading.steps:
+        row = reading.row(step.resource)
+        if step.verb != "run.update" or row is None or is_over(row):
+            continue
+        if "earlier" in step.arguments and not _is_executed_already(reading, step):
+            yield Violation(
+                Invariant.RUNNING_KEEPS_ITS_EXECUTION,
+                f"{step.resource} would continue an earlier run with another execution",
+            )
+        if step.arguments.get("execution_digest") == row.execution_digest:
+            continue
+        ends = _is_stopped(step) and any(
+            one.verb == "run.stop" and one.resource == step.resource for one in change.steps
+        )
+        begun = has_begun(row)
+        same = begun and not any(one.field_class == "execution" for one in change.fields)
+        known_as = reading.earlier_names.get(step.resource, step.resource)
+        pinned = ("run-not-started", known_as) in reading.claims
+        if not (ends or same or (pinned and not begun)):
+            yield Violation(
+                Invariant.RUNNING_KEEPS_ITS_EXECUTION,
+                f"{step.resource} would get another execution while it may run",
+            )
+
+
+def _is_stopped(step: Step) -> bool:
+    """Tell whether the document that a step writes defers its execution until the run runs again."""
+    return bool(step.arguments["document"].get("state") == "stopped")
+
+
+def _is_executed_already(reading: Reading, step: Step) -> bool:
+    """Tell whether the run whose name it was executes what is declared, and goes on with it."""
+    row, declared = reading.row(step.resource), reading.declared(step.resource)
+    if row is None or row.run is None or declared is None or has_begun(row):
+        return False
+    earlier = row.run.earlier
+    if earlier is None:
+        return False
+    _, executed = digests_of("run", json.loads(earlier.document))
+    said = (step.arguments["earlier"], declared.execution_digest)
+    return said == (earlier.uid, executed) and not earlier.ending
+
+
+# That nothing begins on what the tree says is another one, or is to run again.
+
+_BEGINS = frozenset({"queue.set", "run.submit", "volume.make", "volume.adopt"})
+_FOUNDATIONS = frozenset({"fleet.make", "fleet.adopt", "queue.set", "volume.make", "volume.adopt"})
+
+
+def check_begins_on_something(reading: Reading) -> Iterator[Violation]:
+    """What something needs to begin is there, or this plan makes it."""
+    made = {step.resource for _, step in reading.steps if step.verb in _FOUNDATIONS}
+    quiet = quiet_digests(reading.rows)
+    for _, step in reading.steps:
+        declared = reading.declared(step.resource) if step.verb in _BEGINS else None
+        for needed in () if declared is None else declared.references:
+            # Of what is as declared, no more than a digest is known; to ask would read every row.
+            if needed.kind not in KINDS or needed in made or needed in quiet:
+                continue
+            row = reading.row(needed)
+            if row is None or row.archived:
+                yield Violation(
+                    Invariant.BEGINS_ON_SOMETHING,
+                    f"{step.resource} would start on {needed}, which does not exist",
+                )
+
+
+def check_begins_on_declared(reading: Reading) -> Iterator[Violation]:
+    """While something waits to be another one, nothing is begun on the one that goes."""
+    left = [one.change for one in reading.plan.held]
+    left += (one.change for one in reading.plan.deferred)
+    outdated = {change.key for change in left if change.action is Action.REPLACE}
+    for _, step in reading.steps if outdated else ():
+        declared = reading.declared(step.resource)
+        if step.verb not in _BEGINS or declared is None:
+            continue
+        runs = (ResourceKey("run", name) for name in declared.upstream)
+        for needed in sorted(outdated.intersection((*declared.references, *runs))):
+            yield Violation(
+                Invariant.BEGINS_ON_DECLARED,
+                f"{step.resource} would start on {needed}, which is to be replaced",
+            )

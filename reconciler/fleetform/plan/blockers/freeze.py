@@ -1,0 +1,92 @@
+"""
+A freeze window, of those last applied, that is open when the plan is made.
+
+Which window it is stands in the plan; until when is in the annex, as times are.
+"""
+
+from __future__ import annotations
+
+from fleetform.model.live import LedgerStatus
+from fleetform.model.override import Override, OverrideKind
+from fleetform.model.plan import Change, Held, HeldBy
+from fleetform.model.windows import is_held, open_spell
+from fleetform.plan.draft import Sheet
+
+_CURE = "plan again when it is over, or suspend it for a limited time with `fleetform emergency thaw --reason …`"
+
+
+def hold_in_window(sheet: Sheet) -> None:
+    if not sheet.rules.freeze:
+        return
+    spell = open_spell(sheet.rules, sheet.overrides, sheet.now_ms)
+    if spell is None:
+        return
+    for key, change in list(sheet.changes.items()):
+        if is_held(spell, change, sheet.rules):
+            sheet.hold(key, HeldBy.WINDOW, spell.window.reason, _CURE)
+
+
+# What people have put above the tree, as far as a plan is concerned.
+# A freeze holds everything. A stop holds what would make one of its runs begin, and nothing else:
+# what ends such a run, or only its record, is carried out, so that the commit that makes the stop
+# permanent can be applied while it holds.
+
+_BEGINS = frozenset({"run.submit"})
+
+
+def hold_overridden(sheet: Sheet) -> None:
+    freeze = next((one for one in sheet.overrides if one.kind is OverrideKind.FREEZE), None)
+    stops = [one for one in sheet.overrides if one.kind is OverrideKind.STOP]
+    if freeze is None and not stops:
+        return
+    for key, change in list(sheet.changes.items()):
+        override = freeze or _stop_of(stops, change)
+        if override is not None:
+            sheet.hold(key, HeldBy.OVERRIDE, override.sentence, _cure(override))
+
+
+def _stop_of(stops: list[Override], change: Change) -> Override | None:
+    if change.key.kind != "run" or not any(step.verb in _BEGINS for step in change.steps):
+        return None
+    return next((one for one in stops if one.stops(change.key.name, change.parent)), None)
+
+
+def _cure(override: Override) -> str:
+    lift = f"`fleetform emergency lift {override.number}`"
+    return lift if override.until_ms is None else f"it expires by itself; end it now with {lift}"
+
+
+# An earlier apply has not finished with a resource: it is resumed before anything else.
+
+_UNFINISHED = "an earlier apply has not finished its change"
+
+
+def hold_unfinished(sheet: Sheet) -> None:
+    for key, change in list(sheet.changes.items()):
+        row = sheet.live.resources.get(sheet.row_key(change))
+        if row is not None and row.operation:
+            sheet.hold(key, HeldBy.DEPENDENCY, _UNFINISHED, "`fleetform apply` resumes it")
+
+
+def is_unfinished(held: Held) -> bool:
+    """Tell whether the change is blocked until an earlier apply has finished with its resource."""
+    return held.by is HeldBy.DEPENDENCY and held.detail == _UNFINISHED
+
+
+# The world remembers another ledger: nothing starts, stops or goes until that is settled.
+
+
+def hold_while_recovering(sheet: Sheet) -> None:
+    if sheet.live.status is not LedgerStatus.RECOVERING:
+        return
+    detail = "; ".join(sheet.live.notes) or "hosts know a newer ledger than this one"
+    for key in list(sheet.changes):
+        sheet.hold(key, HeldBy.RECOVERING, detail, "fleetform state rebuild")
+
+
+def recovery_warnings(sheet: Sheet) -> tuple[str, ...]:
+    """Say that the ledger is recovering also where nothing differs: it may be wrong about that."""
+    if sheet.live.status is not LedgerStatus.RECOVERING:
+        return ()
+    why = f": {sheet.live.notes[0]}" if sheet.live.notes else ""
+    return (f"The ledger is recovering{why}. `fleetform state rebuild` asks the hosts.",)
