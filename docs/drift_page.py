@@ -1,15 +1,14 @@
 """
 The page on drift, with the table of the code.
 
-The table is `fleetform.model.drift_table`, which also produces the findings; this module adds only the introduction.
+The table is `fleetform.model.drift`, which also produces the findings; this module adds only the introduction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fleetform.model.drift import Remedy
-from fleetform.model.drift_table import NOT_DRIFT, TABLE
+from fleetform.model.drift import NOT_DRIFT, TABLE, Remedy
 
 _INTRODUCTION = """\
 # Drift

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TypeVar, Unpack
 
 from fleetform.controllers.manager import LoadPlan, Manager
-from fleetform.model.notice import NoticeFacts
+from fleetform.model.history import NoticeFacts
 from fleetform.model.plan import Plan, Step
 from fleetform.model.ports import Ledger, Progress
 from fleetform.model.run import Run

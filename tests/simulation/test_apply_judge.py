@@ -18,8 +18,7 @@ from fleetform.plan import planner
 from fleetform.plan.blockers import dependency
 from fleetform.plan.blockers.budget import hold_beyond_budget
 from fleetform.plan.blockers.freeze import hold_in_window, hold_overridden
-from fleetform.plan.blockers.places import hold_volumes_in_use
-from fleetform.plan.blockers.protection import hold_destruction, hold_protected
+from fleetform.plan.blockers.protection import hold_destruction, hold_protected, hold_volumes_in_use
 from fleetform.plan.drift import correct_drift
 from fleetform.plan.kinds import run as runs
 from fleetform.plan.reattach import take_back

@@ -19,7 +19,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from fleetform.app.problems import Problem
-from fleetform.model.notice import LogLevel
+from fleetform.model.history import LogLevel
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace

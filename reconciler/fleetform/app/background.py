@@ -24,9 +24,9 @@ from fleetform.app.opening import (
     refuse_if_outgrown,
 )
 from fleetform.app.problems import Problem
+from fleetform.model.history import LogLevel
 from fleetform.model.instance import InstanceState
 from fleetform.model.leadership import BACKGROUND
-from fleetform.model.notice import LogLevel
 from fleetform.model.ports import FenceLost, LedgerOutgrown, LedgerUnavailable
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.store.gate import WriterGate

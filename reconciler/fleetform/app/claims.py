@@ -23,7 +23,7 @@ from fleetform.spec.table import digests_of
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.live import Live
-    from fleetform.model.retained_data import LeftData
+    from fleetform.model.volume import LeftData
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.providers.contract.observed import PlaceSeen
     from fleetform.spec.desired import Desired

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from fleetform.app.clock import SystemClock
 from fleetform.app.observing import log_drift, look
 from fleetform.model.drift import Drift, expected_and_seen
-from fleetform.model.notice import LogLevel
+from fleetform.model.history import LogLevel
 
 if TYPE_CHECKING:
     from fleetform.model.live import Live

@@ -11,7 +11,7 @@ from fleetform.app.clock import SystemClock
 from fleetform.app.generations import GenerationNotes
 from fleetform.controllers.fencing import GuardedHosts
 from fleetform.controllers.manager import Manager
-from fleetform.model.notice import LogLevel
+from fleetform.model.history import LogLevel
 from fleetform.plan.serialize import load as load_plan
 from fleetform.providers.contract.hosts import Identity
 from fleetform.store.blobs import FileBlobStore

@@ -25,7 +25,7 @@ from fleetform.app.opening import open_for_writing
 from fleetform.app.paths import StatePaths, state_home
 from fleetform.app.problems import Locked, Problem
 from fleetform.app.serving import takeover
-from fleetform.model.event import LoggedEvent
+from fleetform.model.history import LoggedEvent
 from fleetform.views.controllers import LockRow, LockShown, held_by, lock_row, waiting_row
 from fleetform.views.history import operation_rows
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from fleetform.app.clock import SystemClock
 from fleetform.app.opening import open_for_writing
-from fleetform.model.event import LoggedEvent
 from fleetform.model.figures import counted
+from fleetform.model.history import LoggedEvent
 from fleetform.model.refusals import LedgerUnavailable
 
 if TYPE_CHECKING:

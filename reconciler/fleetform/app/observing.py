@@ -17,7 +17,7 @@ from fleetform.app.clock import SystemClock
 from fleetform.app.opening import host_provider, open_for_writing
 from fleetform.app.problems import LedgerProblem
 from fleetform.model.drift import Drift, Observed
-from fleetform.model.event import LoggedEvent
+from fleetform.model.history import LoggedEvent
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.refusals import LedgerUnavailable
 from fleetform.plan.drift import Comparison, accept, compare

@@ -16,8 +16,8 @@ from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
 from fleetform.model.rows import RowsOutdated
 from fleetform.plan.notes import with_notes
 from fleetform.plan.planner import plan
-from fleetform.plan.redaction import with_sealed_names
 from fleetform.plan.scope import idle_addresses, known_addresses, with_new_names
+from fleetform.plan.sealed_names import with_sealed_names
 from fleetform.spec.table import digests_of
 
 if TYPE_CHECKING:

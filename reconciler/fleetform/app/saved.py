@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from fleetform.app.problems import PlanProblem
 from fleetform.checker.saved import check_saved
-from fleetform.model.fingerprint import fingerprint
 from fleetform.model.plan import Kept, Permissions, Plan
+from fleetform.model.redaction import fingerprint
 from fleetform.model.refusals import StalePlan
 from fleetform.plan.preconditions import Failing, failing, undone
 from fleetform.plan.serialize import dump, is_plan, load, sealed

@@ -35,12 +35,12 @@ from fleetform.controllers.tree import (
     Planned,
     TreeKeeper,
 )
-from fleetform.model.fingerprint import short_uid
+from fleetform.model.history import LogLevel
 from fleetform.model.leadership import BACKGROUND
-from fleetform.model.notice import LogLevel
 from fleetform.model.override import Override, OverrideKind, holding
 from fleetform.model.plan import HeldBy, Permissions, Plan
 from fleetform.model.ports import FenceLost, LedgerOutgrown, LedgerUnavailable
+from fleetform.model.redaction import short_uid
 from fleetform.plan.serialize import dump
 from fleetform.source.tree import Unreadable, fingerprint
 from fleetform.store.blobs import FileBlobStore

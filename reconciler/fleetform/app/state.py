@@ -21,7 +21,7 @@ from fleetform.app.opening import host_provider, open_for_writing, prove_outgrow
 from fleetform.app.problems import Problem
 from fleetform.app.serving import locked
 from fleetform.app.yielding import become_manager
-from fleetform.model.fingerprint import short_uid
+from fleetform.model.redaction import short_uid
 from fleetform.providers.contract.hosts import InstanceRequest
 from fleetform.spec.private_folder import make_private_folder
 from fleetform.store.backup import Head, read_head

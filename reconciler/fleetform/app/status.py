@@ -14,8 +14,8 @@ from fleetform.app.blocked import read_blocked
 from fleetform.app.controllers import read_controller
 from fleetform.app.generations import behind, known_generation
 from fleetform.app.problems import LedgerProblem
-from fleetform.model.fingerprint import short_uid
 from fleetform.model.live import LedgerStatus
+from fleetform.model.redaction import short_uid
 from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
 from fleetform.plan.exit import exit_code_of_status
 from fleetform.spec.tree.commit import Commit, count_ahead

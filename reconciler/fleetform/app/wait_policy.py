@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from fleetform.lifecycle.patience import kept_by_silence
+from fleetform.lifecycle.progress import kept_by_silence
 from fleetform.model.figures import counted
 from fleetform.model.run import FINAL, RunState, RunUid
 from fleetform.spec.names import natural_order
 
 if TYPE_CHECKING:
-    from fleetform.lifecycle.patience import Rows
+    from fleetform.lifecycle.progress import Rows
     from fleetform.model.ports import Clock
 
 __all__ = ["SILENCE_MS", "Patience"]

@@ -10,19 +10,19 @@ repeated. A step that fails stops only what needs it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
 
-from fleetform.apply.graph import StepGraph
 from fleetform.apply.kinds import PERFORMERS
 from fleetform.apply.verbs import TOUCHES_WORLD, Verb
-from fleetform.apply.world import World
+from fleetform.apply.world import PARALLEL_MAX, World
 from fleetform.model.plan import Plan, Step
 from fleetform.model.ports import Accepted, Begun, Clock, Gate, Ledger, Progress, StepOutcome
 from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
 
-PARALLEL_MAX = 64
-"""Calls in flight: enough to fill one host's connection, few enough to keep its queue short."""
+__all__ = ["ATTEMPTS_MAX", "Outcome", "StepGraph", "execute"]
+
 
 ATTEMPTS_MAX = 5
 """Tries of a call that fails for a passing reason, 0.2 s to 1.6 s apart: 3 s in all."""
@@ -204,3 +204,38 @@ class _Execution:
             self._progress.step_finished(step, error)
         self._outcome.done.extend(done)
         return done
+
+
+# Which steps may run now.
+# A thin layer over the standard library's `graphlib`: it hands out ready sets, and a step that
+# fails is never marked done, so that only what needs it is held back.
+
+
+class StepGraph:
+    """
+    The steps of one plan, consumed from the front.
+
+    Every step key appears once; the checker has proved that needs exist and have no cycle.
+    """
+
+    def __init__(self, steps: Iterable[Step], done: frozenset[str]) -> None:
+        self._steps = {step.key: step for step in steps}
+        self._sorter: TopologicalSorter[str] = TopologicalSorter(
+            {step.key: step.needs for step in self._steps.values()}
+        )
+        self._sorter.prepare()
+        self._done = done
+
+    def take_ready(self) -> list[Step]:
+        """Return steps whose needs are all done, each once; what is done already is passed over."""
+        ready: list[Step] = []
+        while keys := self._sorter.get_ready():
+            for key in sorted(keys):
+                if key in self._done or key not in self._steps:
+                    self._sorter.done(key)
+                else:
+                    ready.append(self._steps[key])
+        return ready
+
+    def mark_done(self, keys: Iterable[str]) -> None:
+        self._sorter.done(*keys)

@@ -6,10 +6,12 @@ The port keeps `apply` from knowing who holds the sessions; the manager of runs 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+import asyncio
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
 
 from fleetform.model.instance import Instance
+from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Host
 
 
@@ -58,3 +60,33 @@ class World(Protocol):
 
     def volume_path(self, path: str) -> str:
         """Say where a volume's declared path lies on its hosts."""
+
+
+# Several calls of one step, made side by side.
+# A step is over when all of its calls are. One that went on after another had failed would cause
+# effects under a step that is written down as failed, beside its own second try, or under the fence
+# of a manager that has gone.
+
+PARALLEL_MAX = 64
+"""Calls in flight: enough to fill one host's connection, few enough to keep its queue short."""
+
+
+T = TypeVar("T")
+
+
+async def together(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """
+    Return the answers in the order of the calls, once every call has come to its end.
+
+    Raises:
+        Exception: The first in order that is no `ProviderError`, for it ends more than the step;
+            else the first of those.
+    """
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    problems = [one for one in answers if isinstance(one, BaseException)]
+    for problem in problems:
+        if not isinstance(problem, ProviderError):
+            raise problem
+    if problems:
+        raise problems[0]
+    return [one for one in answers if not isinstance(one, BaseException)]

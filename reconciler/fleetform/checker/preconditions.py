@@ -15,8 +15,8 @@ from fleetform.checker.context import (
     hosts_ending,
     is_over,
 )
-from fleetform.model.at_work import AtWork
 from fleetform.model.plan import Step
+from fleetform.model.predicates import AtWork
 from fleetform.spec.desired import ResourceKey, Rules
 
 _TAKES_DATA = frozenset({"volume.forget", "volume.remove", "volume.snapshot"})

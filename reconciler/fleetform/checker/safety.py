@@ -14,9 +14,9 @@ from fleetform.checker.context import (
     at_work,
     destroys,
     ends_on,
+    host_called,
     is_over,
 )
-from fleetform.checker.names import host_called
 from fleetform.model.live import LiveResource
 from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import Change, Step

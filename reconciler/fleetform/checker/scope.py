@@ -7,12 +7,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from fleetform.checker.context import KINDS, Invariant, Reading, Violation, at_work
-from fleetform.checker.names import host_called, mentioned
-from fleetform.checker.saved import text_of
-from fleetform.model.fingerprint import fingerprint
+from fleetform.checker.context import KINDS, Invariant, Reading, Violation, at_work, host_called
+from fleetform.checker.names import mentioned
+from fleetform.checker.writing import text_of
 from fleetform.model.live import LedgerStatus, LiveResource
 from fleetform.model.plan import Change
+from fleetform.model.redaction import fingerprint
 from fleetform.model.rows import quiet_digests, restless_rows
 from fleetform.model.selection import Selection
 from fleetform.spec.desired import Declared, ResourceKey

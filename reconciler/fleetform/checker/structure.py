@@ -29,7 +29,20 @@ from fleetform.model.selection import Selection
 from fleetform.spec.desired import Declared, ResourceKey
 from fleetform.spec.renaming import digests_of
 
-__all__ = ["check_begins_on_declared", "check_begins_on_something"]
+__all__ = [
+    "check_acyclic",
+    "check_begins_on_declared",
+    "check_begins_on_something",
+    "check_documents_declared",
+    "check_finished_not_rerun",
+    "check_fit_action",
+    "check_keys_unique",
+    "check_needs_exist",
+    "check_one_execution",
+    "check_removal_ordered",
+    "check_running_unchanged",
+    "check_successor_waits",
+]
 
 
 _DROPS = frozenset({"volume.remove", "volume.forget", "volume.snapshot"})

@@ -16,7 +16,7 @@ Form = Literal["text", "json", "markdown"]
 def show_errored(screen: Screen, workspace: Workspace, problem: str) -> None:
     """Print the JSON of a plan that could not be made, with what is wrong with the configuration."""
     from fleetform.agents.host import VERSION
-    from fleetform.model.fingerprint import fingerprint
+    from fleetform.model.redaction import fingerprint
     from fleetform.views.plan.json import errored_json
 
     environment = workspace.environment

@@ -56,7 +56,7 @@ class WantedRun(NamedTuple):
     @property
     def ends_work(self) -> bool:
         """Whether its stop ends running work, and was not applied before."""
-        from fleetform.plan.status import is_at_work
+        from fleetform.plan.phase import is_at_work
 
         return any(
             is_at_work(row) and json.loads(row.document).get("state") != "stopped"

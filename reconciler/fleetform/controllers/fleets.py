@@ -19,8 +19,8 @@ from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.task_group import Nursery
 from fleetform.lifecycle.rollout import Place, next_moves
+from fleetform.model.history import LogLevel
 from fleetform.model.instance import Instance, InstanceState
-from fleetform.model.notice import LogLevel
 from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, Progress
 from fleetform.model.rollout import ENDED_TEXTS, Exchange, Template
 from fleetform.model.run import Job, RunUid

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from fleetform.agents.protocol.messages import Cursor, Event, JobKey, JobRecord, LogData
 from fleetform.controllers.task_group import Nursery
+from fleetform.model.history import LogLevel
 from fleetform.model.instance import Instance, InstanceState
-from fleetform.model.notice import LogLevel
 from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, LogStore, Progress
 from fleetform.model.run import Job
 from fleetform.providers.contract.errors import OwnedElsewhere, ProviderError, TemporaryError

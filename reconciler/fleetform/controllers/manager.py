@@ -18,7 +18,7 @@ from fleetform.controllers.runs import RunController
 from fleetform.controllers.task_group import Nursery
 from fleetform.controllers.volumes import Volumes
 from fleetform.controllers.world import ManagedWorld
-from fleetform.model.notice import LogLevel
+from fleetform.model.history import LogLevel
 from fleetform.model.plan import Plan
 from fleetform.model.ports import (
     Accepted,

@@ -15,10 +15,10 @@ from functools import partial
 
 from fleetform.agents.protocol.states import JobState
 from fleetform.controllers.announced import Announced
+from fleetform.controllers.host_health import Suspects
 from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.sending import Sender
-from fleetform.controllers.suspects import Suspects
 from fleetform.controllers.task_group import Nursery
 from fleetform.lifecycle import advance, as_ended
 from fleetform.model.aborted import DEPENDENCY

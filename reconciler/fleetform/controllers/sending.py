@@ -22,8 +22,8 @@ from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.task_group import Nursery
 from fleetform.controllers.uploads import Uploads
 from fleetform.lifecycle import Due, SlurmFacts, due, job_request
+from fleetform.model.history import LogLevel
 from fleetform.model.instance import Instance
-from fleetform.model.notice import LogLevel
 from fleetform.model.ports import BlobStore, Gate, Ledger, LedgerUnavailable, Progress
 from fleetform.model.run import ArrayFacts, Attempt, Job, Run, RunUid
 from fleetform.providers.contract.errors import PermanentError, ProviderError, RefusedForNow

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
-from fleetform.model.notice import LogLevel, Notice
+from fleetform.model.history import LogLevel, Notice
 from fleetform.model.plan import Plan
 from fleetform.model.ports import LedgerUnavailable, PolicyRefused, Progress, StalePlan
 from fleetform.views.notices import not_planned

@@ -5,13 +5,18 @@ What happens next to a run, and what its hosts are told: pure functions of rows 
 writes it, `run_state` and `exit_summary` say it to people.
 """
 
-from fleetform.lifecycle.ending import as_ended
+from fleetform.lifecycle.ending import as_ended, exit_summary
 from fleetform.lifecycle.progress import PREPARE_TIMEOUT_MS, START_TIMEOUT_MS, advance
-from fleetform.lifecycle.request import LOG_HEAD_BYTES, LOG_TAIL_BYTES, job_request
-from fleetform.lifecycle.sending import Due, commands, due
+from fleetform.lifecycle.sending import (
+    LOG_HEAD_BYTES,
+    LOG_TAIL_BYTES,
+    Due,
+    commands,
+    due,
+    job_request,
+)
 from fleetform.lifecycle.slurm import SlurmFacts
 from fleetform.lifecycle.state import run_state
-from fleetform.lifecycle.summary import exit_summary
 
 __all__ = [
     "LOG_HEAD_BYTES",

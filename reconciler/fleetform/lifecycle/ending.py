@@ -11,16 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fleetform.agents.protocol.states import Cause
-from fleetform.lifecycle.retry import (
-    PREPARE_ATTEMPTS_MAX,
-    next_attempt_ms,
-    retry_delay_seconds,
-)
-from fleetform.lifecycle.summary import exit_summary
 from fleetform.model import figures
 from fleetform.model.decision import Finish, Requeue
 from fleetform.model.override import EMERGENCY, is_emergency_end
-from fleetform.model.run import Attempt, Job, Run, RunState
+from fleetform.model.run import Attempt, Job, Retry, Run, RunState, Template
 
 PREPARE_TIMEOUT = "prepare_timeout"
 START_TIMEOUT = "start_timeout"
@@ -140,3 +134,141 @@ def _earliest(job: Job) -> tuple[bool, int, int]:
 def _cause(job: Job) -> str:
     assert job.cause is not None, job.key
     return job.cause.value
+
+
+# Whether a failed attempt is followed by another, and when.
+
+DELAY_MAX_SECONDS = 600
+
+PREPARE_ATTEMPTS_MAX = 6
+"""
+Attempts that could not be prepared before the run fails. With delays of 1, 2, 4, 8 and 16 s a
+passing fault (a full disk being cleaned, a host restarting) has half a minute to pass; a mistake in
+the document (a mount over a file) is told soon.
+"""
+
+_EVENTS: dict[Cause, frozenset[str]] = {
+    Cause.EXITED: frozenset({"error"}),
+    Cause.SIGNAL: frozenset({"error"}),
+    Cause.OOM: frozenset({"error"}),
+    Cause.MAX_DURATION: frozenset({"time-limit"}),
+    # The host is gone, and the job with it: dstack's word for that is interruption.
+    Cause.LOST: frozenset({"node-failure", "interruption"}),
+    # A rank that never started while others ran: its host failed between the two phases.
+    Cause.NEVER_STARTED: frozenset({"node-failure", "interruption"}),
+    Cause.PREPARE_FAILED: frozenset({"node-failure", "interruption"}),
+}
+"""Which of `retry.on` an end is. A job that was stopped is wanted to be over: none."""
+
+
+def next_attempt_ms(
+    run: Run, attempt: Attempt, cause: Cause | None, exit_code: int | None, *, now_ms: int
+) -> int | None:
+    """
+    Return when the next attempt may be placed at the earliest, or None for no further one.
+
+    `cause` and `exit_code` are of the job whose end decided. Attempts in which nothing ran do
+    not count.
+    """
+    retry = run.template.retry
+    if retry is None or not _is_asked(retry, cause, exit_code):
+        return None
+    counted = attempt.number - run.uncounted
+    if retry.max_attempts is not None and counted >= retry.max_attempts:
+        return None
+    at_ms = now_ms + retry_delay_seconds(retry.delay_seconds, counted) * 1000
+    if retry.window_seconds is not None:
+        window_end_ms = run.submitted_at_ms + retry.window_seconds * 1000
+        if at_ms >= window_end_ms:
+            return None
+    return at_ms
+
+
+def _is_asked(retry: Retry, cause: Cause | None, exit_code: int | None) -> bool:
+    if cause is Cause.EXITED and exit_code in retry.requeue_exit_codes:
+        return True
+    return cause is not None and bool(_EVENTS.get(cause, frozenset()) & retry.on)
+
+
+def retry_delay_seconds(first_seconds: int, failures: int) -> int:
+    """
+    Return the pause after the n-th failure: doubled each time, up to 10 minutes.
+
+    Without a delay of its own, a run is tried again at once the first time and then after 1,
+    2, 4 s: an attempt that fails at once would otherwise keep a host busy with nothing else.
+    """
+    assert failures >= 1, failures
+    cap = max(first_seconds, DELAY_MAX_SECONDS)
+    # Doubling 60 times passes any cap, and keeps the numbers small.
+    doublings = min(failures - 1, 60)
+    if first_seconds:
+        return int(min(first_seconds << doublings, cap))
+    return int(min(1 << (doublings - 1), cap)) if doublings else 0
+
+
+# How a job ended, in a phrase for people: `exit code 3 on rank 1`.
+
+_SIGNALS = {
+    1: "HUP",
+    2: "INT",
+    3: "QUIT",
+    4: "ILL",
+    6: "ABRT",
+    7: "BUS",
+    8: "FPE",
+    9: "KILL",
+    10: "USR1",
+    11: "SEGV",
+    12: "USR2",
+    13: "PIPE",
+    14: "ALRM",
+    15: "TERM",
+    24: "XCPU",
+    25: "XFSZ",
+}
+"""Numbers of Linux on x86-64 and arm64, signal(7): the host's, whatever runs this."""
+
+_SHELL_CODES = {126: "not executable", 127: "command not found"}
+"""What a POSIX shell means by them (XCU 2.8.2); a program may mean something else."""
+
+
+def exit_summary(job: Job, template: Template) -> str:
+    """Say how a finished job ended; names its rank where there are several."""
+    phrase = _phrase(job, template)
+    return f"{phrase} on rank {job.key.rank}" if template.nodes > 1 else phrase
+
+
+def _phrase(job: Job, template: Template) -> str:
+    match job.cause:
+        case Cause.EXITED:
+            hint = _SHELL_CODES.get(job.exit_code or 0, "")
+            return f"exit code {job.exit_code}" + (f" ({hint})" if hint else "")
+        case Cause.SIGNAL:
+            name = _SIGNALS.get(job.signal or 0, "")
+            return f"killed by signal {job.signal}" + (f" ({name})" if name else "")
+        case Cause.OOM:
+            return _out_of_memory(job)
+        case Cause.MAX_DURATION:
+            seconds = template.max_duration_seconds
+            limit = "" if seconds is None else f" of {figures.span(seconds * 1000)}"
+            return f"ran longer than its max_duration{limit}"
+        case Cause.STOPPED:
+            return "stopped"
+        case Cause.LOST:
+            return _with_detail("lost", job.message)
+        case Cause.PREPARE_FAILED:
+            return _with_detail("could not be prepared", job.message)
+        case _:
+            return _with_detail("never started", job.message)
+
+
+def _out_of_memory(job: Job) -> str:
+    if job.peak_memory_bytes is None:
+        return f"out of memory: more than {figures.size(job.memory_bytes)}"
+    used, limit = figures.size(job.peak_memory_bytes), figures.size(job.memory_bytes)
+    # The kernel kills at the limit, so that the highest reading is often the limit itself.
+    return f"out of memory: {used} of {limit}"
+
+
+def _with_detail(phrase: str, detail: str) -> str:
+    return f"{phrase}: {detail}" if detail else phrase

@@ -8,19 +8,26 @@ so, which takes the host's record or another proof of death, and silence is none
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.lifecycle.ending import (
     PREPARE_TIMEOUT,
     START_TIMEOUT,
     culprit,
     ended_badly,
+    exit_summary,
     judge_end,
     stop_wish,
 )
-from fleetform.lifecycle.summary import exit_summary
 from fleetform.model import figures
 from fleetform.model.decision import AllPrepared, Next, StopGang, Wait
-from fleetform.model.run import FINAL, Attempt, AttemptState, Job, Run
+from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.run import FINAL, Attempt, AttemptState, Job, Run, RunState, RunUid
+
+__all__ = ["PREPARE_TIMEOUT_MS", "START_TIMEOUT_MS", "Rows", "advance", "kept_by_silence"]
+
 
 PREPARE_TIMEOUT_MS = 600_000
 """How long a gang's hosts may take to prepare: files of some GB over a slow link take minutes."""
@@ -105,3 +112,79 @@ def _late(verb: str, late: list[Job], timeout_ms: int) -> str:
     more = f" and {len(late) - 5} more" if len(late) > 5 else ""
     noun = "rank" if len(late) == 1 else "ranks"
     return f"{noun} {ranks}{more} not {verb} within {figures.span(timeout_ms)}"
+
+
+# Which runs get nowhere until a host that is silent answers.
+# Somebody who waits for runs must be told, and let go in the end: a host may never come back. That
+# a run is kept proves nothing about it, and changes nothing: it goes on when the host does.
+
+_COMES = frozenset({InstanceState.READY, InstanceState.PROVISIONING, InstanceState.SUSPECT})
+"""Hosts on which a run may still find a place."""
+
+
+class Rows(Protocol):
+    """A book, or the manager's copy of one."""
+
+    @property
+    def runs(self) -> Mapping[RunUid, Run]: ...
+    @property
+    def attempts(self) -> Mapping[RunUid, Attempt]: ...
+    @property
+    def instances(self) -> Iterable[Instance]: ...
+
+
+def kept_by_silence(rows: Rows) -> dict[str, tuple[str, ...]]:
+    """
+    Return the names of the silent hosts, sorted, by the name of each run that waits for them.
+
+    A run waits for a host that is silent when it is on it, when no other host of the fleets that
+    it may use could take it, or when it depends on a run that waits so.
+    """
+    silent = [one for one in rows.instances if one.state is InstanceState.UNREACHABLE]
+    if not silent:
+        return {}
+    kept = {
+        run.name: hosts
+        for uid, run in rows.runs.items()
+        if (hosts := _hosts_of(run, rows.attempts.get(uid), rows.instances, silent))
+    }
+    _add_dependants(rows.runs.values(), kept)
+    return kept
+
+
+def _hosts_of(
+    run: Run, attempt: Attempt | None, instances: Iterable[Instance], silent: list[Instance]
+) -> tuple[str, ...]:
+    names = {one.uid: one.name for one in silent}
+    placed = [job.instance_uid for job in attempt.jobs if job.instance_uid] if attempt else []
+    if placed:
+        return tuple(sorted({names[uid] for uid in placed if uid in names}))
+    if run.state is RunState.UNKNOWN:
+        return ()
+    fleets = run.template.fleets
+    usable = [one for one in instances if not fleets or one.fleet in fleets]
+    # Before `pending` has met what it depends on, where it may run is not the question.
+    if run.state is RunState.PENDING or any(one.state in _COMES for one in usable):
+        return ()
+    return tuple(sorted(one.name for one in usable if one.uid in names))
+
+
+def _add_dependants(runs: Iterable[Run], kept: dict[str, tuple[str, ...]]) -> None:
+    """Add what waits for a run that is kept; dependencies have no cycle, so this ends."""
+    parents = {run.name: run.template.parent for run in runs}
+    waiting = [run for run in runs if run.state is RunState.PENDING and run.name not in kept]
+    found = True
+    while found:
+        found = False
+        for run in waiting:
+            if run.name in kept:
+                continue
+            wanted = {one.run for one in run.template.depends_on}
+            upstream = [
+                hosts
+                for name, hosts in kept.items()
+                if name in wanted or parents.get(name) in wanted
+            ]
+            if upstream:
+                kept[run.name] = tuple(sorted({host for hosts in upstream for host in hosts}))
+                found = True

@@ -9,11 +9,14 @@ does no harm, because an agent answers an echo with what it knows. See protocols
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Container, Mapping
 
-from fleetform.agents.protocol.messages import JobKey, JobRecord
+from fleetform.agents.protocol.messages import FileEntry, JobKey, JobRecord, Mount, StartJob
 from fleetform.agents.protocol.states import JobState
-from fleetform.model.run import Attempt, Job
+from fleetform.lifecycle.slurm import SlurmFacts, slurm_variables
+from fleetform.model.instance import Instance
+from fleetform.model.run import Attempt, Job, Run
 
 
 class Due(enum.StrEnum):
@@ -103,3 +106,152 @@ def _due_alive(job: Job, record: JobRecord | None, gang: int) -> Due | None:
     if record.state in {JobState.WAITING, JobState.RESERVED}:
         return _SENT_WHILE.get(job.state)
     return None
+
+
+# One job as its host is told of it: `StartJob`, with the environment that the job sees.
+# The same value describes a job on every provider. The host adds its own defaults, such as PATH and
+# HOME (`agents.host.job_environment`): they are in no message, and so in no digest.
+
+LOG_HEAD_BYTES = 1 << 20
+LOG_TAIL_BYTES = 8 << 20
+"""
+What is kept of a job's output: how it began, and how it ended. A thousand jobs that all write
+without end fill 9 GB of a host's disk at most.
+"""
+
+_TWINS = (
+    "RUN_NAME",
+    "NODE_RANK",
+    "NODES_NUM",
+    "NODES_IPS",
+    "MASTER_NODE_IP",
+    "GPUS_PER_NODE",
+    "GPUS_NUM",
+)
+"""Variables that dstack has under the same name with its own prefix; its two ids differ."""
+
+
+def job_request(
+    run: Run,
+    attempt: Attempt,
+    job: Job,
+    peers: Mapping[int, Instance],
+    volume_paths: Mapping[str, str],
+    slurm: SlurmFacts | None = None,
+) -> StartJob:
+    """
+    Describe `job` to its host.
+
+    Args:
+        run: Its template says what is executed.
+        attempt: Whose jobs are the gang.
+        job: Placed: its instance and boot are known.
+        peers: The instances of all ranks. One that is missing gives an empty address.
+        volume_paths: Where each volume lies on this job's host, absolute, by its name.
+        slurm: For a run with `compat: slurm`; no other run's request contains any of it.
+
+    Raises:
+        KeyError: A volume of the run is not in `volume_paths`.
+    """
+    assert job.instance_uid, job.key
+    template = run.template
+    return StartJob(
+        job_uid=job.uid,
+        key=job.key,
+        gen=job.gen,
+        boot_id=job.boot_id,
+        run_name=run.name,
+        commands=template.commands,
+        shell=template.shell,
+        env={
+            **_environment(run, attempt, job, peers, volume_paths),
+            **(slurm_variables(run, attempt, job, peers, slurm) if slurm is not None else {}),
+        },
+        working_dir=template.working_dir,
+        files=tuple(
+            FileEntry(file.path, file.sha256, file.size_bytes, file.mode) for file in template.files
+        ),
+        bundle=template.code,
+        mounts=tuple(
+            Mount(volume.name, volume_paths[volume.name], volume.path, volume.read_only)
+            for volume in template.volumes
+        ),
+        gpus=job.gpus,
+        cpu_millicores=job.cpu_millicores,
+        memory_bytes=job.memory_bytes if job.memory_limited else None,
+        max_duration_seconds=template.max_duration_seconds,
+        stop_grace_seconds=template.stop_grace_seconds,
+        checkpoint_signal=template.checkpoint_signal,
+        checkpoint_lead_seconds=template.checkpoint_lead_seconds,
+        log_head_bytes=LOG_HEAD_BYTES,
+        log_tail_bytes=LOG_TAIL_BYTES,
+        runtime=template.runtime,
+        # Once the commit point has passed, one message carries prepare and start: at once for a
+        # run on one node, and again where a host has lost a gang's prepared record.
+        go=job.state is JobState.STARTING,
+        execution_digest=run.execution_digest,
+        compat=template.compat,
+    )
+
+
+def _environment(
+    run: Run,
+    attempt: Attempt,
+    job: Job,
+    peers: Mapping[int, Instance],
+    volume_paths: Mapping[str, str],
+) -> dict[str, str]:
+    """
+    Join the variables of the fleet, of the run and of the product; the later ones win.
+
+    The product's win because what a job is told of its rank and place must be true.
+    """
+    ours = _facts(run, attempt, job, peers)
+    ours.update(
+        {
+            f"VOLUME_{_variable(volume.name)}": volume_paths[volume.name]
+            for volume in run.template.volumes
+        }
+    )
+    env = {**job.fleet_env, **run.template.env}
+    env.update({f"FLEETFORM_{name}": value for name, value in ours.items()})
+    env.update({f"DSTACK_{name}": ours[name] for name in _TWINS})
+    env["DSTACK_RUN_ID"] = run.uid
+    env["DSTACK_JOB_ID"] = job.uid
+    return env
+
+
+def _facts(run: Run, attempt: Attempt, job: Job, peers: Mapping[int, Instance]) -> dict[str, str]:
+    template = run.template
+    addresses = [
+        peers[other.key.rank].address if other.key.rank in peers else "" for other in attempt.jobs
+    ]
+    facts = {
+        "RUN_NAME": run.name,
+        "RUN_UID": str(run.uid),
+        "ATTEMPT": str(attempt.number),
+        "JOB_UID": job.uid,
+        "NODE_RANK": str(job.key.rank),
+        "NODES_NUM": str(len(attempt.jobs)),
+        "NODES_IPS": "\n".join(addresses),
+        "MASTER_NODE_IP": addresses[0],
+        "GPUS_PER_NODE": str(len(job.gpus)),
+        "GPUS_NUM": str(sum(len(other.gpus) for other in attempt.jobs)),
+    }
+    if template.index is not None:
+        facts["ARRAY_INDEX"] = str(template.index)
+    for key, value in template.matrix.items():
+        facts[f"MATRIX_{_variable(key)}"] = _text(value)
+    return facts
+
+
+def _variable(name: str) -> str:
+    """Spell a name as part of a variable: upper case, with `_` for what a shell would refuse."""
+    return re.sub(r"[^A-Z0-9_]", "_", name.upper())
+
+
+def _text(value: object) -> str:
+    """Write a canonical value as YAML would be read by a program: `true`, not `True`."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)

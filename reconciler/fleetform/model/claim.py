@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 
-from fleetform.model.fingerprint import short_uid
+from fleetform.model.redaction import short_uid
 
 __all__ = ["Claim"]
 

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
 
 from fleetform.spec.desired import ResourceKey
 
-__all__ = ["HistoryEntry", "OperationRecord", "Touch"]
+__all__ = [
+    "HistoryEntry",
+    "LogLevel",
+    "LoggedEvent",
+    "Notice",
+    "NoticeFacts",
+    "OperationRecord",
+    "Touch",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +65,70 @@ class Touch:
 
     entry: HistoryEntry
     body: bytes
+
+
+# Events: what happened, for people; append-only.
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """
+    One line of history.
+
+    `kind` is dotted and constant (`run.started`, `job.finished`, `fleet.made`, `plan.applied`);
+    values are in `data`. `message` is a sentence. `at_ms` is Unix milliseconds. `number` is given
+    by the ledger, 0 before.
+    """
+
+    kind: str
+    at_ms: int
+    message: str
+    resource: ResourceKey | None = None
+    attempt: int | None = None
+    rank: int | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+    number: int = 0
+
+
+# Notices: what a controller says to people and logs, with the event that programs look for.
+
+
+class LogLevel(enum.StrEnum):
+    """INFO: work as intended. WARNING: a person should look. ERROR: something failed."""
+
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
+
+
+class NoticeFacts(TypedDict, total=False):
+    """
+    What programs that read a log get with a sentence; people read the sentence alone.
+
+    `event` is a constant, `notice` by default; `level` is INFO by default; `details` are values.
+    """
+
+    event: str
+    level: LogLevel
+    details: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """
+    One sentence about a state that lasts, such as a blocked change.
+
+    Attributes:
+        key: Names the state: a notice with the same key and text is said once while the state lasts.
+        text: The sentence.
+        over: What is said when the state is over; empty: nothing.
+        event: Constant, for programs: `change.blocked`. The end of the state is `change.blocked.over`.
+        details: Values for programs.
+    """
+
+    key: str
+    text: str
+    over: str = ""
+    event: str = "notice"
+    level: LogLevel = LogLevel.WARNING
+    details: Mapping[str, str] = field(default_factory=dict)

@@ -16,8 +16,8 @@ from fleetform.model.drift import Drift, RecordedDrift
 from fleetform.model.instance import Instance
 from fleetform.model.lineage import InputChange
 from fleetform.model.override import Override
-from fleetform.model.retained_data import LeftData
 from fleetform.model.run_state import Outdated, RunState
+from fleetform.model.volume import LeftData
 from fleetform.spec.desired import ResourceKey, Rules
 
 

@@ -242,7 +242,7 @@ class Predicate:
     claim: `generation` (value as text), `absent` (a run also has no tombstone, unless the value is
     `archived`: what has ended since would be run again), `run-not-started`, `ledger` (id and epoch), `rules`
     (those last applied, as canonical JSON, by which what it destroys was judged), `at-work` (nobody
-    but these runs is at work where a fleet ends what is, or is forgotten: `model.at_work`),
+    but these runs is at work where a fleet ends what is, or is forgotten: `model.predicates`),
     `unattached` (nobody at work has the volume mounted but these runs, a JSON list of names, which the
     plan ends before it goes).
     """

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack
 
-from fleetform.model.notice import NoticeFacts
+from fleetform.model.history import NoticeFacts
 from fleetform.model.refusals import (
     FenceLost,
     LedgerOutgrown,
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
     from fleetform.model.decision import Next, Placement
     from fleetform.model.drift import Noted, RecordedDrift
-    from fleetform.model.event import LoggedEvent
-    from fleetform.model.history import HistoryEntry, OperationRecord, Touch
+    from fleetform.model.history import HistoryEntry, LoggedEvent, OperationRecord, Touch
     from fleetform.model.instance import Allocation, Instance
     from fleetform.model.lineage import InputChange
     from fleetform.model.live import Live, Standing
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from fleetform.model.plan import Plan, Step
     from fleetform.model.rollout import Exchange, Template
     from fleetform.model.run import ArrayFacts, Attempt, Job, Run, RunState, RunUid
-    from fleetform.model.snapshot import Snapshot
+    from fleetform.model.volume import Snapshot
     from fleetform.providers.contract.observed import HostSeen
     from fleetform.spec.desired import ResourceKey
 
@@ -59,9 +58,10 @@ __all__ = [
     "Progress",
     "Reader",
     "RunHistory",
+    "RunQuery",
     "StalePlan",
     "StepOutcome",
-]  # fmt: skip
+]
 
 T = TypeVar("T")
 

@@ -31,11 +31,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from fleetform.agents.protocol.naming import short_uid
 from fleetform.spec.fields import is_sensitive, sensitive_tops
 from fleetform.spec.fields.secrecy import PASSWORD_IN_ADDRESS
 from fleetform.spec.names import scalar_text
 
-__all__ = ["SEALED_MARK", "Seal", "sensitive_part"]
+__all__ = ["SEALED_MARK", "Seal", "fingerprint", "sensitive_part", "short_uid"]
+
 
 SEALED_MARK = "sensitive:"
 
@@ -175,3 +177,22 @@ def sensitive_part(value: Any) -> Any:
             items.pop()
         return items or {}
     return {}
+
+
+# What stands for an environment where its uid must not be shown, since that is a key (`redaction`).
+# A fingerprint where programs compare, and the beginning of the uid where people are to find out
+# whose something is: they have the names of their environments, and look for those digits there.
+
+_DOMAIN = b"fleetform environment\0"
+"""So that it is no digest of a uid that stands anywhere else."""
+
+
+def fingerprint(environment_uid: str) -> str:
+    """
+    Give 32 hex digits, from which the uid cannot be found; no text for no uid.
+
+    Two plans are of one environment when it is the same.
+    """
+    if not environment_uid:
+        return ""
+    return hashlib.sha256(_DOMAIN + environment_uid.encode()).hexdigest()[:32]

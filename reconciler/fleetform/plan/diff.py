@@ -21,7 +21,7 @@ from fleetform.plan.redaction import sealed_field
 from fleetform.spec import fields
 from fleetform.spec.desired import Declared, Desired, ResourceKey
 
-__all__ = ["differences", "run_differences"]
+__all__ = ["ALIGN_MAX", "changed_fields", "differences", "run_differences", "set_fields"]
 
 
 # Keys of these maps are the user's own: `env: {min: 1}` is no range.

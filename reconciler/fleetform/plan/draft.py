@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fleetform.model.live import Live, LiveResource
-from fleetform.model.mounts import mounted_volumes
 from fleetform.model.override import Override
 from fleetform.model.plan import (
     WHOLE,
@@ -28,10 +27,30 @@ from fleetform.model.plan import (
     Scope,
     Step,
 )
+from fleetform.model.volume import mounted_volumes
 from fleetform.plan.diff import set_fields
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules
 
-__all__ = ["begins_on", "is_replaced", "mentioned"]
+__all__ = [
+    "FREES_PLACE",
+    "LEAVING",
+    "MAKING",
+    "NOTHING_MOVED",
+    "TAKES_PLACE",
+    "Moves",
+    "Proposal",
+    "Sheet",
+    "begins_on",
+    "change_between",
+    "change_of_row",
+    "creation",
+    "declared_arguments",
+    "is_replaced",
+    "make_step",
+    "mentioned",
+    "reasons_of",
+    "step_key",
+]
 
 
 LEAVING = frozenset({Action.DELETE, Action.FORGET, Action.ARCHIVE})

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fleetform.model.drift import (
     GONE,
     OTHER_DATA,
+    TABLE,
     Drift,
     Noted,
     Observed,
@@ -22,12 +23,11 @@ from fleetform.model.drift import (
     Remedy,
     expected_and_seen,
 )
-from fleetform.model.drift_table import TABLE
 from fleetform.model.figures import cores, size
-from fleetform.model.fingerprint import short_uid
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Reason, Step
+from fleetform.model.redaction import short_uid
 from fleetform.model.selection import Selection
 from fleetform.plan.draft import Proposal, Sheet, make_step
 from fleetform.plan.kinds import KINDS

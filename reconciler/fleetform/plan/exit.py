@@ -18,8 +18,18 @@ from fleetform.model.selection import Selection
 if TYPE_CHECKING:
     from fleetform.model.ports import RunHistory
 
-__all__ = ["apply_code", "exit_code_of_apply", "exit_code_of_plan", "exit_code_of_status",
-           "plan_code"]  # fmt: skip
+__all__ = [
+    "BLOCKED",
+    "CHANGES",
+    "CONVERGED",
+    "ERROR",
+    "RUN_FAILED",
+    "apply_code",
+    "exit_code_of_apply",
+    "exit_code_of_plan",
+    "exit_code_of_status",
+    "plan_code",
+]
 
 CONVERGED = 0
 ERROR = 1

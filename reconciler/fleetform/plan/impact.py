@@ -11,14 +11,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from fleetform.model.live import LiveResource, Work
-from fleetform.model.mounts import mounted_volumes
 from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Stake
 from fleetform.model.rows import restless_rows
+from fleetform.model.volume import mounted_volumes
 from fleetform.plan.draft import Sheet
-from fleetform.plan.status import Execution, documents_at_work, executions, is_at_work
+from fleetform.plan.phase import Execution, documents_at_work, executions, is_at_work
 from fleetform.spec.desired import ResourceKey
 
 __all__ = [
+    "DIVIDING",
     "User",
     "add_stakes",
     "ends_with",

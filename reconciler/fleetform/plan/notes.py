@@ -25,7 +25,7 @@ from fleetform.plan.status import still_aborted, unknown_runs
 from fleetform.spec.desired import Rules
 from fleetform.spec.names import natural_order
 
-__all__ = ["add_costs", "annex_of", "cautions", "hourly_cost", "with_notes"]
+__all__ = ["GOING_MIN", "add_costs", "annex_of", "cautions", "hourly_cost", "with_notes"]
 
 
 def annex_of(sheet: Sheet, now_ms: int) -> dict[str, Any]:

@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from operator import is_
 
-from fleetform.model.mounts import mounted_volumes
 from fleetform.model.plan import Step
+from fleetform.model.volume import mounted_volumes
 from fleetform.plan.blockers.places import places_freed
 from fleetform.plan.draft import FREES_PLACE, TAKES_PLACE, Sheet
-from fleetform.plan.status import documents_of
+from fleetform.plan.phase import documents_of
 from fleetform.spec.desired import ResourceKey
 
 # Updates of a fleet too: a run that is only possible on the new capacity would else be judged

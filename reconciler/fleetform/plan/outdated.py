@@ -7,13 +7,13 @@ that of now. Neither runs anything again: each plan says so until a re-run is as
 
 from __future__ import annotations
 
-from fleetform.model.mounts import mounted_volumes
 from fleetform.model.plan import Reason, StaleResult, outdated_by
 from fleetform.model.rows import restless_rows
 from fleetform.model.run_state import Outdated
+from fleetform.model.volume import mounted_volumes
 from fleetform.plan.blockers.protection import ENDING
 from fleetform.plan.draft import LEAVING, Sheet
-from fleetform.plan.status import Phase, phase
+from fleetform.plan.phase import Phase, phase
 from fleetform.spec.desired import ResourceKey
 
 __all__ = ["outdated_by_plan", "stale_results"]

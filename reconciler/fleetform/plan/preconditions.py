@@ -11,21 +11,21 @@ import json
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from fleetform.model import staleness
-from fleetform.model.at_work import AtWork
+from fleetform.model import predicates
 from fleetform.model.live import Live, LiveResource
-from fleetform.model.mounts import mounted_volumes
 from fleetform.model.plan import ARCHIVED, Change, FieldChange, Plan, Predicate, Step, row_key_of
+from fleetform.model.predicates import AtWork
 from fleetform.model.redaction import Seal
 from fleetform.model.rows import restless_rows
+from fleetform.model.volume import mounted_volumes
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.draft import Sheet
 from fleetform.plan.impact import ends_with, hosts_ended
-from fleetform.plan.status import Phase, documents_at_work, documents_of, phase
+from fleetform.plan.phase import Phase, documents_at_work, documents_of, phase
 from fleetform.spec.canonical import canonical_json
 from fleetform.spec.desired import ResourceKey, Rules
 
-__all__ = ["Failing", "failing", "undone"]
+__all__ = ["Failing", "failing", "predicates_of", "undone"]
 
 
 def predicates_of(sheet: Sheet) -> tuple[Predicate, ...]:
@@ -179,33 +179,33 @@ def _failing(
 ) -> Failing | None:
     if predicate.claim == "rules":
         same = predicate.value == canonical_json((live.rules or Rules()).document())
-        return None if same else Failing(key, staleness.OTHER_RULES)
+        return None if same else Failing(key, predicates.OTHER_RULES)
     if predicate.claim == "at-work":
         # Fleets that would take with them what nobody was told of: it began there meanwhile.
         here = (one for one in live.work if one.fleet == key.name)
         begun = AtWork.of(predicate.value).begun(here)
-        return Failing(key, staleness.running_there(begun)) if begun else None
+        return Failing(key, predicates.running_there(begun)) if begun else None
     if predicate.claim == "unattached":
         begun = _attached(live, key.name, json.loads(predicate.value))
-        return Failing(key, staleness.mounted_by(begun)) if begun else None
+        return Failing(key, predicates.mounted_by(begun)) if begun else None
     if predicate.claim == "left":
         is_left = any(one.uid == predicate.value for one in live.left)
-        return None if is_left else Failing(key, staleness.NOT_RESTORABLE)
+        return None if is_left else Failing(key, predicates.NOT_RESTORABLE)
     row = live.resources.get(key)
     if predicate.claim == "absent":
         if row is None or (row.archived and predicate.is_free_if_archived):
             return None
-        return Failing(key, staleness.present(archived=row.archived))
+        return Failing(key, predicates.present(archived=row.archived))
     if row is None:
-        return Failing(key, staleness.GONE)
+        return Failing(key, predicates.GONE)
     change = planned.get(key)
     if predicate.claim == "generation" and change is not None and change.uid not in {"", row.uid}:
-        return Failing(key, staleness.REPLACED)
+        return Failing(key, predicates.REPLACED)
     if predicate.claim == "generation" and str(row.generation) != predicate.value:
         seal = Seal(live.environment_uid)
-        return Failing(key, staleness.CHANGED, _changed_since(change, row, seal))
+        return Failing(key, predicates.CHANGED, _changed_since(change, row, seal))
     if predicate.claim == "run-not-started" and phase(row) is not Phase.WAITING:
-        return Failing(key, staleness.HAS_STARTED)
+        return Failing(key, predicates.HAS_STARTED)
     return None
 
 

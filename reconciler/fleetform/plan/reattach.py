@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from fleetform.model.plan import Action, Change, HeldBy, Reason, Step
-from fleetform.model.retained_data import LeftData
+from fleetform.model.volume import LeftData
 from fleetform.plan.draft import TAKES_PLACE, Sheet
 from fleetform.spec.folders import Places
 

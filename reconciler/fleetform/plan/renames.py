@@ -18,19 +18,22 @@ from typing import Any
 from fleetform.model.live import Live, LiveResource, Work
 from fleetform.model.override import Override
 from fleetform.model.plan import Action, Change, HeldBy, Reason, Step
+from fleetform.model.predicates import BEING_STARTED
 from fleetform.model.rows import restless_rows
 from fleetform.model.run_state import RunState
-from fleetform.model.staleness import BEING_STARTED
 from fleetform.plan.draft import NOTHING_MOVED, Moves, Proposal, Sheet, change_of_row, make_step
 from fleetform.spec.desired import Declared, Desired, ResourceKey
 from fleetform.spec.names import split_element
 from fleetform.spec.renaming import Renames, digests_of, rename_references
 
 __all__ = [
+    "PARAMETERS_MAX",
+    "Pairing",
     "add_moves",
     "hold_moved_nowhere",
     "hold_while_starting",
     "moved_live",
+    "pair_elements",
     "renames_of",
     "stuck_warnings",
 ]

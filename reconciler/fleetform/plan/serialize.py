@@ -16,7 +16,6 @@ from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from fleetform.model.fingerprint import fingerprint
 from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import (
     FORMAT_VERSION,
@@ -36,6 +35,7 @@ from fleetform.model.plan import (
     Stake,
     Step,
 )
+from fleetform.model.redaction import fingerprint
 from fleetform.spec.desired import ResourceKey, Rules
 
 __all__ = ["dump", "held_of", "is_plan", "load", "recorded_holds", "sealed"]

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 
 from fleetform.model.decision import Decisions
 from fleetform.model.instance import Instance
-from fleetform.schedule.policies import Policies, Reservations
-from fleetform.schedule.queue import Queue, queue_from_book
+from fleetform.schedule.queue import Policies, Queue, Reservations, queue_from_book
 from fleetform.schedule.round import Round
 
 __all__ = ["Policies", "Queue", "Reservations", "queue_from_book", "schedule"]

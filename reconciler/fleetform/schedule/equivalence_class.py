@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from fleetform.model.run import Requirement
-from fleetform.schedule.claims import Loan
 from fleetform.schedule.demand import Demand, Take, measure
 from fleetform.schedule.partition import Partition
-from fleetform.schedule.space import Fleet, Space
+from fleetform.schedule.space import Fleet, Loan, Space
 
 
 @dataclass(slots=True)

@@ -23,10 +23,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fleetform.model.run import Run
-from fleetform.schedule.claims import Hold
 from fleetform.schedule.demand import Take
-from fleetform.schedule.space import Space
-from fleetform.schedule.units import Free, Held, capacity
+from fleetform.schedule.space import Free, Held, Hold, Space, capacity
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,3 +112,22 @@ def _end_of(run: Run, attempt: Attempt) -> int | None:
     if attempt.started_at_ms is None:
         return None
     return end_after(run, attempt.started_at_ms)
+
+
+# How the scheduler orders and holds back, beyond what each run says of itself.
+
+Reservations = tuple[()]
+"""Instances set apart for a window of time. None can be declared yet, so there is one value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """
+    Rules of one environment's queue.
+
+    Attributes:
+        backfill: While a run waits for room, runs behind it may use what cannot delay it; see
+            `holds`. False: nothing behind it starts on its fleet, whatever is free there.
+    """
+
+    backfill: bool = True

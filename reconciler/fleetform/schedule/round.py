@@ -16,16 +16,14 @@ from fleetform.model import figures
 from fleetform.model.decision import Decisions, Impossible, Placement, Share, Waiting
 from fleetform.model.instance import Instance
 from fleetform.model.run import Requirement, Run, RunUid, Template
-from fleetform.schedule.claims import Hold
 from fleetform.schedule.dependencies import Dependencies
 from fleetform.schedule.equivalence_class import Crowd, Pick, make_crowd
 from fleetform.schedule.holds import choose_hold
 from fleetform.schedule.overrides import Above
 from fleetform.schedule.partition import partition_of
-from fleetform.schedule.policies import Policies
-from fleetform.schedule.queue import Queue, end_after
+from fleetform.schedule.queue import Policies, Queue, end_after
 from fleetform.schedule.reasons import impossible_reasons, waiting_reasons
-from fleetform.schedule.space import build_fleets
+from fleetform.schedule.space import Hold, build_fleets
 
 _STOPPED = Waiting("stopped", "its document says `state: stopped`")
 

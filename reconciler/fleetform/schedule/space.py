@@ -1,20 +1,90 @@
-"""
-What is free on each instance while a round decides; mutable, and of one round only.
-
-Within a round units are only ever taken, never given back. So what has no room once has none
-for the rest of the round, and that is what lets `equivalence_class` skip runs that ask for the same.
-"""
+"""The units of one instance: what it has, what jobs hold of it, and what is free."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fleetform.model.instance import Allocation, Instance, InstanceState
-from fleetform.schedule.claims import Hold
-from fleetform.schedule.demand import Shape, Take, shape_of
-from fleetform.schedule.units import Free, Held, capacity
+from fleetform.model.instance import Allocation, Gpu, Instance, InstanceState
+from fleetform.model.run import Run
+from fleetform.schedule.demand import Shape, Take, gpu_kind, shape_of
+
+UNCOUNTED_BYTES = 1 << 62
+"""What is free of a disk of which nobody knows the size: more than anything asks for."""
+
+
+@dataclass(slots=True)
+class Held:
+    """What one job holds of an instance; `end_ms` is when it gives it back at the latest."""
+
+    cpu_millicores: int
+    memory_bytes: int
+    disk_bytes: int
+    gpus: tuple[str, ...]
+    blocks: int
+    end_ms: int | None
+
+
+@dataclass(slots=True)
+class Free:
+    """Units that are free, or may be lent. GPUs in the host's order."""
+
+    cpu_millicores: int
+    memory_bytes: int
+    disk_bytes: int
+    gpus: list[Gpu]
+    blocks: int
+
+    def choose(self, take: Take) -> tuple[str, ...] | None:
+        """Return the GPUs that `take` would get here, or None where it does not fit."""
+        if (
+            take.cpu_millicores > self.cpu_millicores
+            or take.memory_bytes > self.memory_bytes
+            or take.disk_bytes > self.disk_bytes
+            or take.blocks > self.blocks
+            or take.gpu_count > len(self.gpus)
+        ):
+            return None
+        if not take.gpu_count:
+            return ()
+        kinds = take.gpu_kinds
+        fitting = [gpu.uuid for gpu in self.gpus if kinds is None or gpu_kind(gpu) in kinds]
+        if len(fitting) < take.gpu_count:
+            return None
+        return tuple(fitting[: take.gpu_count])
+
+    def remove(self, held: Held | Allocation) -> None:
+        self.cpu_millicores -= held.cpu_millicores
+        self.memory_bytes -= held.memory_bytes
+        self.disk_bytes -= held.disk_bytes
+        self.blocks -= held.blocks
+        if held.gpus:
+            self.drop_gpus(held.gpus)
+
+    def drop_gpus(self, uuids: Container[str]) -> None:
+        self.gpus = [gpu for gpu in self.gpus if gpu.uuid not in uuids]
+
+    def copy(self) -> Free:
+        return Free(
+            self.cpu_millicores, self.memory_bytes, self.disk_bytes, list(self.gpus), self.blocks
+        )
+
+
+def capacity(instance: Instance) -> Free:
+    """Return all that an instance has, as if nothing ran on it."""
+    return Free(
+        instance.cpu_millicores,
+        instance.memory_bytes,
+        instance.disk_bytes or UNCOUNTED_BYTES,
+        sorted(instance.gpus, key=lambda gpu: (gpu.index, gpu.uuid)),
+        max(instance.blocks, 1),
+    )
+
+
+# What is free on each instance while a round decides; mutable, and of one round only.
+# Within a round units are only ever taken, never given back. So what has no room once has none
+# for the rest of the round, and that is what lets `equivalence_class` skip runs that ask for the same.
 
 Tightness = tuple[int, int, int, int]
 """
@@ -222,3 +292,54 @@ def _allot(space: Space, allocation: Allocation, end_ms: int | None, now_ms: int
 
 def _place(instance: Instance) -> tuple[str, int, str]:
     return (instance.fleet, instance.number, instance.uid)
+
+
+# One run's hold on instances, and what of them it lends to runs behind it.
+# `holds` chooses the instances and gives the rule; here is only what a hold knows by itself.
+
+
+@dataclass(slots=True)
+class Loan:
+    """GPUs on a held instance for a run from behind; `spare` is what it uses up, if anything."""
+
+    gpus: tuple[str, ...]
+    spare: Free | None
+
+
+@dataclass(slots=True)
+class Hold:
+    """
+    One run's claim on instances.
+
+    `at_ms` is when it can start at the latest, None when that is not known. `spares` are the
+    units beyond its need at that moment, by the order of the instance.
+    """
+
+    run: Run
+    at_ms: int | None
+    spares: dict[int, Free] = field(default_factory=dict)
+
+    def lend(self, order: int, free: Free, take: Take, end_ms: int | None) -> Loan | None:
+        """
+        Say whether a run that ends by `end_ms` may have `take` of a held instance.
+
+        `order` is the instance's place among all, `free` what it has free now.
+        """
+        if self.at_ms is not None and end_ms is not None and end_ms <= self.at_ms:
+            gpus = free.choose(take)
+            return None if gpus is None else Loan(gpus, None)
+        spare = self.spares.get(order)
+        if spare is None:
+            return None
+        gpus = _both(spare, free).choose(take)
+        return None if gpus is None else Loan(gpus, spare)
+
+
+def _both(one: Free, other: Free) -> Free:
+    return Free(
+        min(one.cpu_millicores, other.cpu_millicores),
+        min(one.memory_bytes, other.memory_bytes),
+        min(one.disk_bytes, other.disk_bytes),
+        [gpu for gpu in one.gpus if gpu in other.gpus],
+        min(one.blocks, other.blocks),
+    )

@@ -13,7 +13,7 @@ from pathlib import Path
 from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
 from fleetform.model.decision import Next, Placement
 from fleetform.model.drift import RecordedDrift
-from fleetform.model.event import LoggedEvent
+from fleetform.model.history import LoggedEvent
 from fleetform.model.override import Override, OverrideKind, PutInForce
 from fleetform.model.plan import Plan, Step
 from fleetform.model.ports import Accepted, Begun, Ids, LedgerOutgrown, StepOutcome

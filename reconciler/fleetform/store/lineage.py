@@ -28,8 +28,8 @@ from fleetform.model.lineage import (
     has_result,
     input_changes,
 )
-from fleetform.model.mounts import mounted_volumes
 from fleetform.model.run_state import RunState
+from fleetform.model.volume import mounted_volumes
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.statements import Statements
 

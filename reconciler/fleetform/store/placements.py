@@ -18,8 +18,8 @@ from typing import Any
 
 from fleetform.model.decision import Placement, Share
 from fleetform.model.live import LedgerStatus
-from fleetform.model.mounts import mounted_volumes
 from fleetform.model.override import Override, OverrideKind, holding
+from fleetform.model.volume import mounted_volumes
 from fleetform.store.cordon import read_closing
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.lineage import record_upstream

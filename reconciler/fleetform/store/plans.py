@@ -11,13 +11,13 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from fleetform.model import staleness
-from fleetform.model.at_work import AtWork
-from fleetform.model.fingerprint import fingerprint
+from fleetform.model import predicates
 from fleetform.model.live import LedgerStatus
-from fleetform.model.mounts import mounted_volumes
 from fleetform.model.plan import Plan, Predicate, Step, row_key_of
 from fleetform.model.ports import Accepted, Ids, StalePlan
+from fleetform.model.predicates import AtWork
+from fleetform.model.redaction import fingerprint
+from fleetform.model.volume import mounted_volumes
 from fleetform.spec.canonical import canonical_json
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.compression import pack, unpack
@@ -269,15 +269,15 @@ def _failure(
     assert key is not None, predicate
     if predicate.claim == "rules":
         same = predicate.value == canonical_json(rules_applied(transaction).document())
-        return "" if same else f"{key} {staleness.OTHER_RULES}"
+        return "" if same else f"{key} {predicates.OTHER_RULES}"
     if predicate.claim == "at-work":
         return _begun_since(transaction, key, AtWork.of(predicate.value))
     if predicate.claim == "unattached":
         begun = sorted({*attached.get(key.name, ())} - {*json.loads(predicate.value)})
-        return f"{key} {staleness.mounted_by(begun)}" if begun else ""
+        return f"{key} {predicates.mounted_by(begun)}" if begun else ""
     if predicate.claim == "left":
         is_left = predicate.value in uids_left(transaction)
-        return "" if is_left else f"{key} {staleness.NOT_RESTORABLE}"
+        return "" if is_left else f"{key} {predicates.NOT_RESTORABLE}"
     row = transaction.one(
         "SELECT s.generation, s.archived, a.state, s.uid FROM resources s"
         " LEFT JOIN runs r ON r.uid = s.uid"
@@ -288,24 +288,24 @@ def _failure(
     if predicate.claim == "absent":
         if row is None or (row[1] and predicate.is_free_if_archived):
             return ""
-        return f"{key} {staleness.present(archived=bool(row[1]))}"
+        return f"{key} {predicates.present(archived=bool(row[1]))}"
     if row is None:
-        return f"{key} {staleness.GONE}"
+        return f"{key} {predicates.GONE}"
     generation, _, attempt_state, uid = row
     if predicate.claim == "generation":
         # Generations of a name begin anew with whatever has it.
         if uids.get(key, uid) != uid:
-            return f"{key} {staleness.REPLACED}"
+            return f"{key} {predicates.REPLACED}"
         if str(generation) == predicate.value:
             return ""
         return (
-            f"{key} {staleness.CHANGED}: its generation is {generation}, and was {predicate.value}"
+            f"{key} {predicates.CHANGED}: its generation is {generation}, and was {predicate.value}"
         )
     if predicate.claim == "run-not-started":
         # One that waits for its next attempt has nothing to lose: what it had is over.
         if attempt_state in {None, "waiting"}:
             return ""
-        return f"{key} {staleness.HAS_STARTED}"
+        return f"{key} {predicates.HAS_STARTED}"
     return f"{key}: this release does not know the predicate {predicate.claim!r}"
 
 
@@ -318,7 +318,7 @@ def _begun_since(transaction: Transaction, fleet: ResourceKey, told: AtWork) -> 
         (fleet.name,),
     )
     begun = sorted({run for run, host in rows if told.concerns((host,))} - told.runs)
-    return f"{fleet} {staleness.running_there(begun)}" if begun else ""
+    return f"{fleet} {predicates.running_there(begun)}" if begun else ""
 
 
 def _attached(transaction: Transaction) -> Mapping[str, Collection[str]]:

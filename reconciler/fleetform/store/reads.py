@@ -16,14 +16,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fleetform.model.drift import Noted
-    from fleetform.model.event import LoggedEvent
-    from fleetform.model.history import HistoryEntry, OperationRecord, Touch
+    from fleetform.model.history import HistoryEntry, LoggedEvent, OperationRecord, Touch
     from fleetform.model.live import Live, LiveResource
     from fleetform.model.override import Override, PastOverride
     from fleetform.model.overview import Overview
     from fleetform.model.ports import ApplyRecord, Book, RunHistory, RunQuery
     from fleetform.model.run import ArrayFacts, RunUid
-    from fleetform.model.snapshot import Snapshot
+    from fleetform.model.volume import Snapshot
     from fleetform.spec.desired import ResourceKey
     from fleetform.store.backup import Head
     from fleetform.store.statements import Storage

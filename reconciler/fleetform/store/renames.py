@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from fleetform.model.plan import Step
 from fleetform.model.ports import StepOutcome
-from fleetform.model.staleness import BEING_STARTED
+from fleetform.model.predicates import BEING_STARTED
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import split_element
 from fleetform.spec.renaming import Renames, digests_of, rename_references

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fleetform.model.retained_data import LeftData
+from fleetform.model.volume import LeftData
 
 if TYPE_CHECKING:
     from fleetform.store.database import Transaction

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from fleetform.model.fingerprint import short_uid
+from fleetform.model.redaction import short_uid
 from fleetform.store.database import translated
 from fleetform.store.errors import (
     RESTORE_FILE,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fleetform.model.plan import Step
 from fleetform.model.ports import StepOutcome
-from fleetform.model.snapshot import Snapshot
+from fleetform.model.volume import Snapshot
 from fleetform.store.context import SHOWN_VERBS, Context
 from fleetform.store.database import to_json
 from fleetform.store.lineage import LOST_AT

@@ -17,7 +17,7 @@ from fleetform.model.instance import InstanceState
 from fleetform.model.run import AttemptState, RunUid
 
 if TYPE_CHECKING:
-    from fleetform.model.event import LoggedEvent
+    from fleetform.model.history import LoggedEvent
     from fleetform.model.instance import Instance
     from fleetform.model.ports import Book
     from fleetform.model.run import Attempt, Run

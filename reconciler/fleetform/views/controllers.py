@@ -6,9 +6,9 @@ import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fleetform.model.fingerprint import short_uid
 from fleetform.model.leadership import BACKGROUND, Holder
 from fleetform.model.ports import ApplyRecord
+from fleetform.model.redaction import short_uid
 from fleetform.views.history import OperationRow
 from fleetform.views.moments import age
 from fleetform.views.table import Cell, Column, Table, make_table
@@ -114,7 +114,7 @@ class LockRow:
 
     Attributes:
         environment: Its name as it was applied last; empty where nothing was.
-        uid: The beginning of it, which tells two of one name apart (`model.fingerprint`).
+        uid: The beginning of it, which tells two of one name apart (`model.redaction`).
         held: Whether anybody manages it now; the rest is empty where nobody does.
         pid: 0 for somebody who has not written it down yet.
         fence: Of a lease; 0 for a file lock.

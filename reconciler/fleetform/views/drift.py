@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from fleetform.model.drift import Drift, DriftClass, Remedy
-from fleetform.model.drift_table import TABLE
+from fleetform.model.drift import TABLE, Drift, DriftClass, Remedy
 from fleetform.model.figures import counted
 from fleetform.views.lines import BLANK, Line, line, printable
 from fleetform.views.moments import moment

@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 from fleetform.model import figures
-from fleetform.model.fingerprint import fingerprint
 from fleetform.model.leadership import Holder
 from fleetform.model.live import Live
+from fleetform.model.redaction import fingerprint
 from fleetform.spec.desired import Environment
 from fleetform.views.overrides import in_force_lines
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleetform.model import figures
-from fleetform.model.event import LoggedEvent
-from fleetform.model.history import HistoryEntry, OperationRecord
+from fleetform.model.history import HistoryEntry, LoggedEvent, OperationRecord
 from fleetform.model.plan import Action, Change
 from fleetform.model.ports import ApplyRecord
 from fleetform.model.redaction import Seal

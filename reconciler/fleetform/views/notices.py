@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from fleetform.model.figures import counted
-from fleetform.model.notice import LogLevel, Notice
+from fleetform.model.history import LogLevel, Notice
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Finding, Level
 from fleetform.views.reasons import HELD_BY, blocked_text

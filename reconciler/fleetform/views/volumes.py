@@ -10,7 +10,7 @@ from typing import Any
 from fleetform.model import figures
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.run import FINAL
-from fleetform.model.snapshot import Snapshot
+from fleetform.model.volume import Snapshot
 from fleetform.spec.names import natural_order
 from fleetform.views.moments import moment
 from fleetform.views.table import Column, Table, make_table

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fleetform.agents.protocol.states import JobState
 from fleetform.model import figures
-from fleetform.model.drift import expected_and_seen
-from fleetform.model.drift_table import TABLE
+from fleetform.model.drift import TABLE, expected_and_seen
 from fleetform.model.figures import counted
 from fleetform.model.instance import InstanceState
 from fleetform.model.run import FINAL, RunState

@@ -7,7 +7,7 @@ import pytest
 from contract.ledgers import carry_out, enter, plan_of, step, written
 from fleetform.model.plan import Predicate, Step
 from fleetform.model.ports import Ledger, StalePlan, StepOutcome
-from fleetform.model.retained_data import LeftData
+from fleetform.model.volume import LeftData
 from fleetform.spec.desired import ResourceKey
 
 DATA = ResourceKey("volume", "data")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contract.ledgers import Desk, carry_out, step, submit_step, written
-from fleetform.model.drift import Drift, Noted, RecordedDrift
-from fleetform.model.drift_table import TABLE
+from fleetform.model.drift import TABLE, Drift, Noted, RecordedDrift
 from fleetform.model.plan import Step
 from fleetform.model.ports import Ledger
 from fleetform.spec.desired import ResourceKey

@@ -13,7 +13,7 @@ from contract.ledgers import (
     run_key,
     submit_step,
 )
-from fleetform.model.event import LoggedEvent
+from fleetform.model.history import LoggedEvent
 from fleetform.model.ports import Ledger, Reader, RunQuery
 from fleetform.model.rows import Rows, RowsOutdated
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from fleetform.agents.protocol.messages import Reply
 from fleetform.model.instance import Instance, InstanceState
-from fleetform.model.mounts import mounted_volumes
 from fleetform.model.ports import Clock, Ledger
 from fleetform.model.rollout import ENDED
+from fleetform.model.volume import mounted_volumes
 from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
 from fleetform.providers.contract.hosts import Identity, InstanceRequest
 from fleetform.providers.contract.observed import HostSeen, InstanceSeen, PlaceSeen, VolumeSeen

@@ -11,8 +11,8 @@ import applied
 from fleetform.api.app import create_app
 from fleetform.app.workspace import Workspace
 from fleetform.cli.main import main
-from fleetform.model.fingerprint import fingerprint
 from fleetform.model.ports import LedgerUnavailable
+from fleetform.model.redaction import fingerprint
 from fleetform.model.refusals import LedgerUnusable
 from fleetform.spec.desired import Environment
 

@@ -12,7 +12,7 @@ import applied
 from fleetform.app.claims import with_claims
 from fleetform.app.planning import nothing_yet
 from fleetform.app.workspace import Workspace
-from fleetform.model.retained_data import LeftData
+from fleetform.model.volume import LeftData
 from fleetform.spec.desired import ResourceKey
 
 DATA = ResourceKey("volume", "data")

@@ -9,8 +9,8 @@ import pytest
 from fleetform.checker import Invariant, check
 from fleetform.model.live import Live
 from fleetform.model.plan import Permissions, Plan, Scope
-from fleetform.model.retained_data import LeftData
 from fleetform.model.run import RunState
+from fleetform.model.volume import LeftData
 from fleetform.plan.planner import plan
 from fleetform.spec.desired import Desired, ResourceKey
 from unit.plan.trees import fleet, ledger, row, task, tree, volume

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Unpack
 
 from fleetform.controllers.tree import Look, NotNow, Planned, TreeKeeper
-from fleetform.model.notice import Notice, NoticeFacts
+from fleetform.model.history import Notice, NoticeFacts
 from fleetform.model.plan import Permissions, Plan
 from fleetform.model.ports import LedgerUnavailable, PolicyRefused
 from fleetform.plan.planner import plan

@@ -18,8 +18,8 @@ from fleetform.model.live import EarlierRun, Live, LiveResource, Work
 from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import Permissions, Scope
 from fleetform.model.recovery import NO_EVIDENCE
-from fleetform.model.retained_data import LeftData
 from fleetform.model.run import RunState
+from fleetform.model.volume import LeftData
 from fleetform.plan.scope import idle_addresses, with_new_names
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules
 from fleetform.spec.renaming import Renames, rename_references

@@ -8,8 +8,16 @@ import pytest
 
 from fleetform.agents.protocol.messages import Cursor, HostReport, JobKey, JobRecord
 from fleetform.agents.protocol.states import JobState
-from fleetform.model.drift import Drift, DriftClass, Noted, Observed, RecordedDrift, Remedy
-from fleetform.model.drift_table import NOT_DRIFT, TABLE
+from fleetform.model.drift import (
+    NOT_DRIFT,
+    TABLE,
+    Drift,
+    DriftClass,
+    Noted,
+    Observed,
+    RecordedDrift,
+    Remedy,
+)
 from fleetform.model.instance import Gpu, Instance, InstanceState
 from fleetform.model.live import Live
 from fleetform.plan.drift import accept, compare

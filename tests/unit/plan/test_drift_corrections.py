@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fleetform.checker import check
-from fleetform.model.drift import OTHER_DATA, Drift
-from fleetform.model.drift_table import TABLE
+from fleetform.model.drift import OTHER_DATA, TABLE, Drift
 from fleetform.model.live import Live
 from fleetform.model.plan import Action, HeldBy, Permissions, Reason, Scope
 from fleetform.model.run_state import RunState

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from fleetform.checker import check
-from fleetform.model.at_work import AtWork
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.live import Live, Work
 from fleetform.model.plan import HeldBy, Permissions, Plan, Scope
+from fleetform.model.predicates import AtWork
 from fleetform.model.run import RunState
 from fleetform.spec.desired import Desired
 from unit.plan.blockers.guards import make

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fleetform.checker import check
-from fleetform.model.at_work import AtWork
 from fleetform.model.live import Work
 from fleetform.model.plan import Permissions
+from fleetform.model.predicates import AtWork
 from fleetform.model.run import RunState
 from fleetform.plan.preconditions import failing
 from fleetform.spec.desired import ResourceKey

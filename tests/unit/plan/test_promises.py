@@ -14,8 +14,8 @@ from fleetform.model.live import Live, LiveResource, Work
 from fleetform.model.plan import HeldBy, Permissions, Plan, Reason
 from fleetform.model.run import FINAL, RunState
 from fleetform.model.run_state import Outdated
+from fleetform.plan.phase import Phase, phase
 from fleetform.plan.serialize import dump, load
-from fleetform.plan.status import Phase, phase
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules
 from unit.plan.trees import carry_out, element, fleet, ledger, planned, row, task, tree, volume
 

@@ -8,7 +8,7 @@ import pytest
 
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import Action, HeldBy, Reason
-from fleetform.model.retained_data import LeftData
+from fleetform.model.volume import LeftData
 from fleetform.plan.preconditions import failing
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.reasons import reason_sentence

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetform.model.fingerprint import fingerprint
+from fleetform.model.redaction import fingerprint
 from fleetform.model.run import RunState
 from fleetform.plan.serialize import dump, sealed
 from fleetform.views.plan.json import to_json

@@ -9,10 +9,10 @@ import pytest
 from fleetform.app.planning import checked_plan
 from fleetform.app.problems import ScopeProblem
 from fleetform.checker import check
-from fleetform.model.at_work import AtWork
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.live import Work
 from fleetform.model.plan import Action, HeldBy, Permissions, Plan, Reason, Scope
+from fleetform.model.predicates import AtWork
 from fleetform.model.run import RunState
 from fleetform.plan.exit import plan_code
 from fleetform.plan.planner import plan

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from fleetform.model.fingerprint import fingerprint
 from fleetform.model.live import Live
 from fleetform.model.plan import Permissions, Plan
+from fleetform.model.redaction import fingerprint
 from fleetform.model.run import RunState
 from fleetform.plan.planner import plan as make_plan
 from fleetform.plan.serialize import dump, load

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetform.apply.graph import StepGraph
+from fleetform.apply.execute import StepGraph
 from fleetform.apply.verbs import TOUCHES_WORLD
 from fleetform.model.decision import Finish
 from fleetform.model.live import Live, LiveResource

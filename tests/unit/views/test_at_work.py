@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from fleetform.agents.protocol.states import JobState
-from fleetform.model.event import LoggedEvent
+from fleetform.model.history import LoggedEvent
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.ports import Book, RunHistory
 from fleetform.model.run import RunState

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fleetform.model.drift import Drift
-from fleetform.model.drift_table import TABLE
+from fleetform.model.drift import TABLE, Drift
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.drift import drift_rows, render
 

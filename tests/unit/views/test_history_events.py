@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fleetform.model.event import LoggedEvent
+from fleetform.model.history import LoggedEvent
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.history import event_rows, events_table
 from fleetform.views.table import plain_lines

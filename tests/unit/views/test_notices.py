@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fleetform.model.notice import Notice
+from fleetform.model.history import Notice
 from fleetform.model.plan import Action, Change, Held, HeldBy
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Finding, Level, Place

@@ -7,8 +7,7 @@ may run work for days: their rows say that they leave, and whoever drives the ru
 
 from __future__ import annotations
 
-from fleetform.apply.parallel_calls import together
-from fleetform.apply.world import World
+from fleetform.apply.world import World, together
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.plan import Step
 from fleetform.model.ports import Begun

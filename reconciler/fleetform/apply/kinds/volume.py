@@ -11,8 +11,7 @@ import asyncio
 from collections.abc import Sequence
 
 from fleetform.agents.protocol.messages import Reply
-from fleetform.apply.parallel_calls import together
-from fleetform.apply.world import World
+from fleetform.apply.world import World, together
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.plan import Step
 from fleetform.model.ports import Begun

@@ -18,7 +18,7 @@ from fleetform.cli.screen import Screen, screen
 from fleetform.cli.tree import open_reader, open_workspace, or_default
 
 if TYPE_CHECKING:
-    from fleetform.model.event import LoggedEvent
+    from fleetform.model.history import LoggedEvent
     from fleetform.model.ports import Reader
 
 _EXAMPLES = (

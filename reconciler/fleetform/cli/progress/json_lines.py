@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO, Unpack
 
-from fleetform.model.notice import NoticeFacts
+from fleetform.model.history import NoticeFacts
 from fleetform.model.plan import Plan, Step
 from fleetform.model.run import Run
 

@@ -20,7 +20,7 @@ from rich.text import Text
 from fleetform.cli.progress.board import Board, Item, most_urgent
 from fleetform.cli.words import step_doing
 from fleetform.model.figures import span
-from fleetform.model.notice import NoticeFacts
+from fleetform.model.history import NoticeFacts
 from fleetform.model.plan import Plan, Step
 from fleetform.model.run import Run, RunState
 from fleetform.views.lines import printable_lines

@@ -17,7 +17,7 @@ from fleetform.cli.progress.board import Board
 from fleetform.cli.progress.plain import OutputLines, is_news, item_words
 from fleetform.cli.screen import Screen
 from fleetform.cli.words import step_done
-from fleetform.model.notice import LogLevel, NoticeFacts
+from fleetform.model.history import LogLevel, NoticeFacts
 from fleetform.model.plan import Plan, Step
 from fleetform.model.ports import Clock
 from fleetform.model.run import FINAL, Run, RunState

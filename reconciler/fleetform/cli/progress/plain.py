@@ -15,7 +15,7 @@ from fleetform.cli.progress.board import BAD, FAILURES_NAMED_MAX, Board, Element
 from fleetform.cli.screen import Screen
 from fleetform.cli.words import step_done
 from fleetform.model.figures import span
-from fleetform.model.notice import NoticeFacts
+from fleetform.model.history import NoticeFacts
 from fleetform.model.plan import Plan, Step
 from fleetform.model.run import FINAL, Run, RunState
 from fleetform.views.lines import printable_lines

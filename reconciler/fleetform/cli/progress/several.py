@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from fleetform.model.notice import NoticeFacts
+from fleetform.model.history import NoticeFacts
 from fleetform.model.plan import Plan, Step
 from fleetform.model.ports import Progress
 from fleetform.model.run import Run

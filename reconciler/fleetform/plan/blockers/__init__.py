@@ -16,12 +16,13 @@ from fleetform.plan.blockers.freeze import (
     hold_unfinished,
     hold_while_recovering,
 )
-from fleetform.plan.blockers.places import hold_taken_places, hold_volumes_in_use
+from fleetform.plan.blockers.places import hold_taken_places
 from fleetform.plan.blockers.protection import (
     hold_destruction,
     hold_forgotten_in_use,
     hold_owned_elsewhere,
     hold_protected,
+    hold_volumes_in_use,
 )
 from fleetform.plan.blockers.unsupported import (
     hold_beyond,

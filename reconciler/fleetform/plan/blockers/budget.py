@@ -17,7 +17,7 @@ from fleetform.model.live import Work
 from fleetform.model.plan import Change, HeldBy
 from fleetform.plan.draft import Sheet
 from fleetform.plan.impact import ends_with
-from fleetform.plan.status import Phase, phase
+from fleetform.plan.phase import Phase, phase
 from fleetform.spec.desired import ResourceKey
 
 __all__ = ["hold_beyond_budget"]

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 
 from fleetform.model.live import LiveResource
-from fleetform.model.mounts import mounted_volumes
 from fleetform.model.plan import Action, Change, HeldBy
-from fleetform.plan.blockers.places import hold_volumes_in_use
+from fleetform.model.volume import mounted_volumes
+from fleetform.plan.blockers.protection import hold_volumes_in_use
 from fleetform.plan.draft import LEAVING, Sheet, begins_on, is_replaced
-from fleetform.plan.status import documents_at_work, documents_of
+from fleetform.plan.phase import documents_at_work, documents_of
 from fleetform.spec.desired import Declared, ResourceKey
 
 _MAKES = frozenset({Action.CREATE, Action.ADOPT, Action.REPLACE, Action.UPDATE})

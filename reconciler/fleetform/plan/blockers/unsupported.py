@@ -14,14 +14,20 @@ from collections.abc import Iterable, Sequence
 from fleetform.model.drift import GONE
 from fleetform.model.instance import InstanceState
 from fleetform.model.live import LiveResource
-from fleetform.model.mounts import mounts
 from fleetform.model.plan import Action, Change, Held, HeldBy, Reason
+from fleetform.model.volume import mounts
 from fleetform.plan.diff import changed_fields, set_fields
 from fleetform.plan.draft import Sheet
 from fleetform.plan.kinds.fleet import nodes_wanted
 from fleetform.spec.desired import Beyond, Declared, Obstacle, ResourceKey
 
-__all__ = ["hold_hostless"]
+__all__ = [
+    "held_by_obstacles",
+    "hold_beyond",
+    "hold_broken",
+    "hold_hostless",
+    "hold_on_missing_volumes",
+]
 
 
 _UNDECLARED = "undeclared-reference"

@@ -28,7 +28,7 @@ from fleetform.plan.draft import (
     make_step,
     reasons_of,
 )
-from fleetform.plan.status import Phase, earlier_uid, has_earlier, is_at_work, is_unknown, phase
+from fleetform.plan.phase import Phase, earlier_uid, has_earlier, is_at_work, is_unknown, phase
 from fleetform.spec.canonical import digest
 from fleetform.spec.desired import Declared
 from fleetform.spec.renaming import digests_of

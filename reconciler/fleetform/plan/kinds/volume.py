@@ -16,7 +16,7 @@ from typing import Any
 
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, FieldChange, HeldBy, Permissions, Reason, Step
-from fleetform.model.snapshot import snapshot_place
+from fleetform.model.volume import snapshot_place
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.draft import (
     Proposal,

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import asyncpg
 
-from fleetform.model.fingerprint import short_uid
 from fleetform.model.live import LedgerStatus
 from fleetform.model.ports import Clock, Ids
+from fleetform.model.redaction import short_uid
 from fleetform.store.errors import (
     RESTORE_SCHEMA,
     UPGRADE,

@@ -8,7 +8,7 @@ import re
 
 from fleetform.cli.progress.log import LogProgress
 from fleetform.cli.screen import Screen
-from fleetform.model.notice import LogLevel
+from fleetform.model.history import LogLevel
 from fleetform.model.plan import Action, Change, Plan, Reason, Step
 from fleetform.model.run import Run, RunState, RunUid, Template
 from fleetform.spec.desired import ResourceKey

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleetform.model.drift import GONE, Drift, RecordedDrift
-from fleetform.model.drift_table import TABLE
+from fleetform.model.drift import GONE, TABLE, Drift, RecordedDrift
 from fleetform.model.live import Live
 from fleetform.model.plan import HeldBy, Scope
 from fleetform.spec.desired import ResourceKey

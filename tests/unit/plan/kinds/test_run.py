@@ -13,7 +13,7 @@ from fleetform.model.live import EarlierRun
 from fleetform.model.plan import Action, Change, HeldBy, Permissions, Plan, Reason
 from fleetform.model.run import RunState
 from fleetform.model.run_state import Outdated
-from fleetform.plan.status import documents_at_work
+from fleetform.plan.phase import documents_at_work
 from fleetform.plan.wait_targets import ended_besides, ending
 from fleetform.views.reasons import reason_sentence
 from unit.plan.trees import fleet, ledger, planned, row, task, tree, volume

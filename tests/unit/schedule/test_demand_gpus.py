@@ -6,7 +6,7 @@ import pytest
 
 from fleetform.model.instance import Gpu
 from fleetform.model.run import GpuRequirement
-from fleetform.schedule.gpus import gpu_matches
+from fleetform.schedule.demand import gpu_matches
 
 MIB = 1 << 20
 GB = 1 << 30

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from fleetform.model.fingerprint import fingerprint
+from fleetform.model.redaction import fingerprint
 
 UID = "0b2f6a0e54c54a8e8f0c5d3f2f1c9a77"
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetform.apply.graph import StepGraph
+from fleetform.apply.execute import StepGraph
 from fleetform.model.plan import Step
 from fleetform.spec.desired import ResourceKey
 

@@ -8,7 +8,7 @@ import pytest
 
 from fleetform.agents.protocol.messages import JobKey
 from fleetform.agents.protocol.states import JobState
-from fleetform.lifecycle.patience import kept_by_silence
+from fleetform.lifecycle.progress import kept_by_silence
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.run import (
     Attempt,

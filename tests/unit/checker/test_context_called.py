@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fleetform.checker import check
-from fleetform.checker.names import host_called
+from fleetform.checker.context import host_called
 from fleetform.model.plan import Permissions
 from fleetform.spec.desired import ResourceKey
 from unit.plan.trees import fleet, ledger, planned, row, tree, volume
