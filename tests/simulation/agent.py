@@ -33,6 +33,7 @@ from fleetform.agents.protocol.messages import (
     SnapshotVolume,
     Start,
     Stop,
+    Unknown,
     Welcome,
     to_json,
 )
@@ -93,6 +94,7 @@ class Agent:
         end = link.far
         while data := await end.read(1 << 20):
             for message in decoder.feed(data):
+                assert not isinstance(message, Unknown), message
                 # A message may be doubled by somebody who asks again; the answer must not differ.
                 again = self._random.random() < self._faults.doubled
                 for _ in range(2 if again and not isinstance(message, Hello) else 1):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import dataclasses
 import hashlib
 import inspect
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
@@ -20,11 +22,14 @@ from fleetform.agents.client.errors import (
 from fleetform.agents.client.session import Session, open_session
 from fleetform.agents.protocol.frames import encode
 from fleetform.agents.protocol.messages import (
+    PROTOCOL_NEWEST,
+    PROTOCOL_OLDEST,
     Acknowledge,
     Cursor,
     Event,
     FollowLog,
     Forget,
+    Hello,
     JobKey,
     JobRecord,
     LogData,
@@ -44,6 +49,8 @@ from fleetform.agents.protocol.messages import (
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.providers.contract.hosts import Host
 from unit.agents_client.memory_stream import HELLO, REPORT, WELCOME, AgentEnd
+
+DATA = Path(__file__).parents[2] / "data" / "recorded"
 
 KEY = JobKey("r", 1, 0)
 JOB = StartJob("u", KEY, 1, "boot", "train", ("true",))
@@ -125,6 +132,42 @@ class TestHello:
             agent.said.close()
             with pytest.raises(ConnectionLost, match=reason):
                 await open_session(agent.said, agent.heard, HELLO)
+
+        asyncio.run(run())
+
+    def test_it_offers_all_versions_that_it_speaks(self) -> None:
+        """Under the name that version 1 reads, the oldest."""
+
+        async def run() -> None:
+            agent = AgentEnd()
+            opening = asyncio.create_task(open_session(agent.said, agent.heard, HELLO))
+            hello = await agent.hear()
+            assert (hello.protocol, hello.protocol_newest) == (PROTOCOL_OLDEST, PROTOCOL_NEWEST)
+            agent.say(dataclasses.replace(WELCOME, protocol=PROTOCOL_NEWEST + 1))
+            with pytest.raises(ConnectionLost, match="answers in the unknown version 3"):
+                await opening
+
+        asyncio.run(run())
+
+    def test_an_agent_of_version_1_is_understood(self) -> None:
+        """What the release before sent: answers, output and news arrive as they always did."""
+        recorded = (DATA / "protocol-1-to-controller.bin").read_bytes()
+
+        async def run() -> None:
+            agent = AgentEnd()
+            welcome_bytes = 4 + int.from_bytes(recorded[:4], "big")
+            agent.said.write(recorded[:welcome_bytes])
+            opening = asyncio.create_task(open_session(agent.said, agent.heard, HELLO))
+            assert [type(await agent.hear()) for _ in range(2)] == [Hello, Probe]
+            agent.said.write(recorded[welcome_bytes:])
+            session = await opening
+            assert session.welcome.protocol == 1
+            assert session.report.gpus[0].name == "A100"
+            batches = [batch async for batch in session.news()]
+            assert [type(item).__name__ for item in batches[0]] == [
+                "Event", "LogData", "LogData", "Event",
+            ]  # fmt: skip
+            await session.close()
 
         asyncio.run(run())
 
@@ -396,6 +439,18 @@ class TestNews:
             call = asyncio.create_task(session.forget([KEY]))
             request = await agent.hear()
             agent.say(event(2), Reply(request.id, ok=True))
+            assert (await call).ok
+
+        with_agent(story)
+
+    def test_unknown_messages_do_not_end_the_session(self) -> None:
+        """What a newer agent says unasked is ignored; what it answers still comes."""
+
+        async def story(agent, session) -> None:
+            body = b'{"type":"Weather","sky":"blue"}'
+            agent.said.write(len(body).to_bytes(4, "big") + body)
+            call = asyncio.create_task(session.forget([KEY]))
+            agent.say(Reply((await agent.hear()).id, ok=True))
             assert (await call).ok
 
         with_agent(story)

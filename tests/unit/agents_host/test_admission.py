@@ -30,7 +30,11 @@ def known() -> Memory:
         ({"ledger_id": "other", "epoch": 4}, "foreign_ledger"),
         ({"ledger_id": "other", "epoch": 6}, None),
         ({"environment_uid": "other", "epoch": 9}, "foreign_owner"),
-        ({"protocol": 2}, "protocol"),
+        ({"protocol_newest": 2}, None),
+        ({"protocol_newest": 9}, None),
+        ({"protocol": 0, "protocol_newest": 1}, None),
+        ({"protocol": 3}, "protocol"),
+        ({"protocol": 0}, "protocol"),
     ],
 )
 def test_objection(fields: dict[str, Any], code: str | None) -> None:
@@ -38,6 +42,16 @@ def test_objection(fields: dict[str, Any], code: str | None) -> None:
     hello = dataclasses.replace(HELLO, **{"epoch": 5, "fence": 7, **fields})
     rejected = admission.objection(hello, known())
     assert (rejected.code if rejected else None) == code
+
+
+@pytest.mark.parametrize(
+    ("oldest", "newest", "agreed"),
+    [(1, 0, 1), (1, 1, 1), (1, 2, 2), (2, 2, 2), (1, 9, 2), (3, 9, None), (0, 0, None)],
+)
+def test_agreed_protocol(oldest: int, newest: int, agreed: int | None) -> None:
+    """The highest version that both speak; a controller of version 1 names no newest."""
+    hello = dataclasses.replace(HELLO, protocol=oldest, protocol_newest=newest)
+    assert admission.agreed_protocol(hello) == agreed
 
 
 def test_first_hello_makes_the_owner() -> None:

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
+import logging
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Protocol
 
@@ -22,6 +24,9 @@ from fleetform.agents.client import blobs
 from fleetform.agents.client.errors import ConnectionLost, HelloRejected, RequestRefused
 from fleetform.agents.protocol.frames import Decoder, FrameError, Message, encode, read_value
 from fleetform.agents.protocol.messages import (
+    CAPABILITIES,
+    PROTOCOL_NEWEST,
+    PROTOCOL_OLDEST,
     Acknowledge,
     Cursor,
     Event,
@@ -45,6 +50,7 @@ from fleetform.agents.protocol.messages import (
     Start,
     StartJob,
     Stop,
+    Unknown,
     Welcome,
 )
 from fleetform.agents.protocol.states import Cause
@@ -57,6 +63,8 @@ _NEWS_BYTES_MAX = 64 << 20
 """Beyond this the agent is left waiting: output may come faster than a disk takes it in."""
 
 _CLOSING_SECONDS = 5.0
+
+_log = logging.getLogger("fleetform.session")
 
 
 class ByteReader(Protocol):
@@ -213,7 +221,14 @@ class Session:
 
     async def greet(self, hello: Hello) -> None:
         """Fill `welcome` and `report`; once, as the first thing."""
-        self._send(hello)
+        self._send(
+            dataclasses.replace(
+                hello,
+                protocol=PROTOCOL_OLDEST,
+                protocol_newest=PROTOCOL_NEWEST,
+                capabilities=CAPABILITIES,
+            )
+        )
         timer = self._loop.call_later(
             self._timeout_seconds, self._lose, "the agent does not answer"
         )
@@ -300,8 +315,11 @@ class Session:
             await self._room.wait()
         return b"" if self._failure is not None else await self._reader.read(_READ_BYTES)
 
-    def _take(self, message: Message) -> None:
-        if isinstance(message, Reply):
+    def _take(self, message: Message | Unknown) -> None:
+        if isinstance(message, Unknown):
+            # Of a newer agent. What it knows of a job comes again with the records of a hello.
+            _log.info("message.unknown %s", message.problem)
+        elif isinstance(message, Reply):
             waiting = self._replies.pop(message.id, None)
             if waiting is not None and not waiting.done():
                 waiting.set_result(message)
@@ -309,12 +327,17 @@ class Session:
             self._news.append(message)
             self._changed.set()
         elif isinstance(message, Welcome) and not self._greeting.done():
-            self._greeting.set_result(message)
+            self._take_welcome(message)
         elif isinstance(message, Rejected):
             # Also in the middle of a session, when somebody with a newer fence has come.
             self._end(HelloRejected(message))
         else:
             raise FrameError(f"the message {type(message).__name__} is unexpected")
+
+    def _take_welcome(self, welcome: Welcome) -> None:
+        if not PROTOCOL_OLDEST <= welcome.protocol <= PROTOCOL_NEWEST:
+            raise FrameError(f"it answers in the unknown version {welcome.protocol}")
+        self._greeting.set_result(welcome)
 
     # -- the end ------------------------------------------------------------------------------
 

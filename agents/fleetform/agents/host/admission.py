@@ -15,7 +15,13 @@ from collections.abc import Iterable
 from fleetform.agents.host import memory
 from fleetform.agents.host.effects import Effect
 from fleetform.agents.host.memory import Entry, Memory
-from fleetform.agents.protocol.messages import PROTOCOL_VERSION, Hello, JobRecord, Rejected
+from fleetform.agents.protocol.messages import (
+    PROTOCOL_NEWEST,
+    PROTOCOL_OLDEST,
+    Hello,
+    JobRecord,
+    Rejected,
+)
 from fleetform.agents.protocol.naming import short_uid
 
 TOMBSTONES_IN_SNAPSHOT_MAX = 20_000
@@ -32,10 +38,10 @@ def objection(hello: Hello, known: Memory) -> Rejected | None:
 
 
 def _objection(hello: Hello, known: Memory) -> tuple[str, str] | None:
-    if hello.protocol != PROTOCOL_VERSION:
+    if agreed_protocol(hello) is None:
         return "protocol", (
-            f"the agent uses protocol {PROTOCOL_VERSION}, and the controller uses {hello.protocol}: "
-            "update the older one"
+            f"the agent uses protocol {_range(PROTOCOL_OLDEST, PROTOCOL_NEWEST)}, and the controller "
+            f"uses {_range(hello.protocol, hello.protocol_newest)}: update the older one"
         )
     if known.owner is None:
         return None
@@ -60,6 +66,16 @@ def _objection(hello: Hello, known: Memory) -> tuple[str, str] | None:
     if hello.epoch == known.epoch and hello.fence < known.fence:
         return "old_fence", f"another controller with the newer fence {known.fence} has taken over"
     return None
+
+
+def agreed_protocol(hello: Hello) -> int | None:
+    """Return the highest version that both ends speak; None where there is none."""
+    newest = min(PROTOCOL_NEWEST, max(hello.protocol, hello.protocol_newest))
+    return newest if newest >= max(PROTOCOL_OLDEST, hello.protocol) else None
+
+
+def _range(oldest: int, newest: int) -> str:
+    return f"{oldest} to {newest}" if newest > oldest else str(oldest)
 
 
 def adopt(hello: Hello, known: Memory, now_ms: int) -> list[Effect]:

@@ -58,6 +58,7 @@ from fleetform.agents.protocol.messages import (
     Shutdown,
     Start,
     Stop,
+    Unknown,
 )
 from fleetform.agents.protocol.states import JobState
 
@@ -250,8 +251,10 @@ class Daemon:
         for then in waiting:
             then()
 
-    def received(self, connection: Connection, message: Message) -> None:
-        if isinstance(message, Hello):
+    def received(self, connection: Connection, message: Message | Unknown) -> None:
+        if isinstance(message, Unknown):
+            self._refuse_unknown(connection, message)
+        elif isinstance(message, Hello):
             self._greet(connection, message)
         elif isinstance(message, Probe):
             self.begin(self._answer(connection, message))
@@ -270,6 +273,12 @@ class Daemon:
             _log.warning("connection.garbled type=%s", type(message).__name__)
             connection.close()
         self._plan_turn()
+
+    def _refuse_unknown(self, connection: Connection, message: Unknown) -> None:
+        _log.warning("message.unknown %s", message.problem)
+        if message.id is not None:
+            problem = f"the agent does not support this request: {message.problem}"
+            connection.outbox.say(Reply(message.id, False, "unsupported", problem))
 
     def _greet(self, connection: Connection, hello: Hello) -> None:
         answer, effects = self._journal.hello(hello, now_ms())

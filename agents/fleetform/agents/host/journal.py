@@ -39,6 +39,8 @@ from fleetform.agents.host.result import Result
 from fleetform.agents.host.table import Table
 from fleetform.agents.protocol.frames import job_digest
 from fleetform.agents.protocol.messages import (
+    CAPABILITIES,
+    PROTOCOL_OLDEST,
     Acknowledge,
     Event,
     Forget,
@@ -125,6 +127,8 @@ class Journal:
             newest=self.log.newest,
             records=None if covered else admission.records(known.entries.values()),
             version=self._version,
+            protocol=admission.agreed_protocol(hello) or PROTOCOL_OLDEST,
+            capabilities=CAPABILITIES if hello.protocol_newest else (),
         )
         return welcome, effects
 

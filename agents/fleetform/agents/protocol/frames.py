@@ -4,10 +4,11 @@ Messages as bytes: the one place where either end meets what the other really se
 A frame is a length of four bytes, big-endian, and that many bytes of JSON: an object whose
 `type` names a class of `messages`. What arrives is not trusted. A frame that is too long, is
 no such object, or has a field of the wrong kind raises `FrameError`, and the connection is of
-no further use; a field nobody knows is passed over and one that is missing takes its default,
-so that two releases understand each other.
+no further use. Two releases understand each other all the same: an unknown field is ignored, a
+missing one takes its default, and a message with an unknown type or enum value is `Unknown`, which
+its receiver refuses by name.
 
-How each class is read stands in tables below rather than being derived from annotations:
+How a class is read follows from its annotations, whose text is looked up rather than evaluated:
 Python 3.9, which this has to run on, cannot evaluate `int | None`. Standard library only.
 """
 
@@ -18,38 +19,20 @@ import enum
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, Union
+from typing import Any, TypeVar, Union, get_args
 
 from fleetform.agents.protocol.messages import (
-    Acknowledge,
     Cursor,
-    Event,
     FileEntry,
-    FollowLog,
-    Forget,
     GpuReport,
-    Hello,
     HostReport,
     JobKey,
     JobRecord,
-    LogData,
-    MakeVolume,
-    MissingBlobs,
     Mount,
-    Prepare,
-    Probe,
-    PutBlob,
-    Rejected,
-    RemoveVolume,
-    Reply,
-    Shutdown,
-    SnapshotVolume,
-    Start,
     StartJob,
-    Stop,
     ToAgent,
     ToController,
-    Welcome,
+    Unknown,
 )
 from fleetform.agents.protocol.states import Cause, JobState
 
@@ -71,6 +54,10 @@ Reader = Callable[[Any], Any]
 
 class FrameError(ValueError):
     """What arrived is not a message; says in one sentence what is wrong with it."""
+
+
+class _UnknownValue(FrameError):
+    """A value that another release may have added to an enum; the rest of the message is whole."""
 
 
 # -- out ----------------------------------------------------------------------------------
@@ -135,7 +122,7 @@ class Decoder:
         self._buffer = bytearray()
         self._failure: FrameError | None = None
 
-    def feed(self, data: bytes) -> list[Message]:
+    def feed(self, data: bytes) -> list[Message | Unknown]:
         """
         Take in a piece and return the messages that it completes, in order.
 
@@ -157,8 +144,8 @@ class Decoder:
         """Tell whether the stream would end in the middle of a frame."""
         return bool(self._buffer)
 
-    def _take_messages(self) -> list[Message]:
-        messages: list[Message] = []
+    def _take_messages(self) -> list[Message | Unknown]:
+        messages: list[Message | Unknown] = []
         begin = 0
         while len(self._buffer) - begin >= _LENGTH_BYTES:
             body = begin + _LENGTH_BYTES
@@ -176,7 +163,7 @@ class Decoder:
         return messages
 
 
-def decode(body: bytes) -> Message:
+def decode(body: bytes) -> Message | Unknown:
     """
     Read one message from the bytes of a frame without their length.
 
@@ -188,11 +175,22 @@ def decode(body: bytes) -> Message:
     except (ValueError, RecursionError) as error:
         raise FrameError(f"a frame is not JSON: {error or 'nested too deeply'}") from error
     kind = value.get("type") if type(value) is dict else None
-    reader = _MESSAGES.get(kind) if type(kind) is str else None
-    if reader is None:
+    if type(kind) is not str:
         raise FrameError(f"a frame has the unknown type {_shown(kind)}")
-    message: Message = reader(value)
+    reader = _MESSAGES.get(kind)
+    if reader is None:
+        return Unknown(_request_id(value), f"the message {_shown(kind)} is unknown")
+    try:
+        message: Message = reader(value)
+    except _UnknownValue as problem:
+        return Unknown(_request_id(value), str(problem))
     return message
+
+
+def _request_id(value: Mapping[str, Any]) -> int | None:
+    """Return the number that the reply has to bear; None for what is not answered."""
+    number = value.get("id")
+    return None if number is None else _integer(number)
 
 
 def read_value(kind: type[T], value: Any) -> T:
@@ -272,7 +270,8 @@ def _one_of(kind: type[enum.Enum]) -> Reader:
     def read(value: Any) -> enum.Enum:
         member = members.get(value) if type(value) is str else None
         if member is None:
-            raise FrameError(f"must be one of {', '.join(members)}, not {_shown(value)}")
+            problem = _UnknownValue if type(value) is str else FrameError
+            raise problem(f"must be one of {', '.join(members)}, not {_shown(value)}")
         return member
 
     return read
@@ -282,16 +281,33 @@ def _one_of(kind: type[enum.Enum]) -> Reader:
 
 _NO_DEFAULT = object()
 
+_READERS: dict[str, Reader] = {
+    "str": _text,
+    "int": _integer,
+    "bool": _flag,
+    "dict[str, Any]": _mapping,
+    "dict[str, str]": _texts_by_name,
+    "JobKey": _key,
+    "JobState": _one_of(JobState),
+    "Cause": _one_of(Cause),
+}
+"""By annotation, as `messages` writes it; the classes that are parts of others come below."""
 
-def _fields_of(kind: type[T], **readers: Reader) -> Reader:
-    """
-    Make the reader of a dataclass; `readers` names each of its fields in their order.
 
-    That none is forgotten is checked here, as the module is imported.
-    """
+def _reader_of(annotation: str) -> Reader:
+    if annotation.endswith(" | None"):
+        return _maybe(_reader_of(annotation[: -len(" | None")]))
+    if annotation.startswith("tuple[") and annotation.endswith(", ...]"):
+        return _many(_reader_of(annotation[len("tuple[") : -len(", ...]")]))
+    return _READERS[annotation]
+
+
+def _fields_of(kind: type[T]) -> Reader:
+    """Make the reader of a dataclass; an annotation that it cannot read fails the import."""
     fields = dataclasses.fields(kind)  # type: ignore[arg-type]  # T is a dataclass in each call
-    assert list(readers) == [field.name for field in fields], kind
-    table = tuple((field.name, readers[field.name], *_default_of(field)) for field in fields)
+    table = tuple(
+        (field.name, _reader_of(str(field.type)), *_default_of(field)) for field in fields
+    )
 
     def read(value: Any) -> T:
         if type(value) is not dict:
@@ -303,7 +319,7 @@ def _fields_of(kind: type[T], **readers: Reader) -> Reader:
                 try:
                     arguments.append(reader(item))
                 except FrameError as error:
-                    raise FrameError(f"{kind.__name__}.{name} {error}") from None
+                    raise type(error)(f"{kind.__name__}.{name} {error}") from None
             elif factory is not None:
                 arguments.append(factory())
             elif default is not _NO_DEFAULT:
@@ -329,165 +345,12 @@ def _defaults_of(kind: type[Any]) -> dict[str, Any]:
 
 _JOB_DEFAULTS = _defaults_of(StartJob)
 
-_cursor = _fields_of(Cursor, log_id=_text, number=_integer)
-_file = _fields_of(FileEntry, path=_text, sha256=_text, size_bytes=_integer, mode=_integer)
-_mount = _fields_of(Mount, name=_text, source=_text, path=_text, read_only=_flag)
-_job = _fields_of(
-    StartJob,
-    job_uid=_text,
-    key=_key,
-    gen=_integer,
-    boot_id=_text,
-    run_name=_text,
-    commands=_many(_text),
-    shell=_text,
-    env=_texts_by_name,
-    working_dir=_text,
-    files=_many(_file),
-    mounts=_many(_mount),
-    gpus=_many(_text),
-    cpu_millicores=_integer,
-    memory_bytes=_maybe(_integer),
-    max_duration_seconds=_maybe(_integer),
-    stop_grace_seconds=_integer,
-    checkpoint_signal=_maybe(_text),
-    checkpoint_lead_seconds=_integer,
-    log_head_bytes=_integer,
-    log_tail_bytes=_integer,
-    runtime=_text,
-    go=_flag,
-    bundle=_text,
-    execution_digest=_text,
-    compat=_many(_text),
-)
-_record = _fields_of(
-    JobRecord,
-    key=_key,
-    job_uid=_text,
-    gen=_integer,
-    digest=_text,
-    state=_one_of(JobState),
-    cause=_maybe(_one_of(Cause)),
-    exit_code=_maybe(_integer),
-    signal=_maybe(_integer),
-    message=_text,
-    started_at_ms=_maybe(_integer),
-    finished_at_ms=_maybe(_integer),
-    peak_memory_bytes=_maybe(_integer),
-    cpu_time_ms=_maybe(_integer),
-    log_bytes=_integer,
-    tombstone=_flag,
-    run_name=_text,
-    execution_digest=_text,
-)
-_gpu = _fields_of(
-    GpuReport, index=_integer, uuid=_text, name=_text, memory_bytes=_integer, vendor=_text
-)
-_host = _fields_of(
-    HostReport,
-    hostname=_text,
-    cpu_millicores=_integer,
-    memory_bytes=_integer,
-    disk_bytes=_integer,
-    disk_free_bytes=_integer,
-    memory_free_bytes=_integer,
-    load_1m_milli=_integer,
-    gpus=_many(_gpu),
-    python=_text,
-    kernel=_text,
-    addresses=_many(_text),
-    limits=_many(_text),
-)
+_VALUES: dict[type[Any], Reader] = {}
+"""The parts of messages; each before those that contain it."""
 
-_VALUES: dict[type[Any], Reader] = {
-    Cursor: _cursor,
-    FileEntry: _file,
-    Mount: _mount,
-    StartJob: _job,
-    JobRecord: _record,
-    GpuReport: _gpu,
-    HostReport: _host,
-}
+for _kind in (Cursor, FileEntry, Mount, StartJob, JobRecord, GpuReport, HostReport):
+    _VALUES[_kind] = _READERS[_kind.__name__] = _fields_of(_kind)
 
 _MESSAGES: dict[str, Reader] = {
-    # Controller to agent.
-    "Hello": _fields_of(
-        Hello,
-        environment_uid=_text,
-        ledger_id=_text,
-        epoch=_integer,
-        fence=_integer,
-        cursor=_maybe(_cursor),
-        protocol=_integer,
-        look=_flag,
-        environment_name=_text,
-    ),
-    "Prepare": _fields_of(Prepare, id=_integer, job=_job),
-    "Start": _fields_of(Start, id=_integer, key=_key, gen=_integer, boot_id=_text),
-    "Stop": _fields_of(
-        Stop,
-        id=_integer,
-        key=_key,
-        job_uid=_text,
-        gen=_integer,
-        cause=_one_of(Cause),
-        grace_seconds=_maybe(_integer),
-    ),
-    "Forget": _fields_of(Forget, id=_integer, keys=_many(_key)),
-    "Acknowledge": _fields_of(Acknowledge, cursor=_cursor),
-    "MissingBlobs": _fields_of(MissingBlobs, id=_integer, digests=_many(_text)),
-    "PutBlob": _fields_of(
-        PutBlob, id=_integer, sha256=_text, offset=_integer, data=_text, last=_flag
-    ),
-    "MakeVolume": _fields_of(
-        MakeVolume,
-        id=_integer,
-        operation_uid=_text,
-        volume_uid=_text,
-        name=_text,
-        path=_text,
-        take=_text,
-    ),
-    "RemoveVolume": _fields_of(
-        RemoveVolume,
-        id=_integer,
-        operation_uid=_text,
-        volume_uid=_text,
-        path=_text,
-        delete_data=_flag,
-    ),
-    "SnapshotVolume": _fields_of(
-        SnapshotVolume,
-        id=_integer,
-        operation_uid=_text,
-        volume_uid=_text,
-        name=_text,
-        path=_text,
-        into=_text,
-    ),
-    "FollowLog": _fields_of(FollowLog, job_uid=_text, offset=_integer),
-    "Probe": _fields_of(Probe, id=_integer),
-    "Shutdown": _fields_of(Shutdown, id=_integer, force=_flag),
-    # Agent to controller.
-    "Welcome": _fields_of(
-        Welcome,
-        owner=_maybe(_text),
-        ledger_id=_text,
-        epoch=_integer,
-        install_id=_text,
-        boot_id=_text,
-        machine_id=_text,
-        log_id=_text,
-        oldest=_integer,
-        newest=_integer,
-        records=_maybe(_many(_record)),
-        version=_text,
-        protocol=_integer,
-    ),
-    "Rejected": _fields_of(
-        Rejected, code=_text, message=_text, owner=_maybe(_text), ledger_id=_text, epoch=_integer
-    ),
-    "Event": _fields_of(Event, number=_integer, record=_record),
-    "LogData": _fields_of(LogData, job_uid=_text, offset=_integer, data=_text, complete=_flag),
-    "Reply": _fields_of(Reply, id=_integer, ok=_flag, code=_text, message=_text, body=_mapping),
+    _kind.__name__: _fields_of(_kind) for _kind in get_args(Union[ToAgent, ToController])
 }

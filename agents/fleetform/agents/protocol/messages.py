@@ -21,7 +21,16 @@ from fleetform.agents.protocol.keys import Cursor as Cursor  # noqa: PLC0414 -- 
 from fleetform.agents.protocol.keys import JobKey as JobKey  # noqa: PLC0414 -- exported
 from fleetform.agents.protocol.states import Cause, JobState
 
-PROTOCOL_VERSION = 1
+PROTOCOL_OLDEST = 1
+PROTOCOL_NEWEST = 2
+"""
+Both ends speak the highest version that both know. Version 1 is that of the release before: its
+peers reject a hello whose `protocol` is not 1, end the session at an unknown message, and know
+nothing of heartbeats and channels.
+"""
+
+CAPABILITIES: tuple[str, ...] = ()
+"""What this release can do beyond what its newest version says of every peer."""
 
 BUNDLE_FILES_MAX = 50_000
 """Of one archive. A working copy has some thousand; more is data, or somebody's packages."""
@@ -120,6 +129,10 @@ class Hello:
     """
     First message of every connection.
 
+    `protocol` is the oldest version that the sender speaks, under the name that version 1 reads;
+    `protocol_newest` is the newest, and 0 says that there is no other. `capabilities` are what the
+    sender can do beyond that version.
+
     `fence` is the sender's shard fence: a higher one closes older connections. `cursor` is
     None when this ledger has never read this agent's log. `look` asks for the records alone,
     whichever ledger of the environment asks: the agent goes on obeying whom it obeys, and takes
@@ -131,10 +144,12 @@ class Hello:
     epoch: int
     fence: int
     cursor: Cursor | None = None
-    protocol: int = PROTOCOL_VERSION
+    protocol: int = PROTOCOL_OLDEST
     look: bool = False
     environment_name: str = ""
     """What people call it: told to those who would take the host from it."""
+    protocol_newest: int = 0
+    capabilities: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -320,7 +335,8 @@ class Welcome:
 
     `oldest` and `newest` are the numbers of the events kept (`newest` = `oldest` - 1 when
     there are none). `records` is the snapshot of all jobs and tombstones; None when the
-    cursor was good and events alone tell the rest.
+    cursor was good and events alone tell the rest. `protocol` is the version that both speak from
+    here on, `capabilities` what the agent can do beyond it.
     """
 
     owner: str | None
@@ -335,7 +351,8 @@ class Welcome:
     newest: int
     records: tuple[JobRecord, ...] | None
     version: str
-    protocol: int = PROTOCOL_VERSION
+    protocol: int = PROTOCOL_OLDEST
+    capabilities: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -401,6 +418,19 @@ Request = Union[
 ]  # fmt: skip
 ToAgent = Union[Hello, Acknowledge, FollowLog, Request]
 ToController = Union[Welcome, Rejected, Event, LogData, Reply]
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """
+    What a newer release said and this one cannot read: never sent, made by the reader of frames.
+
+    A request is answered with `unsupported` and this `problem`, which names the message or the
+    value; anything else is logged and ignored.
+    """
+
+    id: int | None
+    problem: str
 
 
 @dataclass(frozen=True)
