@@ -12,8 +12,8 @@ from typing import Any
 
 from fleetform.spec import fields, schema
 from fleetform.spec.documents import read_documents
-from fleetform.spec.fields.backend import TYPES as BACKENDS
 from fleetform.spec.findings import Problem
+from fleetform.spec.kinds import BACKEND_TYPES as BACKENDS
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.kinds.unsupported import KINDS as UNBUILT_KINDS
 from fleetform.spec.kinds.unsupported import WHY

@@ -10,9 +10,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from fleetform.spec import fields, schema
+from fleetform.spec import field_table_generator, fields, schema
 from fleetform.spec.documents import read_documents
-from fleetform.spec.fields import backend
+from fleetform.spec.kinds import BACKEND_TYPES
 from fleetform.spec.kinds.base import Model, written_fields
 from fleetform.spec.nodes import plain
 
@@ -31,7 +31,7 @@ def validator(name: str) -> jsonschema.Draft202012Validator:
 
 def documents(kind: str) -> list[dict[str, Any]]:
     """The example documents of a type; those of all backends stand in one file."""
-    file = "backend" if kind in backend.TYPES else kind
+    file = "backend" if kind in BACKEND_TYPES else kind
     nodes, findings = read_documents((EXAMPLES / f"{file}.yaml").read_bytes(), f"{file}.yaml")
     assert not findings
     read = [plain(node) for node in nodes]
@@ -87,15 +87,21 @@ def test_example_has_every_field(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_fields_have_rows(kind):
     """Every field of a model has a row that says what a change of it does, and no row is left over."""
-    name = fields._KIND_OF_TYPE.get(kind, kind)
+    name = fields.KIND_OF_TYPE.get(kind, kind)
     top = set(written_fields(schema.MODELS[kind]))
     rows = {path for path in fields.ROWS[name] if "." not in path}
     assert top <= rows
     # Types of one kind have some fields each, and all of them together.
-    same = [one for one in KINDS if fields._KIND_OF_TYPE.get(one, one) == name]
+    same = [one for one in KINDS if fields.KIND_OF_TYPE.get(one, one) == name]
     all_tops = {field for one in same for field in written_fields(schema.MODELS[one])}
     # Of the canonical form of an element; nobody writes it.
     assert rows - all_tops == ({"index"} if name == "run" else set())
+
+
+def test_the_generated_table_is_current():
+    """`spec/field_table.py` has what the annotations of the models say."""
+    made = field_table_generator.text()
+    assert field_table_generator.FILE.read_text(encoding="utf-8") == made, "run `make generate`"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -132,7 +138,7 @@ def test_documented_examples_are_valid(kind):
 def test_defaults_are_fields(kind):
     """A default that is shown belongs to a field that exists."""
     generated = json.loads(schema.generate()[f"{kind}.json"])
-    name = fields._KIND_OF_TYPE.get(kind, kind)
+    name = fields.KIND_OF_TYPE.get(kind, kind)
     shown = {path for path in fields.DEFAULTS[name] if _has(kind, path)}
     assert _count_defaults(generated) == len(shown)
 

@@ -23,7 +23,7 @@ def test_a_plan_prints_what_a_document_may_say(kind: str, number: int) -> None:
     for name in sorted(canonical.keys() & document.keys()):
         if not holds_amount(canonical[name]):
             continue
-        written = as_printed(fields._KIND_OF_TYPE.get(kind, kind), name, canonical[name])
+        written = as_printed(fields.KIND_OF_TYPE.get(kind, kind), name, canonical[name])
         again = model.model_validate({**document, name: written}).to_canonical()
         assert again[name] == canonical[name], f"{kind}.{name}: {written}"
 

@@ -31,9 +31,9 @@ from fleetform.source.git import working_tree
 from fleetform.spec.convert.naming import derive_name
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.edit import create_file
-from fleetform.spec.fields.secrecy import names_secret
 from fleetform.spec.names import NAME_LENGTH_MAX, name_problem
 from fleetform.spec.private_folder import make_private_folder
+from fleetform.spec.secrecy import names_secret
 from fleetform.store.blobs import FileBlobStore
 
 if TYPE_CHECKING:

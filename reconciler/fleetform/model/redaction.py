@@ -33,8 +33,8 @@ from typing import Any
 
 from fleetform.agents.protocol.naming import short_uid
 from fleetform.spec.fields import is_sensitive, sensitive_tops
-from fleetform.spec.fields.secrecy import PASSWORD_IN_ADDRESS
 from fleetform.spec.names import scalar_text
+from fleetform.spec.secrecy import PASSWORD_IN_ADDRESS
 
 __all__ = ["SEALED_MARK", "Seal", "fingerprint", "sensitive_part", "short_uid"]
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 from fleetform.model.live import Live
 from fleetform.model.rows import restless_rows
 from fleetform.spec.desired import Desired, ResourceKey
-from fleetform.spec.fields.secrecy import names_secret, sealed_for_name
 from fleetform.spec.names import element_name, parse_address
+from fleetform.spec.secrecy import names_secret, sealed_for_name
 
 
 def with_sealed_names(desired: Desired, live: Live) -> Desired:

@@ -10,8 +10,8 @@ from typing import Any
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import Change, FieldChange, Plan, Step
 from fleetform.model.redaction import Seal
-from fleetform.spec.fields.secrecy import names_secret
 from fleetform.spec.names import natural_order
+from fleetform.spec.secrecy import names_secret
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from fleetform.spec.bounds import PATCHES_MAX, REASON_MAX, WINDOWS_MAX
+from fleetform.spec.field_facts import RECORDED, control, default, identity, unit
 from fleetform.spec.kinds.amounts import Duration
 from fleetform.spec.kinds.base import Flag, Model, Name, Whole, refuse, storable
 from fleetform.spec.kinds.schedules import Cron, never_ends
@@ -400,19 +401,21 @@ def _few_windows(value: tuple[FreezeDocument, ...]) -> tuple[FreezeDocument, ...
 class RulesDocument(Model):
     """Rules for plans: what may be deleted, and when plans are blocked."""
 
-    allow_destroy: Flag | None = None
+    allow_destroy: Annotated[Flag | None, default(False)] = None
     """
     Whether plans may delete resources and end running work without `--allow-destroy`. Example:
     `true`.
     """
 
-    delete_percent: Annotated[Whole, Field(ge=0, le=100)] | None = None
+    delete_percent: Annotated[Whole, Field(ge=0, le=100), unit("percent"), default(10)] | None = (
+        None
+    )
     """
     The largest share of the resources of one kind that one plan may delete, in percent. The larger
     of `delete_percent` and `delete_count` applies. Example: `10`.
     """
 
-    delete_count: Annotated[Whole, Field(ge=0)] | None = None
+    delete_count: Annotated[Whole, Field(ge=0), default(5)] | None = None
     """
     The largest number of resources of one kind that one plan may delete. The larger of
     `delete_percent` and `delete_count` applies. Example: `5`.
@@ -440,29 +443,31 @@ class EnvironmentDocument(Model):
     type: Literal["environment"]
     """The kind of the document: `environment`."""
 
-    name: Name
+    name: Annotated[Name, RECORDED]
     """The name of the environment, for people. Example: `local`."""
 
-    abstract: Flag | None = None
+    abstract: Annotated[Flag | None, control("spec.tree", default=False)] = None
     """
     Whether this is only a base that other environments extend: it has no `uid` and no plans.
     Example: `false`.
     """
 
-    uid: Annotated[str | None, Field(validate_default=True), AfterValidator(_check_uid)] = None
+    uid: Annotated[
+        str | None, Field(validate_default=True), AfterValidator(_check_uid), identity("store")
+    ] = None
     """
     The unique id with which all resources of the environment are marked. `fleetform init` writes
     it; commit it and never change it, because another uid is another environment. Example:
     `0b2f6a0e-54c5-4a8e-8f0c-5d3f2f1c9a77`.
     """
 
-    rules: RulesDocument | None = None
+    rules: Annotated[RulesDocument | None, control("plan")] = None
     """
     Rules for plans: what may be deleted, and when plans are blocked. Example: `{allow_destroy:
     true}`.
     """
 
-    extends: Annotated[str, Field(min_length=1)] | None = None
+    extends: Annotated[str, Field(min_length=1), control("spec.overlay")] | None = None
     """
     The folder of the base, relative to this folder and in the same repository. Its documents,
     `rules`, `values` and `patches` apply to this environment too. Example: `../base`.
@@ -472,6 +477,7 @@ class EnvironmentDocument(Model):
         Annotated[
             dict[str, Scalar],
             BeforeValidator(_values, json_schema_input_type=dict[str, Scalar]),
+            control("spec.overlay"),
         ]
         | None
     ) = None
@@ -480,21 +486,23 @@ class EnvironmentDocument(Model):
     environment outranks the value of the base. Example: `{bucket: s3://lab, epochs: 20}`.
     """
 
-    moved: tuple[MovedDocument, ...] | None = None
+    moved: Annotated[tuple[MovedDocument, ...] | None, control("plan")] = None
     """
     Renames of resources: a renamed resource is neither created again nor re-run. Entries may stay
     after they were applied. Those of a base apply to the base only. Example: `[{from: run/train,
     to: run/pretrain}]`.
     """
 
-    removed: tuple[_Resource, ...] | None = None
+    removed: Annotated[tuple[_Resource, ...] | None, control("plan")] = None
     """
     Resources, no longer declared, that fleetform stops managing; their data and hosts are left as
     they are. Those of a base apply to the base only. Example: `[fleet/old, volume/scratch]`.
     """
 
     imports: Annotated[
-        tuple[Annotated[_Resource, AfterValidator(_imported)], ...] | None, Field(alias="import")
+        tuple[Annotated[_Resource, AfterValidator(_imported)], ...] | None,
+        Field(alias="import"),
+        control("plan"),
     ] = None
     """
     Declared volumes and fleets that may already exist and are adopted as they are. Without an
@@ -502,7 +510,9 @@ class EnvironmentDocument(Model):
     Example: `[volume/data]`.
     """
 
-    patches: Annotated[tuple[PatchDocument, ...], AfterValidator(_few)] | None = None
+    patches: (
+        Annotated[tuple[PatchDocument, ...], AfterValidator(_few), control("spec.overlay")] | None
+    ) = None
     """
     Changes to documents of the base and of this environment, in order. A patch that matches no
     document is an error. Example: `[{target: run/train, merge: {nodes: 4}}]`.

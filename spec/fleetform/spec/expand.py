@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fleetform.spec.bounds import ELEMENTS_MAX
-from fleetform.spec.fields.secrecy import names_secret, sealed_for_name
 from fleetform.spec.findings import Problem
 from fleetform.spec.names import element_name, indexed_name, parse_address, scalar_text
 from fleetform.spec.quantities.ranges import shown
+from fleetform.spec.secrecy import names_secret, sealed_for_name
 
 if TYPE_CHECKING:
     from fleetform.spec.kinds.run import Run

@@ -5,17 +5,10 @@ from __future__ import annotations
 import pytest
 
 from fleetform.spec.desired import ResourceKey
-from fleetform.spec.fields.backend import TYPES
-from fleetform.spec.kinds import KINDS
 from unit.spec.trees import codes, good, load
 
 SLURM = "type: slurm\nclusters: {{name: a, hostname: a, user: a, private_key: {{path: a}}, {}}}"
 KEYED = "type: lambda\ncreds: {type: api_key, api_key: '${{ secrets.key }}'}\n"
-
-
-def test_every_type_is_a_kind():
-    """Each type that a fleet may name has a model, and all are of one kind."""
-    assert {name for name, kind in KINDS.items() if kind.name == "backend"} == set(TYPES)
 
 
 @pytest.mark.parametrize(

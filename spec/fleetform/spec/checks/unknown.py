@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from fleetform.spec.fields.backend import TYPES as BACKEND_TYPES
 from fleetform.spec.findings import Level, Problem
+from fleetform.spec.kinds import BACKEND_TYPES
 from fleetform.spec.names import nearest, split_element
 from fleetform.spec.references import Catalogue, Entry, Reference
 

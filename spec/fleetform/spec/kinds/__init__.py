@@ -90,3 +90,6 @@ KINDS: Mapping[str, Kind] = {
     "volume": Kind("volume", "volume:Volume"),
 }
 """By what `type:` says."""
+
+BACKEND_TYPES = tuple(sorted(name for name, kind in KINDS.items() if kind.name == "backend"))
+"""What `type:` of a backend may be: the clouds and clusters that dstack 0.22 knows."""

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import PlainValidator, WithJsonSchema
 
+from fleetform.spec.field_facts import unit
 from fleetform.spec.kinds import amount_schemas
 from fleetform.spec.kinds.base import refuse
 from fleetform.spec.quantities import (
@@ -84,27 +85,48 @@ def _limit(value: Any) -> int | None:
     return None if seconds == OFF else seconds
 
 
-Cpus = Annotated[Cpu, PlainValidator(_remembered(parse_cpu)), WithJsonSchema(amount_schemas.CPUS)]
+Cpus = Annotated[
+    Cpu,
+    PlainValidator(_remembered(parse_cpu)),
+    WithJsonSchema(amount_schemas.CPUS),
+    unit("millicores"),
+]
 MemoryRange = Annotated[
     Range,
     PlainValidator(_remembered(parse_memory_range)),
     WithJsonSchema(amount_schemas.size_range("8GB..")),
+    unit("bytes"),
 ]
 DiskRange = Annotated[
-    Range, PlainValidator(_remembered(parse_disk)), WithJsonSchema(amount_schemas.DISK)
+    Range,
+    PlainValidator(_remembered(parse_disk)),
+    WithJsonSchema(amount_schemas.DISK),
+    unit("bytes"),
 ]
 Size = Annotated[
-    int, PlainValidator(_remembered(parse_memory)), WithJsonSchema(amount_schemas.AMOUNT)
+    int,
+    PlainValidator(_remembered(parse_memory)),
+    WithJsonSchema(amount_schemas.AMOUNT),
+    unit("bytes"),
 ]
 Gpus = Annotated[Gpu, PlainValidator(_remembered(parse_gpu)), WithJsonSchema(amount_schemas.GPUS)]
 Duration = Annotated[
-    int, PlainValidator(_remembered(_duration)), WithJsonSchema(amount_schemas.TIME)
+    int,
+    PlainValidator(_remembered(_duration)),
+    WithJsonSchema(amount_schemas.TIME),
+    unit("seconds"),
 ]
 Limit = Annotated[
-    int | None, PlainValidator(_remembered(_limit)), WithJsonSchema(amount_schemas.TIME_OR_OFF)
+    int | None,
+    PlainValidator(_remembered(_limit)),
+    WithJsonSchema(amount_schemas.TIME_OR_OFF),
+    unit("seconds"),
 ]
 """A duration, or `off` for none."""
 CapacityCpu = Annotated[
-    int, PlainValidator(_capacity_cpu), WithJsonSchema(amount_schemas.EXACT_CPUS)
+    int,
+    PlainValidator(_capacity_cpu),
+    WithJsonSchema(amount_schemas.EXACT_CPUS),
+    unit("millicores"),
 ]
 CapacityGpu = Annotated[Gpu, PlainValidator(_capacity_gpu), WithJsonSchema(amount_schemas.GPUS)]

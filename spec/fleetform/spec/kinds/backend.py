@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from fleetform.spec.field_facts import SECRET, control, identity
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import Document, Name
 from fleetform.spec.kinds.credentials import Guarded, warn_in_clear
@@ -35,7 +36,7 @@ class Credentials(Guarded):
                     (),
                     f"Credentials of the type `{chosen}` have `{name}`, which is missing.",
                     f"Add `{name}: ${{{{ secrets.NAME }}}}`."
-                    if name in self.guarded
+                    if name in self.guarded()
                     else f"Add `{name}:`.",
                     at_key=True,
                 )
@@ -58,16 +59,18 @@ class Backend(Document):
     """The type of the cloud or cluster. Example: `aws`."""
 
     # Nothing is nobody's name; a schema would show it as the default.
-    name: Annotated[Name, Field(json_schema_extra=lambda schema: schema.pop("default", None))] = ""
+    name: Annotated[
+        Name, Field(json_schema_extra=lambda schema: schema.pop("default", None)), identity()
+    ] = ""
     """
     The name of the backend. A document with another name declares another backend. Default: the
     type. Example: `aws-research`.
     """
 
-    region: Text | None = None
+    region: Annotated[Text | None, control()] = None
     """One region, in place of `regions`. Example: `eu-west-1`."""
 
-    regions: Texts | None = None
+    regions: Annotated[Texts | None, control()] = None
     """
     The regions in which hosts may be created. Default: all regions. Example: `[eu-west-1,
     us-east-1]`.
@@ -123,19 +126,15 @@ class Backend(Document):
 class KeyCredentials(Credentials):
     """An API key."""
 
-    guarded: ClassVar[frozenset[str]] = frozenset({"api_key"})
-
     type: Literal["api_key"]
     """The type of the credentials. `api_key`: an API key. Example: `api_key`."""
 
-    api_key: Text
+    api_key: Annotated[Text, SECRET]
     """The API key, as a reference to a secret. Example: `${{ secrets.lambda_key }}`."""
 
 
 class PairCredentials(Credentials):
     """An access key and its secret."""
-
-    guarded: ClassVar[frozenset[str]] = frozenset({"secret_key"})
 
     type: Literal["access_key"]
     """
@@ -145,7 +144,7 @@ class PairCredentials(Credentials):
     access_key: Text
     """The id of the access key. Example: `AKIAIOSFODNN7EXAMPLE`."""
 
-    secret_key: Text
+    secret_key: Annotated[Text, SECRET]
     """
     The secret of the access key, as a reference to a secret. Example: `${{ secrets.crusoe_key }}`.
     """

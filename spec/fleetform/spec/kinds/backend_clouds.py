@@ -4,8 +4,9 @@ Backends with accounts, networks and regions of their own: AWS, Azure, GCP, Nebi
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
+from fleetform.spec.field_facts import SECRET, control
 from fleetform.spec.kinds.backend import Backend, Credentials
 from fleetform.spec.kinds.base import Flag, Model
 from fleetform.spec.kinds.offers import Text, Texts
@@ -14,7 +15,6 @@ from fleetform.spec.kinds.offers import Text, Texts
 class AwsCredentials(Credentials):
     """The credentials for AWS."""
 
-    guarded: ClassVar[frozenset[str]] = frozenset({"secret_key"})
     needed: ClassVar[dict[str, tuple[str, ...]]] = {"access_key": ("access_key", "secret_key")}
 
     type: Literal["default", "access_key"]
@@ -26,7 +26,7 @@ class AwsCredentials(Credentials):
     access_key: Text | None = None
     """The id of the access key. Example: `AKIAIOSFODNN7EXAMPLE`."""
 
-    secret_key: Text | None = None
+    secret_key: Annotated[Text | None, SECRET] = None
     """
     The secret of the access key, as a reference to a secret. Example: `${{ secrets.aws_secret_key
     }}`.
@@ -73,38 +73,37 @@ class Aws(Backend):
     type: Literal["aws"]
     """The kind of the document: `aws`."""
 
-    creds: AwsCredentials | None = None
+    creds: Annotated[AwsCredentials | None, control()] = None
     """The credentials. Default: `{type: default}`. Example: `{type: default}`."""
 
-    vpc_name: Text | None = None
+    vpc_name: Annotated[Text | None, control()] = None
     """The name of the VPC in every region. Example: `research`."""
 
-    vpc_ids: dict[str, str] | None = None
+    vpc_ids: Annotated[dict[str, str] | None, control()] = None
     """The id of the VPC by region. Example: `{eu-west-1: vpc-0f1e2d3c}`."""
 
-    default_vpcs: Flag | None = None
+    default_vpcs: Annotated[Flag | None, control()] = None
     """Whether the default VPC of a region may be used if none is named. Example: `false`."""
 
-    public_ips: Flag | None = None
+    public_ips: Annotated[Flag | None, control()] = None
     """Whether hosts have public addresses. Example: `false`."""
 
-    iam_instance_profile: Text | None = None
+    iam_instance_profile: Annotated[Text | None, control()] = None
     """The IAM instance profile of hosts. Example: `training`."""
 
-    os_images: AwsImages | None = None
+    os_images: Annotated[AwsImages | None, control()] = None
     """
     The machine images of hosts. Default: chosen by fleetform. Example: `{nvidia: {name: cuda, user:
     ubuntu}}`.
     """
 
-    experimental_instance_types: Texts | None = None
+    experimental_instance_types: Annotated[Texts | None, control()] = None
     """Instance types to offer that are not tested yet. Example: `[p6-b200.48xlarge]`."""
 
 
 class AzureCredentials(Credentials):
     """The credentials for Azure."""
 
-    guarded: ClassVar[frozenset[str]] = frozenset({"client_secret"})
     needed: ClassVar[dict[str, tuple[str, ...]]] = {"client": ("client_id", "client_secret")}
 
     type: Literal["default", "client"]
@@ -116,7 +115,7 @@ class AzureCredentials(Credentials):
     client_id: Text | None = None
     """The client id of the application. Example: `0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0`."""
 
-    client_secret: Text | None = None
+    client_secret: Annotated[Text | None, SECRET] = None
     """
     The client secret of the application, as a reference to a secret. Example: `${{
     secrets.azure_client }}`.
@@ -142,37 +141,35 @@ class Azure(Backend):
     type: Literal["azure"]
     """The kind of the document: `azure`."""
 
-    creds: AzureCredentials | None = None
+    creds: Annotated[AzureCredentials | None, control()] = None
     """The credentials. Default: `{type: default}`. Example: `{type: default}`."""
 
-    subscription_id: Text
+    subscription_id: Annotated[Text, control()]
     """The id of the subscription. Example: `0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0`."""
 
-    tenant_id: Text
+    tenant_id: Annotated[Text, control()]
     """The id of the tenant. Example: `1f2e3d4c-5b6a-7988-97a6-b5c4d3e2f101`."""
 
-    resource_group: Text | None = None
+    resource_group: Annotated[Text | None, control()] = None
     """The resource group of hosts. Default: fleetform creates one. Example: `gpus`."""
 
-    vpc_ids: dict[str, str] | None = None
+    vpc_ids: Annotated[dict[str, str] | None, control()] = None
     """The virtual network by region, as `GROUP/NETWORK`. Example: `{westeurope: gpus/research}`."""
 
-    subnet_ids: dict[str, str] | None = None
+    subnet_ids: Annotated[dict[str, str] | None, control()] = None
     """
     The subnet by region, as `GROUP/NETWORK/SUBNET`. Example: `{westeurope: gpus/research/default}`.
     """
 
-    public_ips: Flag | None = None
+    public_ips: Annotated[Flag | None, control()] = None
     """Whether hosts have public addresses. Example: `false`."""
 
-    vm_managed_identity: Text | None = None
+    vm_managed_identity: Annotated[Text | None, control()] = None
     """The managed identity of hosts. Example: `gpus/training`."""
 
 
 class GcpCredentials(Credentials):
     """The credentials for Google Cloud."""
-
-    guarded: ClassVar[frozenset[str]] = frozenset({"data"})
 
     type: Literal["default", "service_account"]
     """
@@ -186,7 +183,7 @@ class GcpCredentials(Credentials):
     `~/.config/gcp/fleetform.json`.
     """
 
-    data: Text | None = None
+    data: Annotated[Text | None, SECRET] = None
     """
     The key itself, in place of `filename`, as a reference to a secret. Example: `${{
     secrets.gcp_key }}`.
@@ -207,52 +204,50 @@ class Gcp(Backend):
     type: Literal["gcp"]
     """The kind of the document: `gcp`."""
 
-    creds: GcpCredentials | None = None
+    creds: Annotated[GcpCredentials | None, control()] = None
     """The credentials. Default: `{type: default}`. Example: `{type: default}`."""
 
-    project_id: Text | None = None
+    project_id: Annotated[Text | None, control()] = None
     """
     The id of the project. Default: the project of the credentials. Example: `research-123456`.
     """
 
-    tpu: Flag | None = None
+    tpu: Annotated[Flag | None, control()] = None
     """Whether TPUs are offered too. Example: `true`."""
 
-    vpc_name: Text | None = None
+    vpc_name: Annotated[Text | None, control()] = None
     """The name of the VPC. Example: `research`."""
 
-    vpc_project_id: Text | None = None
+    vpc_project_id: Annotated[Text | None, control()] = None
     """The project of the VPC. Default: `project_id`. Example: `networks-123456`."""
 
-    subnetworks: dict[str, str] | None = None
+    subnetworks: Annotated[dict[str, str] | None, control()] = None
     """The subnet by region. Example: `{us-central1: gpus}`."""
 
-    extra_vpcs: Texts | None = None
+    extra_vpcs: Annotated[Texts | None, control()] = None
     """The VPCs of additional network cards. Example: `[gpus-1, gpus-2]`."""
 
-    roce_vpcs: Texts | None = None
+    roce_vpcs: Annotated[Texts | None, control()] = None
     """The VPCs of network cards with RoCE (remote direct memory access). Example: `[roce-1]`."""
 
-    public_ips: Flag | None = None
+    public_ips: Annotated[Flag | None, control()] = None
     """Whether hosts have public addresses. Example: `false`."""
 
-    nat_check: Flag | None = None
+    nat_check: Annotated[Flag | None, control()] = None
     """
     Whether to check that a network without public addresses has a way to the internet. Example:
     `false`.
     """
 
-    vm_service_account: Text | None = None
+    vm_service_account: Annotated[Text | None, control()] = None
     """The service account of hosts. Example: `training@research-123456.iam.gserviceaccount.com`."""
 
-    preview_features: Texts | None = None
+    preview_features: Annotated[Texts | None, control()] = None
     """Preview features to use. Example: `[g4]`."""
 
 
 class NebiusCredentials(Credentials):
     """The credentials for Nebius."""
-
-    guarded: ClassVar[frozenset[str]] = frozenset({"private_key_content"})
 
     type: Literal["service_account"]
     """
@@ -269,7 +264,7 @@ class NebiusCredentials(Credentials):
     private_key_file: Text | None = None
     """The file with the private key. Example: `~/.nebius/private.pem`."""
 
-    private_key_content: Text | None = None
+    private_key_content: Annotated[Text | None, SECRET] = None
     """The private key itself, as a reference to a secret. Example: `${{ secrets.nebius_key }}`."""
 
     filename: Text | None = None
@@ -290,20 +285,19 @@ class Nebius(Backend):
     type: Literal["nebius"]
     """The kind of the document: `nebius`."""
 
-    creds: NebiusCredentials
+    creds: Annotated[NebiusCredentials, control()]
     """The credentials. Example: `{type: service_account, filename: ~/.nebius/credentials.json}`."""
 
-    projects: Texts | None = None
+    projects: Annotated[Texts | None, control()] = None
     """The projects in which hosts are created, one per region. Example: `[project-e00xxxx]`."""
 
-    fabrics: Texts | None = None
+    fabrics: Annotated[Texts | None, control()] = None
     """The fabrics in which clusters are created. Default: any fabric. Example: `[fabric-4]`."""
 
 
 class OciCredentials(Credentials):
     """The credentials for Oracle Cloud."""
 
-    guarded: ClassVar[frozenset[str]] = frozenset({"key_content", "pass_phrase"})
     needed: ClassVar[dict[str, tuple[str, ...]]] = {
         "client": ("user", "tenancy", "fingerprint", "region"),
     }
@@ -329,10 +323,10 @@ class OciCredentials(Credentials):
     key_file: Text | None = None
     """The file with the key of the user. Example: `~/.oci/key.pem`."""
 
-    key_content: Text | None = None
+    key_content: Annotated[Text | None, SECRET] = None
     """The key itself, as a reference to a secret. Example: `${{ secrets.oci_key }}`."""
 
-    pass_phrase: Text | None = None
+    pass_phrase: Annotated[Text | None, SECRET] = None
     """
     The pass phrase of the key, as a reference to a secret. Example: `${{ secrets.oci_phrase }}`.
     """
@@ -357,17 +351,17 @@ class Oci(Backend):
     type: Literal["oci"]
     """The kind of the document: `oci`."""
 
-    creds: OciCredentials | None = None
+    creds: Annotated[OciCredentials | None, control()] = None
     """The credentials. Default: `{type: default}`. Example: `{type: default}`."""
 
-    compartment_id: Text | None = None
+    compartment_id: Annotated[Text | None, control()] = None
     """
     The compartment of hosts. Default: fleetform creates one. Example:
     `ocid1.compartment.oc1..aaaa`.
     """
 
-    subnet_ids_per_region: dict[str, str] | None = None
+    subnet_ids_per_region: Annotated[dict[str, str] | None, control()] = None
     """The subnet by region. Example: `{eu-frankfurt-1: ocid1.subnet.oc1..aaaa}`."""
 
-    experimental_instance_types: Texts | None = None
+    experimental_instance_types: Annotated[Texts | None, control()] = None
     """Instance types to offer that are not tested yet. Example: `[BM.GPU.H200.8]`."""

@@ -5,10 +5,11 @@ Backends that are clusters: Kubernetes and Slurm.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from fleetform.spec.field_facts import SECRET, control
 from fleetform.spec.kinds.backend import Backend
 from fleetform.spec.kinds.base import Entries, Model, one_or_many, refuse
 from fleetform.spec.kinds.credentials import Guarded
@@ -23,12 +24,10 @@ _Parts = Iterator[tuple[tuple[str | int, ...], Guarded | None]]
 class Kubeconfig(Guarded):
     """The access to a cluster, as a kubeconfig."""
 
-    guarded: ClassVar[frozenset[str]] = frozenset({"data"})
-
     filename: Text | None = None
     """The kubeconfig file, on the machine that runs fleetform. Example: `~/.kube/config`."""
 
-    data: Text | None = None
+    data: Annotated[Text | None, SECRET] = None
     """
     The content of the kubeconfig, in place of `filename`, as a reference to a secret. Example: `${{
     secrets.kubeconfig }}`.
@@ -77,7 +76,7 @@ class Kubernetes(Backend):
     type: Literal["kubernetes"]
     """The kind of the document: `kubernetes`."""
 
-    kubeconfig: Kubeconfig | None = None
+    kubeconfig: Annotated[Kubeconfig | None, control()] = None
     """
     The access to the clusters. Default: the service account of the pod that runs fleetform.
     Example: `{filename: ~/.kube/config}`.
@@ -91,6 +90,7 @@ class Kubernetes(Backend):
                 _contexts,
                 json_schema_input_type=str | KubernetesContext | Entries[str | KubernetesContext],
             ),
+            control(),
         ]
         | None
     ) = None
@@ -99,10 +99,10 @@ class Kubernetes(Backend):
     proxy_jump: {port: 32001}}]`.
     """
 
-    namespace: Text | None = None
+    namespace: Annotated[Text | None, control()] = None
     """The namespace of the pods. Example: `fleetform`."""
 
-    proxy_jump: KubernetesJump | None = None
+    proxy_jump: Annotated[KubernetesJump | None, control()] = None
     """
     The node through which pods are reached over SSH. Example: `{hostname: 204.12.171.137, port:
     32000}`.
@@ -115,12 +115,10 @@ class Kubernetes(Backend):
 class SlurmKey(Guarded):
     """The SSH key for a login node."""
 
-    guarded: ClassVar[frozenset[str]] = frozenset({"content"})
-
     path: Text | None = None
     """The file with the key, on the machine that runs fleetform. Example: `~/.ssh/slurm`."""
 
-    content: Text | None = None
+    content: Annotated[Text | None, SECRET] = None
     """
     The key itself, in place of `path`, as a reference to a secret. Example: `${{ secrets.slurm_key
     }}`.
@@ -204,6 +202,7 @@ class Slurm(Backend):
         tuple[SlurmCluster, ...],
         Field(min_length=1),
         BeforeValidator(one_or_many, json_schema_input_type=SlurmCluster | Entries[SlurmCluster]),
+        control(),
     ]
     """
     The clusters. Example: `[{name: alps, hostname: login.alps.example.com, user: me, private_key:

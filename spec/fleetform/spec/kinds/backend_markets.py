@@ -4,8 +4,9 @@ Backends that a key is all it takes for: GPU clouds and markets.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, Literal
 
+from fleetform.spec.field_facts import SECRET, control
 from fleetform.spec.kinds.backend import Backend, Credentials, KeyCredentials, PairCredentials
 from fleetform.spec.kinds.base import Flag
 from fleetform.spec.kinds.offers import Text
@@ -14,7 +15,7 @@ from fleetform.spec.kinds.offers import Text
 class Market(Backend):
     """A cloud that is reached with a key of its API."""
 
-    creds: KeyCredentials
+    creds: Annotated[KeyCredentials, control()]
     """The credentials. Example: `{type: api_key, api_key: "${{ secrets.api_key }}"}`."""
 
 
@@ -122,7 +123,7 @@ class RunPod(Market):
     type: Literal["runpod"]
     """The kind of the document: `runpod`."""
 
-    community_cloud: Flag | None = None
+    community_cloud: Annotated[Flag | None, control()] = None
     """Whether hosts of the community cloud are offered too. Example: `false`."""
 
 
@@ -140,7 +141,7 @@ class VastAi(Market):
     type: Literal["vastai"]
     """The kind of the document: `vastai`."""
 
-    community_cloud: Flag | None = None
+    community_cloud: Annotated[Flag | None, control()] = None
     """Whether hosts of private providers are offered too. Example: `false`."""
 
 
@@ -159,7 +160,7 @@ class Cudo(Market):
     type: Literal["cudo"]
     """The kind of the document: `cudo`."""
 
-    project_id: Text
+    project_id: Annotated[Text, control()]
     """The id of the project. Example: `research`."""
 
 
@@ -177,7 +178,7 @@ class DigitalOcean(Market):
     type: Literal["digitalocean"]
     """The kind of the document: `digitalocean`."""
 
-    project_name: Text | None = None
+    project_name: Annotated[Text | None, control()] = None
     """The project of hosts. Default: the default project. Example: `research`."""
 
 
@@ -195,7 +196,7 @@ class AmdDevCloud(Market):
     type: Literal["amddevcloud"]
     """The kind of the document: `amddevcloud`."""
 
-    project_name: Text | None = None
+    project_name: Annotated[Text | None, control()] = None
     """The project of hosts. Default: the default project. Example: `research`."""
 
 
@@ -214,10 +215,10 @@ class HotAisle(Market):
     type: Literal["hotaisle"]
     """The kind of the document: `hotaisle`."""
 
-    team_handle: Text
+    team_handle: Annotated[Text, control()]
     """The handle of the team. Example: `research`."""
 
-    bare_metal: Flag | None = None
+    bare_metal: Annotated[Flag | None, control()] = None
     """Whether bare-metal hosts are offered too. Example: `true`."""
 
 
@@ -237,25 +238,23 @@ class Crusoe(Backend):
     type: Literal["crusoe"]
     """The kind of the document: `crusoe`."""
 
-    creds: PairCredentials
+    creds: Annotated[PairCredentials, control()]
     """
     The credentials. Example: `{type: access_key, access_key: AKIA, secret_key: "${{
     secrets.crusoe_key }}"}`.
     """
 
-    project_id: Text
+    project_id: Annotated[Text, control()]
     """The id of the project. Example: `research`."""
 
 
 class SeewebCredentials(Credentials):
     """A token of the Seeweb API."""
 
-    guarded: ClassVar[frozenset[str]] = frozenset({"api_token"})
-
     type: Literal["api_token"]
     """The type of the credentials. `api_token`: an API token. Example: `api_token`."""
 
-    api_token: Text
+    api_token: Annotated[Text, SECRET]
     """The API token, as a reference to a secret. Example: `${{ secrets.seeweb_token }}`."""
 
 
@@ -273,16 +272,14 @@ class Seeweb(Backend):
     type: Literal["seeweb"]
     """The kind of the document: `seeweb`."""
 
-    creds: SeewebCredentials
+    creds: Annotated[SeewebCredentials, control()]
     """The credentials. Example: `{type: api_token, api_token: "${{ secrets.seeweb_token }}"}`."""
 
 
 class TensorDockCredentials(KeyCredentials):
     """A key of the TensorDock API, and its token."""
 
-    guarded: ClassVar[frozenset[str]] = frozenset({"api_key", "api_token"})
-
-    api_token: Text
+    api_token: Annotated[Text, SECRET]
     """
     The token of the key, as a reference to a secret. Example: `${{ secrets.tensordock_token }}`.
     """
@@ -303,7 +300,7 @@ class TensorDock(Backend):
     type: Literal["tensordock"]
     """The kind of the document: `tensordock`."""
 
-    creds: TensorDockCredentials
+    creds: Annotated[TensorDockCredentials, control()]
     """
     The credentials. Example: `{type: api_key, api_key: "${{ secrets.key }}", api_token: "${{
     secrets.token }}"}`.
@@ -313,15 +310,13 @@ class TensorDock(Backend):
 class VerdaCredentials(Credentials):
     """A client of the Verda API, and its secret."""
 
-    guarded: ClassVar[frozenset[str]] = frozenset({"client_secret"})
-
     type: Literal["api_key"]
     """The type of the credentials. `api_key`: a client id and its secret. Example: `api_key`."""
 
     client_id: Text
     """The client id. Example: `xfaHBqYEsArqhKWX`."""
 
-    client_secret: Text
+    client_secret: Annotated[Text, SECRET]
     """The client secret, as a reference to a secret. Example: `${{ secrets.verda_secret }}`."""
 
 
@@ -340,7 +335,7 @@ class Verda(Backend):
     type: Literal["verda", "datacrunch"]
     """The kind of the document: `verda`, or its former name `datacrunch`."""
 
-    creds: VerdaCredentials
+    creds: Annotated[VerdaCredentials, control()]
     """
     The credentials. Example: `{type: api_key, client_id: xfaHBqYEsArqhKWX, client_secret: "${{
     secrets.s }}"}`.

@@ -29,6 +29,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from fleetform.spec.field_facts import RECORDED, Facts, control, identity
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.names import NAME, name_problem
 from fleetform.spec.quantities import Cpu, Gpu, Range, cpu_document, gpu_document
@@ -97,6 +98,9 @@ class Model(BaseModel):
 
     refused: ClassVar[Mapping[str, Refusal]] = {}
     """Fields that are missing on purpose, in small letters, and what to do instead."""
+
+    other_facts: ClassVar[Mapping[str, tuple[Facts, ...]]] = {}
+    """Facts of paths that no field of the model has: of the canonical form, or of a spelling."""
 
     def to_canonical(self) -> dict[str, Any]:
         """JSON values of what is set; a null is not set."""
@@ -251,25 +255,25 @@ class Document(Model):
     leading: ClassVar[tuple[str, ...]] = ()
     """Fields that are written before the others, which read better once these are known."""
 
-    name: Name
+    name: Annotated[Name, identity()]
     """
     The name of the resource: 2 to 41 lower-case letters, digits and `-`, beginning with a letter. A
     document with another name declares another resource. Example: `train-llama`.
     """
 
-    description: Annotated[str, AfterValidator(storable)] | None = None
+    description: Annotated[str, AfterValidator(storable), RECORDED] | None = None
     """
     A description for people. It changes nothing. Example: `Nightly evaluation of the last
     checkpoint`.
     """
 
-    tags: Tags | None = None
+    tags: Annotated[Tags | None, control("store")] = None
     """
     Labels by which people and commands find and group resources. Keys have up to 60 letters,
     digits, `-` and `_`, values up to 256 characters. Example: `{team: vision, cost-center: "42"}`.
     """
 
-    protect: Flag | None = None
+    protect: Annotated[Flag | None, control("plan")] = None
     """
     Whether every plan that would delete, replace or end the resource is blocked. Removing the
     protection is a change of its own, so the resource can be deleted by the next plan at the
@@ -281,6 +285,7 @@ class Document(Model):
             tuple[str, ...],
             Field(min_length=1),
             BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
+            control("plan"),
         ]
         | None
     ) = None
@@ -295,6 +300,7 @@ class Document(Model):
             tuple[str, ...],
             Field(min_length=1),
             BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
+            control("plan"),
         ]
         | None
     ) = None

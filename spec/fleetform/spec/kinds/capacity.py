@@ -4,12 +4,18 @@ What a host has, where a document says so and nobody has to look.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
+from fleetform.spec.field_facts import Facts, unit
 from fleetform.spec.kinds.amounts import CapacityCpu, CapacityGpu, Size
 from fleetform.spec.kinds.base import Model
 
 
 class Capacity(Model):
     """The resources of one host. Resources that are not set are detected."""
+
+    other_facts: ClassVar[Mapping[str, tuple[Facts, ...]]] = {"gpu.memory": (unit("bytes"),)}
 
     cpu: CapacityCpu | None = None
     """

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 
+from fleetform.spec.field_facts import SECRET
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import refuse
 from fleetform.spec.kinds.credentials import Guarded
@@ -101,12 +102,10 @@ Image = Annotated[Text, AfterValidator(_image)]
 class RegistryAuth(Guarded):
     """The credentials for a private registry."""
 
-    guarded: ClassVar[frozenset[str]] = frozenset({"password"})
-
     username: Text
     """The user name. Example: `$oauthtoken`."""
 
-    password: Annotated[str, Field(min_length=1, max_length=10_000)]
+    password: Annotated[str, Field(min_length=1, max_length=10_000), SECRET]
     """The password or token, as a reference to a secret. Example: `${{ secrets.ngc_api_key }}`."""
 
 

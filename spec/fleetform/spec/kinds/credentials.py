@@ -8,14 +8,16 @@ ledger show, has a digest in their stead: enough to see that a key is another on
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar
+from typing import Any
 
-from fleetform.spec.fields.secrecy import PASSWORD_IN_ADDRESS
+from fleetform.spec.field_facts import SECRET
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds.base import Model
+from fleetform.spec.secrecy import PASSWORD_IN_ADDRESS
 
 # A reference, or what a template has where the value belongs.
 _HARMLESS = re.compile(r"\s*(\$\{\{.*\}\}|<[^<>]*>)\s*", re.DOTALL)
@@ -26,12 +28,14 @@ Path = tuple[str | int, ...]
 class Guarded(Model):
     """A part of a document with fields that are not to be shown."""
 
-    guarded: ClassVar[frozenset[str]] = frozenset()
-    """Fields whose text is a secret."""
+    @classmethod
+    def guarded(cls) -> frozenset[str]:
+        """The fields whose text is a secret."""
+        return _guarded(cls)
 
     def to_canonical(self) -> dict[str, Any]:
         return {
-            name: _sealed(value) if name in self.guarded else value
+            name: _sealed(value) if name in self.guarded() else value
             for name, value in super().to_canonical().items()
         }
 
@@ -39,9 +43,14 @@ class Guarded(Model):
         """The fields that have their secret itself, and no reference to it."""
         return sorted(
             name
-            for name in self.guarded
+            for name in self.guarded()
             if isinstance(value := getattr(self, name), str) and not _HARMLESS.fullmatch(value)
         )
+
+
+@functools.cache
+def _guarded(model: type[Guarded]) -> frozenset[str]:
+    return frozenset(name for name, field in model.model_fields.items() if SECRET in field.metadata)
 
 
 def sealed_address(address: str) -> str:

@@ -5,10 +5,11 @@ What a run waits for before it starts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from fleetform.spec.field_facts import Facts, default
 from fleetform.spec.kinds.base import Entries, Flag, Model, one_or_many, refuse
 from fleetform.spec.names import name_problem, split_element
 from fleetform.spec.quantities.ranges import shown, unfit
@@ -82,6 +83,9 @@ def _dependencies(value: Any) -> Any:
 
 class DependsOn(Model):
     """The runs that a run waits for."""
+
+    # Of a single run in place of this mapping.
+    other_facts: ClassVar[Mapping[str, tuple[Facts, ...]]] = {"each": (default(False),)}
 
     when: Literal["any", "all"] | None = None
     """

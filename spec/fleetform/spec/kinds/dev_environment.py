@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from fleetform.spec.field_facts import control, execution
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.commands import Commands
 from fleetform.spec.kinds.offers import Offable, Text
@@ -31,28 +32,32 @@ class DevEnvironment(Run):
     type: Literal["dev-environment"]
     """The kind of the document: `dev-environment`."""
 
-    ide: Literal["vscode", "cursor", "windsurf", "zed"] | None = None
+    # Without its editor it is still reached by SSH.
+    ide: Annotated[
+        Literal["vscode", "cursor", "windsurf", "zed"] | None, control(essential=False)
+    ] = None
     """The editor that is prepared. Default: none; connect by SSH. Example: `vscode`."""
 
-    version: Text | None = None
+    version: Annotated[Text | None, control(essential=False)] = None
     """The version of the editor; for `windsurf` with its commit. Example: `1.99.0`."""
 
-    init: Commands | None = None
+    init: Annotated[Commands | None, execution()] = None
     """Shell commands that run when the dev environment starts. Example: `[pip install -e .]`."""
 
-    setup: Commands | None = None
+    setup: Annotated[Commands | None, control(essential=False)] = None
     """
     Commands that run before `init`; a field of old versions of dstack. Example: `[pip install
     torch]`.
     """
 
-    inactivity_duration: Offable | None = None
+    inactivity_duration: Annotated[Offable | None, control()] = None
     """
     How long the dev environment runs without a connection before it is stopped. Default: `off`.
     `off`: without limit. Example: `2h`, `off`.
     """
 
-    ports: Ports | None = None
+    # A job listens on its host, whoever is let through to it.
+    ports: Annotated[Ports | None, control(essential=False)] = None
     """
     Ports on which the programs listen. `LOCAL:REMOTE` also names the local port that is forwarded
     to it. Example: `[8888, "8080:80"]`.

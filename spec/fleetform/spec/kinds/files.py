@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from fleetform.spec.field_facts import Facts, unit
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import Model, not_carried_out, one_or_many, refuse
 from fleetform.spec.quantities.ranges import shown
@@ -27,6 +28,8 @@ def split_paths(value: str) -> tuple[str, str | None]:
 
 class FileEntry(Model):
     """A file or directory next to the document, and its path in the job."""
+
+    other_facts: ClassVar[Mapping[str, tuple[Facts, ...]]] = {"size": (unit("bytes"),)}
 
     local_path: Annotated[str, Field(min_length=1, max_length=4000)]
     """

@@ -21,6 +21,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from fleetform.spec.field_facts import control
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.amount_schemas import mapping, text
 from fleetform.spec.kinds.base import (
@@ -218,14 +219,26 @@ class Fleet(OfferChoice):
     type: Literal["fleet"]
     """The kind of the document: `fleet`."""
 
-    nodes: Annotated[Nodes, PlainValidator(_nodes), WithJsonSchema(_NODES_SCHEMA)] | None = None
+    nodes: (
+        Annotated[
+            Nodes,
+            PlainValidator(_nodes),
+            WithJsonSchema(_NODES_SCHEMA),
+            control("providers", default=1),
+        ]
+        | None
+    ) = None
     """
     Number of hosts, or a range. A host is removed only after its jobs have ended. Example: `2`,
     `0..2`, `{min: 1, target: 2, max: 4}`.
     """
 
     local: (
-        Annotated[Local, BeforeValidator(_local, json_schema_input_type=Literal[True] | Local)]
+        Annotated[
+            Local,
+            BeforeValidator(_local, json_schema_input_type=Literal[True] | Local),
+            control("providers.local"),
+        ]
         | None
     ) = None
     """
@@ -234,7 +247,7 @@ class Fleet(OfferChoice):
     "A100:80GB:8"}`.
     """
 
-    ssh_config: SshConfig | None = None
+    ssh_config: Annotated[SshConfig | None, control()] = None
     """
     Existing hosts that are reached over SSH. Example: `{user: ubuntu, identity_file:
     ~/.ssh/id_ed25519, hosts: ["gpu[01-16]"]}`.
@@ -244,6 +257,7 @@ class Fleet(OfferChoice):
         Annotated[
             KubernetesHosts,
             BeforeValidator(_cluster, json_schema_input_type=Literal[True] | KubernetesHosts),
+            control(),
         ]
         | None
     ) = None
@@ -251,80 +265,87 @@ class Fleet(OfferChoice):
 
     slurm: (
         Annotated[
-            SlurmHosts, BeforeValidator(_cluster, json_schema_input_type=Literal[True] | SlurmHosts)
+            SlurmHosts,
+            BeforeValidator(_cluster, json_schema_input_type=Literal[True] | SlurmHosts),
+            control(),
         ]
         | None
     ) = None
     """Allocations of a Slurm cluster. Example: `{partitions: [gpu], account: vision}`."""
 
-    resources: Resources | None = None
+    resources: Annotated[Resources | None, control()] = None
     """
     The resources that each host must have, where there is a choice of hosts. Example: `{gpu:
     A100:80GB:8, memory: 200GB..}`.
     """
 
-    retry: RetrySpec | None = None
+    retry: Annotated[RetrySpec | None, control()] = None
     """
     Whether to request hosts again that were not available. Default: `false`. Example: `true`,
     `{duration: 2d}`.
     """
 
-    placement: Literal["any", "cluster"] | None = None
+    # Hosts of one machine are as close to each other as can be.
+    placement: Annotated[
+        Literal["any", "cluster"] | None, control(essential=False, default="any")
+    ] = None
     """
     How close to each other the hosts are. `any`: anywhere. `cluster`: in one network that is suited
     to runs on several nodes. Example: `cluster`.
     """
 
-    env: Variables | None = None
+    env: Annotated[Variables | None, control("agents.host")] = None
     """
     Environment variables of all jobs on the fleet. `env` of a run outranks them. A change applies
     to later attempts. Example: `{NCCL_SOCKET_IFNAME: eth0}`.
     """
 
-    sharing: Literal["whole", "blocks", "exact"] | None = None
+    sharing: Annotated[
+        Literal["whole", "blocks", "exact"] | None, control("schedule", default="exact")
+    ] = None
     """
     How runs share a host. `whole`: one run at a time. `blocks`: in equal blocks, as many as
     `blocks` says. `exact`: each run receives the least that it requires. Example: `exact`.
     """
 
-    blocks: Blocks | None = None
+    blocks: Annotated[Blocks | None, control("schedule")] = None
     """
     Number of equal blocks of each host, with `sharing: blocks`. `auto`: one block per GPU. Example:
     `8`, `auto`.
     """
 
-    price: Price | None = None
+    price: Annotated[Price | None, control("plan")] = None
     """
     The price of one host, in US dollars per hour. Plans add it up; it chooses nothing. For hosts of
     clouds the offer sets the price, up to `max_price`. Example: `1.20`.
     """
 
-    drain: DrainSpec | None = None
+    drain: Annotated[DrainSpec | None, control("schedule")] = None
     """
     Drain the fleet: running jobs finish, and no new ones start. Either a reason, or a mapping with
     the reason and the hosts. Example: `{reason: New disks, hosts: [local-1]}`, `Power is cut on
     Friday`.
     """
 
-    update: Update | None = None
+    update: Annotated[Update | None, control("lifecycle")] = None
     """
     How hosts are replaced after the template of the fleet changed. Example: `{strategy: surge,
     max_unavailable: 2}`.
     """
 
-    run_as: Literal["agent", "owner"] | None = None
+    run_as: Annotated[Literal["agent", "owner"] | None, control()] = None
     """
     The account of the jobs on a host. `agent`: the account of the agent. `owner`: the account of
     the owner of the run; the agent must be root. Example: `owner`.
     """
 
-    gpu_isolation: Literal["enforced", "advisory"] | None = None
+    gpu_isolation: Annotated[Literal["enforced", "advisory"] | None, control()] = None
     """
     Whether a run can access GPUs of other runs. `enforced`: it cannot; a host that cannot enforce
     this is not shared. `advisory`: it only learns which GPUs are its own. Example: `advisory`.
     """
 
-    runtime: Runtime | None = None
+    runtime: Annotated[Runtime | None, control("agents.host")] = None
     """
     How commands run when the run does not set `runtime`. `process`: as processes of the host.
     `container`: in a container. Example: `process`.

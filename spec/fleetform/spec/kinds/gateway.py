@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from fleetform.spec.field_facts import control, replaced
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import Document, Flag, Model, Name, Whole, refuse
 from fleetform.spec.kinds.offers import Text
@@ -98,15 +99,15 @@ class Gateway(Document):
     type: Literal["gateway"]
     """The kind of the document: `gateway`."""
 
-    backend: Name
+    backend: Annotated[Name, replaced()]
     """
     The backend of the gateway's host, by type or by the name of a declared backend. Example: `aws`.
     """
 
-    region: Text
+    region: Annotated[Text, replaced()]
     """The region of the gateway's host. Example: `eu-west-1`."""
 
-    instance_type: Text | None = None
+    instance_type: Annotated[Text | None, replaced()] = None
     """
     The instance type of the gateway's host. Default: the smallest that suffices. Example:
     `t3.small`.
@@ -117,6 +118,7 @@ class Gateway(Document):
             str,
             AfterValidator(_domain),
             WithJsonSchema({"type": "string", "pattern": exact_text(DOMAIN)}),
+            control(),
         ]
         | None
     ) = None
@@ -126,10 +128,10 @@ class Gateway(Document):
     `models.example.com`.
     """
 
-    default: Flag | None = None
+    default: Annotated[Flag | None, control()] = None
     """Whether services that name no gateway use this one. Default: `false`. Example: `true`."""
 
-    public_ip: Flag | None = None
+    public_ip: Annotated[Flag | None, replaced(default=True)] = None
     """
     Whether the gateway has a public address. `false`: only its own network can reach it. Example:
     `false`.
@@ -140,22 +142,23 @@ class Gateway(Document):
         BeforeValidator(
             _certificate, json_schema_input_type=Certificate | Literal["off", False] | None
         ),
+        control(),
     ] = None
     """
     The certificate of the domain. `off` or null: plain HTTP. Default: Let's Encrypt. Example:
     `{type: lets-encrypt}`, `off`.
     """
 
-    load_balancer: LoadBalancer | None = None
+    load_balancer: Annotated[LoadBalancer | None, replaced()] = None
     """A load balancer in front of the gateway. Default: none. Example: `{type: alb}`."""
 
-    router: Router | None = None
+    router: Annotated[Router | None, control()] = None
     """
     A router that chooses among the replicas. Default: none. Example: `{type: sglang, policy:
     cache_aware}`.
     """
 
-    replicas: Annotated[Whole, Field(ge=1, le=100)] | None = None
+    replicas: Annotated[Whole, Field(ge=1, le=100), control(default=1)] | None = None
     """Number of hosts of the gateway. Default: 1. Example: `2`."""
 
     def problems(self) -> Iterator[Problem]:

@@ -17,6 +17,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from fleetform.spec.field_facts import control
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.amount_schemas import COUNT, WHOLE, text
 from fleetform.spec.kinds.base import Entries, Flag, Model, Whole, one_or_many, refuse
@@ -158,13 +159,13 @@ class ReplicaGroup(Model):
     name: GroupName | None = None
     """The name of the group. Default: its position in the list, from 0. Example: `prefill`."""
 
-    replicas: Replicas
+    replicas: Annotated[Replicas, control()]
     """
     Number of replicas, or a range together with `scaling`; `count` is the same field. Example: `2`,
     `0..4`.
     """
 
-    scaling: Scaling | None = None
+    scaling: Annotated[Scaling | None, control()] = None
     """
     When replicas are added and removed within the range of `replicas`. Example: `{metric: rps,
     target: 10}`.

@@ -11,7 +11,7 @@ import ipaddress
 import itertools
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -22,6 +22,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from fleetform.spec.field_facts import SECRET
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.amount_schemas import text
 from fleetform.spec.kinds.base import Model, Tags, one_or_many, refuse
@@ -144,12 +145,10 @@ Blocks = Annotated[
 class SshKey(Guarded):
     """A key pair, in the format of dstack."""
 
-    guarded: ClassVar[frozenset[str]] = frozenset({"private"})
-
     public: Text
     """The public key. Example: `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB gpu`."""
 
-    private: Text | None = None
+    private: Annotated[Text | None, SECRET] = None
     """
     The private key, as a reference to a secret. To name a file instead, use `identity_file`.
     Example: `${{ secrets.ssh_key }}`.

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from fleetform.spec.field_facts import UNSUPPORTED, default, execution
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import (
     NAME_PATTERN,
@@ -69,7 +70,7 @@ class Mount(Model):
     `checkpoints`, `[data-eu, data-us]`, `"scratch-${{ dstack.node_rank }}"`.
     """
 
-    instance_path: Annotated[Directory, AfterValidator(_absolute)] | None = None
+    instance_path: Annotated[Directory, AfterValidator(_absolute), UNSUPPORTED] | None = None
     """A directory of the host, in place of a volume. Example: `/mnt/nvme`."""
 
     path: Directory
@@ -78,16 +79,17 @@ class Mount(Model):
     `/checkpoints`, `data`.
     """
 
-    read_only: Flag | None = None
+    read_only: Annotated[Flag | None, default(False)] = None
     """Whether the job may only read it. Example: `true`."""
 
-    instance: Flag | None = None
+    instance: Annotated[Flag | None, UNSUPPORTED] = None
     """
     Whether `name` is a directory that each host keeps from run to run, instead of a volume.
     Default: `false`. Example: `true`.
     """
 
-    optional: Flag | None = None
+    # Goes with a directory of the host, which is told.
+    optional: Annotated[Flag | None, execution(essential=False)] = None
     """
     Whether the run also starts on hosts that do not have the directory. Default: `false`. Example:
     `true`.

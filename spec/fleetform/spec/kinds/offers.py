@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
+from fleetform.spec.field_facts import control, execution, per_kind, unit
 from fleetform.spec.kinds.amount_schemas import TIME_OR_OFF
 from fleetform.spec.kinds.base import (
     Document,
@@ -54,6 +55,7 @@ Price = Annotated[
             ]
         }
     ),
+    unit("micro-dollars"),
 ]
 """Dollars, held as micro-dollars."""
 
@@ -61,6 +63,7 @@ Offable = Annotated[
     int,
     PlainValidator(lambda value: parse_duration(value, off=True)),
     WithJsonSchema(TIME_OR_OFF),
+    unit("seconds"),
 ]
 """A duration or `off`, where `off` is not what leaving the field out would mean."""
 
@@ -77,7 +80,7 @@ class BackendOptions(Model):
     marketplace first. Example: `score`.
     """
 
-    min_reliability: Annotated[float, Field(ge=0, le=1)] | None = None
+    min_reliability: Annotated[float, Field(ge=0, le=1), unit("millionths")] | None = None
     """
     The least reliability of a host, from 0 to 1: the share of time in which it was reachable.
     Example: `0.98`.
@@ -94,46 +97,58 @@ class BackendOptions(Model):
         return canonical
 
 
+# What a run takes over from a profile is judged as a field of the run.
+_LENT = control("spec.overlay")
+_OFFER = per_kind(run=execution(), fleet=control(), profile=_LENT)
+# Nothing creates other hosts for a run, and nobody takes back those that are there.
+_UPKEEP = per_kind(run=control(essential=False), fleet=control(), profile=_LENT)
+
+
 class OfferChoice(Document):
     """The fields that choose among the offers of backends."""
 
-    backends: Names | None = None
+    backends: Annotated[Names | None, _OFFER] = None
     """
     The backends that may provide hosts, by type or by the name of a declared backend. Default: all
     declared backends. Example: `[aws, gcp]`.
     """
 
-    regions: Texts | None = None
+    regions: Annotated[Texts | None, _OFFER] = None
     """
     The regions that may be used, by the names of the backend. Default: all regions of the backend.
     Example: `[eu-west-1]`.
     """
 
-    availability_zones: Texts | None = None
+    availability_zones: Annotated[Texts | None, _OFFER] = None
     """The availability zones that may be used. Default: all zones. Example: `[eu-west-1a]`."""
 
-    instance_types: Texts | None = None
+    instance_types: Annotated[Texts | None, _OFFER] = None
     """
     The instance types that may be used, by the names of the backend. Default: all types that
     satisfy the resources. Example: `[p4d.24xlarge]`.
     """
 
-    reservation: Text | None = None
+    reservation: Annotated[Text | None, _OFFER] = None
     """
     The id of a capacity reservation at the cloud. Default: none. Example: `cr-0f1e2d3c4b5a69788`.
     """
 
-    spot_policy: Literal["spot", "on-demand", "auto"] | None = None
+    spot_policy: Annotated[
+        Literal["spot", "on-demand", "auto"] | None,
+        per_kind(
+            run=execution(essential=False, default="on-demand"), fleet=control(), profile=_LENT
+        ),
+    ] = None
     """
     Whether to use spot instances, which cost less and which the cloud may take back at any time.
     `spot`: only spot instances. `on-demand`: no spot instances. `auto`: either, the cheaper first.
     Example: `auto`.
     """
 
-    max_price: Price | None = None
+    max_price: Annotated[Price | None, _UPKEEP] = None
     """The highest price of one host, in US dollars per hour. Default: no limit. Example: `2.5`."""
 
-    idle_duration: Offable | None = None
+    idle_duration: Annotated[Offable | None, _UPKEEP] = None
     """
     How long a host without jobs is kept. `off`: it is kept without limit. Example: `1h`, `off`.
     """
@@ -145,6 +160,7 @@ class OfferChoice(Document):
             BeforeValidator(
                 one_or_many, json_schema_input_type=BackendOptions | Entries[BackendOptions]
             ),
+            _UPKEEP,
         ]
         | None
     ) = None

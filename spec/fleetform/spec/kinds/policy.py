@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from fleetform.spec.field_facts import control, unit
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import (
     Document,
@@ -49,7 +50,7 @@ def _clock(value: Any) -> int:
     return 24 * 60 if match is None else int(match[1]) * 60 + int(match[2])
 
 
-Clock = Annotated[int, BeforeValidator(_clock, json_schema_input_type=str)]
+Clock = Annotated[int, BeforeValidator(_clock, json_schema_input_type=str), unit("minutes")]
 """Minutes since midnight."""
 
 Days = Annotated[
@@ -169,20 +170,22 @@ class Policy(Document):
     type: Literal["policy"]
     """The kind of the document: `policy`."""
 
-    match: Match | None = None
+    match: Annotated[Match | None, control()] = None
     """
     The changes to which the policy applies. Default: all changes. Example: `{kinds: [fleet],
     actions: [delete]}`.
     """
 
-    deny: Text | None = None
+    deny: Annotated[Text | None, control()] = None
     """Block the changes, with this reason. Example: `Fleets are removed by their owners`."""
 
-    warn: Text | None = None
+    warn: Annotated[Text | None, control()] = None
     """Allow the changes, and show this warning in the plan. Example: `Tell the users first`."""
 
     approval: (
-        Annotated[Approval, BeforeValidator(_approval, json_schema_input_type=int | Approval)]
+        Annotated[
+            Approval, BeforeValidator(_approval, json_schema_input_type=int | Approval), control()
+        ]
         | None
     ) = None
     """
@@ -195,6 +198,7 @@ class Policy(Document):
             tuple[TimeWindow, ...],
             Field(min_length=1),
             BeforeValidator(one_or_many, json_schema_input_type=TimeWindow | Entries[TimeWindow]),
+            control(),
         ]
         | None
     ) = None
@@ -203,7 +207,7 @@ class Policy(Document):
     "16:00"}]`.
     """
 
-    limits: Limits | None = None
+    limits: Annotated[Limits | None, control()] = None
     """Block the changes that exceed these limits. Example: `{price: 100}`."""
 
     def problems(self) -> Iterator[Problem]:

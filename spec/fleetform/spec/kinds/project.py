@@ -19,8 +19,9 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from fleetform.spec.fields.backend import TYPES
+from fleetform.spec.field_facts import control
 from fleetform.spec.findings import Problem
+from fleetform.spec.kinds import BACKEND_TYPES
 from fleetform.spec.kinds.backend import Backend
 from fleetform.spec.kinds.base import (
     Document,
@@ -104,12 +105,12 @@ def _backend(value: Any) -> Backend:
     type_name = value.get("type") if isinstance(value, Mapping) else None
     if not isinstance(type_name, str):
         raise refuse("wrong-type", str(unfit(value, "a backend, such as `{type: aws}`")))
-    if type_name not in TYPES:
-        close = nearest(type_name, TYPES)
+    if type_name not in BACKEND_TYPES:
+        close = nearest(type_name, BACKEND_TYPES)
         raise refuse(
             "bad-value",
             f"{shown(type_name)} is not a known type of backend.",
-            f"Did you mean `{close}`?" if close else f"There is {', '.join(TYPES)}.",
+            f"Did you mean `{close}`?" if close else f"There is {', '.join(BACKEND_TYPES)}.",
         )
     model = KINDS[type_name].model
     try:
@@ -129,7 +130,7 @@ _AnyBackend = Annotated[
             "type": "object",
             "properties": {
                 "type": {
-                    "enum": list(TYPES),
+                    "enum": list(BACKEND_TYPES),
                     "description": "The type of the cloud or cluster. Example: `aws`.",
                 }
             },
@@ -160,6 +161,7 @@ class Project(Document):
             Field(min_length=1),
             BeforeValidator(_members, json_schema_input_type=str | Member | Entries[str | Member]),
             AfterValidator(_check_members),
+            control(),
         ]
         | None
     ) = None
@@ -168,30 +170,31 @@ class Project(Document):
     manager}]`.
     """
 
-    public: Flag | None = None
+    public: Annotated[Flag | None, control()] = None
     """Whether all users may see the project. Default: `false`. Example: `true`."""
 
-    fleets: Names | None = None
+    fleets: Annotated[Names | None, control()] = None
     """
     The fleets that the runs of the project may use. Default: all fleets. Example: `[on-prem]`.
     """
 
-    queues: Names | None = None
+    queues: Annotated[Names | None, control()] = None
     """
     The queues that the runs of the project may use. Default: all queues that allow them. Example:
     `[gpu-short]`.
     """
 
-    default_queue: Name | None = None
+    default_queue: Annotated[Name | None, control()] = None
     """The queue of runs that name none. Example: `gpu-short`."""
 
-    default_profile: Name | None = None
+    default_profile: Annotated[Name | None, control()] = None
     """The profile of runs that name none. Example: `cheap`."""
 
     backends: (
         Annotated[
             tuple[_AnyBackend, ...],
             BeforeValidator(one_or_many, json_schema_input_type=list[_AnyBackend]),
+            control(),
         ]
         | None
     ) = None
@@ -200,13 +203,13 @@ class Project(Document):
     {type: default}}]`.
     """
 
-    grants: Grants | None = None
+    grants: Annotated[Grants | None, control()] = None
     """
     The permissions of the runs of the project. Default: none. Example: `{secrets:
     [huggingface_token]}`.
     """
 
-    cost_center: Text | None = None
+    cost_center: Annotated[Text | None, control()] = None
     """The cost centre under which the usage of the project is reported. Example: `R-1234`."""
 
     def problems(self) -> Iterator[Problem]:

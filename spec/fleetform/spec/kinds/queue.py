@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
+from fleetform.spec.field_facts import control
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.access import Allowed
 from fleetform.spec.kinds.amount_schemas import COUNT_RANGE
@@ -65,34 +66,34 @@ class Queue(Document):
     type: Literal["queue"]
     """The kind of the document: `queue`."""
 
-    fleets: Names | None = None
+    fleets: Annotated[Names | None, control("schedule")] = None
     """The fleets on which runs of the queue start. Default: all fleets. Example: `[on-prem]`."""
 
-    host_tags: Tags | None = None
+    host_tags: Annotated[Tags | None, control()] = None
     """Tags that a host must have. Example: `{interconnect: ib}`."""
 
-    default: Flag | None = None
+    default: Annotated[Flag | None, control("schedule")] = None
     """Whether runs that name no queue use this one. Default: `false`. Example: `true`."""
 
-    tier: Annotated[Whole, Field(ge=0, le=1000)] | None = None
+    tier: Annotated[Whole, Field(ge=0, le=1000), control(default=0)] | None = None
     """
     The rank of the queue: of queues that share a host, the one with the higher tier goes first,
     whatever the priorities of its runs. Default: 0. Example: `10`.
     """
 
-    default_duration: Duration | None = None
+    default_duration: Annotated[Duration | None, control()] = None
     """The `max_duration` of runs that set none. Example: `1h`."""
 
-    max_duration: Limit | None = None
+    max_duration: Annotated[Limit | None, control()] = None
     """The largest `max_duration` that a run may have. Default: no limit. Example: `4h`."""
 
-    nodes: _NodesRange | None = None
+    nodes: Annotated[_NodesRange | None, control()] = None
     """
     The number of nodes that a run may have, as a range. Default: any number. Example: `1..8`,
     `{max: 8}`.
     """
 
-    allow: Allowed | None = None
+    allow: Annotated[Allowed | None, control()] = None
     """
     The users and projects that may submit runs to the queue. Default: all. Example: `{projects:
     [vision]}`.
@@ -105,6 +106,7 @@ class Queue(Document):
                 _preemption,
                 json_schema_input_type=Preemption | Literal["off", "requeue", "stop", False],
             ),
+            control(),
         ]
         | None
     ) = None
@@ -114,13 +116,13 @@ class Queue(Document):
     Example: `requeue`, `{mode: requeue, warning: 5m}`.
     """
 
-    runtime: Runtime | None = None
+    runtime: Annotated[Runtime | None, control()] = None
     """
     How commands run when the run does not set `runtime`. `process`: as processes of the host.
     `container`: in a container. Example: `process`.
     """
 
-    state: Literal["open", "draining", "closed"] | None = None
+    state: Annotated[Literal["open", "draining", "closed"] | None, control(default="open")] = None
     """
     Whether the queue accepts and starts runs. `open`: it accepts and starts runs. `draining`: it
     accepts no new runs, and starts those that wait. `closed`: it neither accepts nor starts runs.

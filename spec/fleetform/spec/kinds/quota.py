@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
+from fleetform.spec.field_facts import control, unit
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.amount_schemas import EXACT_CPUS
 from fleetform.spec.kinds.amounts import Duration, Size
@@ -66,6 +67,7 @@ Cpus = Annotated[
     int,
     PlainValidator(_cpus),
     WithJsonSchema(EXACT_CPUS),
+    unit("millicores"),
 ]
 
 
@@ -114,51 +116,53 @@ class Quota(Document):
     type: Literal["quota"]
     """The kind of the document: `quota`."""
 
-    project: Name | None = None
+    project: Annotated[Name | None, control()] = None
     """The project that is limited, with all its runs together. Example: `vision`."""
 
-    user: Name | None = None
+    user: Annotated[Name | None, control()] = None
     """The user who is limited. With `project`, only in that project. Example: `ada`."""
 
-    queue: Name | None = None
+    queue: Annotated[Name | None, control()] = None
     """
     The queue that is limited. With `project` or `user`, only their runs in that queue. Example:
     `gpu-short`.
     """
 
-    each: Literal["user", "project"] | None = None
+    each: Annotated[Literal["user", "project"] | None, control()] = None
     """
     Whether each user or project has the limits for itself. Default: all together. `user`: each
     user. `project`: each project. Example: `user`.
     """
 
-    gpus: GpuCounts | None = None
+    gpus: Annotated[GpuCounts | None, control()] = None
     """
     The number of GPUs used at a time: one number, or a number by GPU name, where `any` is the sum
     of all GPUs. Example: `32`, `{H100: 8, any: 32}`.
     """
 
-    cpus: Cpus | None = None
+    cpus: Annotated[Cpus | None, control()] = None
     """The number of CPUs used at a time. Example: `256`."""
 
-    memory: Size | None = None
+    memory: Annotated[Size | None, control()] = None
     """The memory used at a time. Example: `2TB`."""
 
-    nodes: Whole | None = None
+    nodes: Annotated[Whole | None, control()] = None
     """The number of nodes used at a time. Example: `16`."""
 
-    jobs: Whole | None = None
+    jobs: Annotated[Whole | None, control()] = None
     """The number of jobs that run at a time. A run on four nodes has four jobs. Example: `100`."""
 
-    waiting: Whole | None = None
+    waiting: Annotated[Whole | None, control()] = None
     """The number of runs that wait at a time. Further runs are accepted later. Example: `1000`."""
 
-    max_duration: Duration | None = None
+    max_duration: Annotated[Duration | None, control()] = None
     """The largest `max_duration` that a run may have. Example: `2d`."""
 
     gpu_hours: (
         Annotated[
-            GpuHours, BeforeValidator(_gpu_hours, json_schema_input_type=int | str | GpuHours)
+            GpuHours,
+            BeforeValidator(_gpu_hours, json_schema_input_type=int | str | GpuHours),
+            control(),
         ]
         | None
     ) = None
@@ -167,12 +171,12 @@ class Quota(Document):
     week}`.
     """
 
-    budget: Budget | None = None
+    budget: Annotated[Budget | None, control()] = None
     """
     The cost of hosts in clouds per period, in US dollars. Example: `{limit: 20000, per: month}`.
     """
 
-    shares: Annotated[Whole, Field(ge=1, le=1_000_000)] | None = None
+    shares: Annotated[Whole, Field(ge=1, le=1_000_000), control()] | None = None
     """The fair-share weight, relative to the shares of the other quotas. Example: `100`."""
 
     def problems(self) -> Iterator[Problem]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
+from fleetform.spec.field_facts import unit
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.amounts import Duration
 from fleetform.spec.kinds.base import Model, Whole, one_or_many, refuse
@@ -53,6 +54,7 @@ Rate = Annotated[
             ]
         }
     ),
+    unit("millionths"),
 ]
 """Requests a second, held in millionths."""
 

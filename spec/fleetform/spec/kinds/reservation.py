@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
+from fleetform.spec.field_facts import control, replaced
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.amounts import Duration
 from fleetform.spec.kinds.base import Document, Entries, Flag, Name, Whole, each_once, one_or_many
@@ -46,12 +47,12 @@ class Reservation(Document):
     type: Literal["reservation"]
     """The kind of the document: `reservation`."""
 
-    fleet: Name
+    fleet: Annotated[Name, replaced()]
     """
     The fleet of the hosts. A change of the fleet makes it another reservation. Example: `on-prem`.
     """
 
-    nodes: Annotated[Whole, Field(ge=1)] | None = None
+    nodes: Annotated[Whole, Field(ge=1), control()] | None = None
     """The number of hosts, when it does not matter which. Example: `4`."""
 
     hosts: (
@@ -60,6 +61,7 @@ class Reservation(Document):
             Field(min_length=1),
             BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
             AfterValidator(each_once("host")),
+            control(),
         ]
         | None
     ) = None
@@ -67,44 +69,44 @@ class Reservation(Document):
     The hosts, by name. Default, without `nodes`: all hosts of the fleet. Example: `[gpu01, gpu02]`.
     """
 
-    begin: Moment
+    begin: Annotated[Moment, control()]
     """
     The begin, as a time with its time zone; `from` is the same field. Example: `2026-12-01T00:00Z`.
     """
 
-    end: Moment | None = None
+    end: Annotated[Moment | None, control()] = None
     """
     The end, as a time with its time zone; `to` is the same field. Example: `2026-12-08T00:00Z`.
     """
 
-    duration: Annotated[Duration, Field(ge=1)] | None = None
+    duration: Annotated[Duration, Field(ge=1), control()] | None = None
     """
     The length, in place of `end`. Without both, the reservation lasts until its document is
     removed. Example: `7d`.
     """
 
-    repeat: Literal["daily", "weekly"] | None = None
+    repeat: Annotated[Literal["daily", "weekly"] | None, control()] = None
     """
     Whether the reservation repeats. Default: it does not repeat. `daily`: every day at the same
     hour in UTC. `weekly`: every week on the same weekday. Example: `weekly`.
     """
 
-    users: Names | None = None
+    users: Annotated[Names | None, control()] = None
     """The users whose runs may use the hosts. Example: `[ada]`."""
 
-    projects: Names | None = None
+    projects: Annotated[Names | None, control()] = None
     """The projects whose runs may use the hosts. Example: `[vision]`."""
 
-    maintenance: Flag | None = None
+    maintenance: Annotated[Flag | None, control()] = None
     """
     Whether the reservation is for work on the hosts, so that no runs may use them. Default:
     `false`. Example: `true`.
     """
 
-    purge_after: Duration | None = None
+    purge_after: Annotated[Duration | None, control()] = None
     """The time without use after which the reservation ends early. Example: `30m`."""
 
-    ignore_running: Flag | None = None
+    ignore_running: Annotated[Flag | None, control()] = None
     """
     Whether the reservation begins even if other runs still use the hosts. They are ended then.
     Default: `false`. Example: `true`.

@@ -4,6 +4,10 @@ What one node of a run needs of its host.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
+
+from fleetform.spec.field_facts import UNSUPPORTED, Facts, carried_out_by, unit
 from fleetform.spec.kinds.amounts import Cpus, DiskRange, Gpus, MemoryRange, Size
 from fleetform.spec.kinds.base import Model
 
@@ -13,6 +17,13 @@ class Resources(Model):
     The resources that each node requires. `sharing` of the fleet decides about resources that are
     not set.
     """
+
+    other_facts: ClassVar[Mapping[str, tuple[Facts, ...]]] = {
+        "gpu.memory": (unit("bytes"),),
+        "gpu.slice": (UNSUPPORTED,),
+        "gpu.total_memory": (UNSUPPORTED, unit("bytes")),
+        "gpu.compute_capability": (UNSUPPORTED,),
+    }
 
     cpu: Cpus | None = None
     """
@@ -28,7 +39,7 @@ class Resources(Model):
     disk: DiskRange | None = None
     """Free disk space, or a range. Example: `100GB..`, `{size: 100GB}`."""
 
-    shm_size: Size | None = None
+    shm_size: Annotated[Size | None, carried_out_by("agents.host")] = None
     """
     Size of the shared memory at `/dev/shm`, which the data loaders of PyTorch use. Example: `16GB`.
     """

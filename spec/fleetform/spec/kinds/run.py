@@ -21,6 +21,7 @@ from pydantic import (
     WrapValidator,
 )
 
+from fleetform.spec.field_facts import Facts, control, execution
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.amounts import Limit
 from fleetform.spec.kinds.base import (
@@ -108,46 +109,58 @@ class Run(OfferChoice):
         "setup",
     )
 
-    image: Image | None = None
+    # An element's own value. Adding one to the document adds an element and changes no other.
+    other_facts: ClassVar[Mapping[str, tuple[Facts, ...]]] = {"index": (execution("agents.host"),)}
+
+    image: Annotated[Image | None, execution()] = None
     """
     The image of the container. Default: a base image with Python and CUDA. Example:
     `pytorch/pytorch:2.7.0-cuda12.8-cudnn9-runtime`.
     """
 
-    registry_auth: RegistryAuth | None = None
+    registry_auth: Annotated[RegistryAuth | None, execution()] = None
     """
     The credentials for a private registry. Default: none. Example: `{username: $oauthtoken,
     password: "${{ secrets.ngc_api_key }}"}`.
     """
 
-    python: Python | None = None
+    python: Annotated[Python | None, execution()] = None
     """
     The version of Python in the base image. It excludes `image`. Quote it: `3.10` without quotes is
     the number 3.1. Example: `"3.12"`.
     """
 
-    nvcc: Flag | None = None
+    nvcc: Annotated[Flag | None, execution(default=False)] = None
     """Whether the base image contains the CUDA compiler of NVIDIA. Example: `true`."""
 
-    docker: Flag | None = None
+    docker: Annotated[Flag | None, execution(default=False)] = None
     """Whether the run can start containers of its own. Example: `true`."""
 
-    privileged: Flag | None = None
+    privileged: Annotated[Flag | None, execution(default=False)] = None
     """Whether the container has all privileges of the host. Example: `true`."""
 
-    user: User | None = None
+    user: Annotated[User | None, execution()] = None
     """
     The user, and optionally the group behind a colon, that the container runs as. Default: the user
     of the image. Example: `ubuntu`, `1000:1000`.
     """
 
-    home_dir: Text | None = None
+    # dstack ignores this and `setup` as well; a dev environment's `setup` is part of its `init`.
+    home_dir: Annotated[Text | None, control(essential=False)] = None
     """Accepted for old documents of dstack, and ignored there too. Example: `/root`."""
 
-    shell: Annotated[str, AfterValidator(without_nul), AfterValidator(_shell)] | None = None
+    shell: (
+        Annotated[
+            str,
+            AfterValidator(without_nul),
+            AfterValidator(_shell),
+            execution("agents.host", default="sh"),
+        ]
+        | None
+    ) = None
     """The shell that runs the commands: `sh`, `bash`, or an absolute path. Example: `bash`."""
 
-    env: Variables | None = None
+    env: Annotated[Variables | None, execution("agents.host")] = None
     """
     Environment variables of the run, as a list or a mapping. In a list, a name without a value
     takes the value from the environment of the submitting shell. Example: `[LR=0.1, HF_TOKEN]`,
@@ -156,7 +169,11 @@ class Run(OfferChoice):
 
     working_dir: (
         Annotated[
-            str, Field(min_length=1), AfterValidator(without_nul), AfterValidator(_working_dir)
+            str,
+            Field(min_length=1),
+            AfterValidator(without_nul),
+            AfterValidator(_working_dir),
+            execution("agents.host"),
         ]
         | None
     ) = None
@@ -165,51 +182,52 @@ class Run(OfferChoice):
     Default: the directory of the job, which is new for each job. Example: `code`.
     """
 
-    setup: Commands | None = None
+    setup: Annotated[Commands | None, control(essential=False)] = None
     """
     Accepted for old documents of dstack, and ignored there too. Example: `[pip install torch]`.
     """
 
-    dstack: Flag | None = None
+    dstack: Annotated[Flag | None, execution(default=False)] = None
     """Whether programs of the run can reach the server that manages it. Example: `true`."""
 
-    repos: Repos | None = None
+    repos: Annotated[Repos | None, execution()] = None
     """
     The git repository that is checked out for the commands. Example: `[.]`, `[".:code"]`, `[{url:
     "https://git.example.com/vision/models", branch: main}]`.
     """
 
-    single_branch: Flag | None = None
+    # How `repos` are fetched, and not what is fetched.
+    single_branch: Annotated[Flag | None, control(essential=False)] = None
     """Whether only one branch of the repository is fetched. Example: `true`."""
 
-    files: Files | None = None
+    files: Annotated[Files | None, execution("agents.host")] = None
     """
     Files and directories of the configuration that are copied into the working directory before the
     job starts, as `LOCAL_PATH` or `LOCAL_PATH:PATH`. A change of their content is a change of the
     run. Example: `[./train.py, ./configs:conf]`, `{local_path: ./a.py, path: b.py}`.
     """
 
-    code: Code | None = None
+    code: Annotated[Code | None, execution("agents.host")] = None
     """
     A working copy, frozen at submission, that is unpacked into the directory of the job. `fleetform
     submit` writes this field. Example: `{sha256:
     8c7dd922ad47494fc02c388e12c00eac278d2e0ea7f3a90c3e7a6d4b3e1f8c11, commit: 0f1e2d3c}`.
     """
 
-    volumes: Mounts | None = None
+    volumes: Annotated[Mounts | None, execution("agents.host")] = None
     """
     Volumes, and directories of hosts, that are mounted into the job, as `NAME:PATH`, `NAME:PATH:ro`
     or a mapping. Example: `[checkpoints:/checkpoints]`, `["data:/data:ro"]`, `{name: data, path:
     /data, read_only: true}`, `[/mnt/nvme:/scratch]`.
     """
 
-    resources: Resources | None = None
+    resources: Annotated[Resources | None, execution("schedule")] = None
     """
     The resources that each node requires. Default: no requirement; `sharing` of the fleet decides
     what the job receives. Example: `{cpu: 2.., memory: 8GB.., gpu: A100:80GB:1}`.
     """
 
-    runtime: Runtime | None = None
+    runtime: Annotated[Runtime | None, execution("agents.host", default="process")] = None
     """
     How the commands run. `process`: as processes of the host. `container`: in a container. Example:
     `process`.
@@ -223,6 +241,7 @@ class Run(OfferChoice):
                 one_or_many, json_schema_input_type=Literal["slurm"] | Entries[Literal["slurm"]]
             ),
             AfterValidator(each_once("entry")),
+            execution("agents.host"),
         ]
         | None
     ) = None
@@ -232,128 +251,140 @@ class Run(OfferChoice):
     `SLURM_CPUS_PER_TASK` of `env` set the number of tasks. Example: `slurm`.
     """
 
-    fleets: Fleets | None = None
+    fleets: Annotated[Fleets | None, execution("schedule")] = None
     """
     The fleets on which the run may start. Default: all fleets. Example: `[local]`, `[vision/gpus]`.
     """
 
-    instances: Instances | None = None
+    instances: Annotated[Instances | None, execution()] = None
     """
     The hosts on which the run may start. Default: all hosts of the allowed fleets. Example:
     `[gpus-0]`, `[{fleet: gpus, instance: 0}]`.
     """
 
-    queue: Name | None = None
+    queue: Annotated[Name | None, control("schedule")] = None
     """
     The queue of the run. It decides on which fleets the run may start. Default: none. Example:
     `batch`.
     """
 
-    pack: TopologyLevel | None = None
+    pack: Annotated[TopologyLevel | None, execution()] = None
     """
     A level of the topology, such as `switch`, within one of which all nodes of the run are placed.
     Default: anywhere. Example: `switch`.
     """
 
-    spread: TopologyLevel | None = None
+    spread: Annotated[TopologyLevel | None, execution()] = None
     """
     A level of the topology, such as `rack`; each node of the run is placed in a different one.
     Default: anywhere. Example: `rack`.
     """
 
-    creation_policy: Literal["reuse", "reuse-or-create"] | None = None
+    # Nothing creates hosts for a run yet.
+    creation_policy: Annotated[
+        Literal["reuse", "reuse-or-create"] | None,
+        control(essential=False, default="reuse-or-create"),
+    ] = None
     """
     Whether hosts may be created for the run. `reuse`: use only existing hosts. `reuse-or-create`:
     create hosts when none is free. Example: `reuse`.
     """
 
-    startup_order: Literal["any", "master-first", "workers-first"] | None = None
+    startup_order: Annotated[
+        Literal["any", "master-first", "workers-first"] | None,
+        execution("lifecycle", default="any"),
+    ] = None
     """
     The order in which the nodes start. `any`: all at once. `master-first`: node 0 first, then the
     others. `workers-first`: node 0 last. Example: `workers-first`.
     """
 
-    stop_criteria: Literal["all-done", "master-done"] | None = None
+    stop_criteria: Annotated[
+        Literal["all-done", "master-done"] | None, execution("lifecycle", default="all-done")
+    ] = None
     """
     When a run on several nodes ends. `all-done`: when all nodes have ended. `master-done`: when
     node 0 has ended. Example: `master-done`.
     """
 
-    profile: Name | None = None
+    profile: Annotated[Name | None, control("spec.overlay")] = None
     """The profile that supplies fields which the run does not set. Example: `spot`."""
 
-    priority: Annotated[Whole, Field(ge=0, le=100)] | None = None
+    priority: Annotated[Whole, Field(ge=0, le=100), control("schedule", default=0)] | None = None
     """
     The priority, from 0 to 100. Among waiting runs, a higher number starts first. Example: `50`.
     """
 
-    begin: Moment | None = None
+    begin: Annotated[Moment | None, control()] = None
     """
     The earliest start, as a time with its time zone. Default: at once. Example:
     `2026-12-24T18:00Z`.
     """
 
-    deadline: Moment | None = None
+    deadline: Annotated[Moment | None, control()] = None
     """
     The time by which the run must have ended, with its time zone. Default: none. Example:
     `2026-12-31T23:59Z`.
     """
 
-    schedule: Schedule | None = None
+    schedule: Annotated[Schedule | None, control()] = None
     """
     Times at which the run starts repeatedly. Default: it runs once. Example: `{cron: 30 2 * *
     mon-fri}`.
     """
 
-    max_duration: Limit | None = None
+    max_duration: Annotated[Limit | None, control("agents.host")] = None
     """
     The longest time that an attempt may run, such as `90m` or `2h`; it is ended after that. `off`,
     the default: no limit. Example: `2h`.
     """
 
-    stop_duration: Offable | None = None
+    stop_duration: Annotated[Offable | None, control("agents.host", default="10s")] = None
     """
     The time between the request to stop (SIGTERM) and SIGKILL. `off`: never kill. Example: `30s`.
     """
 
-    checkpoint: Checkpoint | None = None
+    checkpoint: Annotated[Checkpoint | None, control("agents.host")] = None
     """
     A signal that is sent before an attempt is ended, so that the program can save its state.
     Default: none. Example: `{signal: USR1, lead: 5m}`.
     """
 
-    utilization_policy: UtilizationPolicy | None = None
+    # It frees GPUs for others; the run itself is the same.
+    utilization_policy: Annotated[UtilizationPolicy | None, control(essential=False)] = None
     """
     The least GPU utilization; a run below it is ended. Default: none. Example:
     `{min_gpu_utilization: 10, time_window: 1h}`.
     """
 
-    on_silence: SilenceSpec | None = None
+    on_silence: Annotated[SilenceSpec | None, control("lifecycle", default="wait")] = None
     """
     What a job does while its host cannot be reached: `wait`, or `stop after` a duration of at least
     one minute. Example: `stop after 10m`, `wait`.
     """
 
-    retry: RetrySpec | None = None
+    retry: Annotated[RetrySpec | None, control("lifecycle")] = None
     """
     When and how often a failed run is attempted again. Default: no retry. `true`: after every event
     except `time-limit`. Example: `true`, `{on: [error], max_attempts: 3}`.
     """
 
-    depends_on: DependsOnSpec | None = None
+    depends_on: Annotated[DependsOnSpec | None, control("lifecycle")] = None
     """
     The runs that this run waits for, each until it has succeeded unless `when` says otherwise.
     Default: none. Example: `train`, `[train, {run: evaluate, when: finished}]`, `{when: any, runs:
     [one, two]}`.
     """
 
-    on_upstream_change: Literal["note", "rerun"] | None = None
+    on_upstream_change: Annotated[
+        Literal["note", "rerun"] | None, control("lifecycle", default="note")
+    ] = None
     """
     What happens after a run of `depends_on` has re-run. `note`: the result of this run is shown as
     outdated. `rerun`: this run re-runs too. Example: `note`.
     """
 
-    concurrency: ConcurrencySpec | None = None
+    concurrency: Annotated[ConcurrencySpec | None, control("schedule")] = None
     """
     A limit on the number of runs or elements that run at a time. Default: no limit. Example:
     `{group: gpu-tests, limit: 1}`.
@@ -367,6 +398,7 @@ class Run(OfferChoice):
                 lambda _, handler: handler(Annotated[WantedState, WrapValidator(_wanted_state)])
             ),
             WithJsonSchema({"anyOf": [_STATE, {"type": "object", "additionalProperties": _STATE}]}),
+            control("lifecycle", default="running"),
         ]
         | None
     ) = None
@@ -377,7 +409,9 @@ class Run(OfferChoice):
     Example: `stopped`, `{3-7: stopped}`.
     """
 
-    on_change: Literal["hold", "restart", "after-finish"] | None = None
+    on_change: Annotated[
+        Literal["hold", "restart", "after-finish"] | None, control("plan", default="hold")
+    ] = None
     """
     What a plan does when a changed field makes a running run re-run. `hold`: block the change until
     `fleetform apply --allow-restart` permits it. `restart`: end the run and re-run it; this applies
@@ -390,6 +424,7 @@ class Run(OfferChoice):
             int | dict[str, int],
             PlainValidator(_rerun),
             WithJsonSchema({"anyOf": [_COUNT, {"type": "object", "additionalProperties": _COUNT}]}),
+            control("plan", default=0),
         ]
         | None
     ) = None

@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
+from fleetform.spec.field_facts import control, identity
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import Document, Model, Refusal, Whole, refuse
 from fleetform.spec.kinds.offers import Names, Text
@@ -128,43 +129,43 @@ class Secret(Document):
     type: Literal["secret"]
     """The kind of the document: `secret`."""
 
-    name: Annotated[str, AfterValidator(_name)]
+    name: Annotated[str, AfterValidator(_name), identity()]
     """
     The name that documents use in `${{ secrets.NAME }}`: letters, digits, `_` and `-`. A document
     with another name declares another secret. Example: `huggingface_token`.
     """
 
-    env: Annotated[str, AfterValidator(_variable)] | None = None
+    env: Annotated[str, AfterValidator(_variable), control()] | None = None
     """
     The environment variable that contains the value, on the machine that runs fleetform. Example:
     `HF_TOKEN`.
     """
 
-    file: Annotated[Text, AfterValidator(_absolute)] | None = None
+    file: Annotated[Text, AfterValidator(_absolute), control()] | None = None
     """
     The file that contains the value, on the machine that runs fleetform. A newline at its end is
     ignored. Example: `/etc/fleetform/hf_token`.
     """
 
-    credential: Text | None = None
+    credential: Annotated[Text | None, control()] = None
     """The systemd credential (`LoadCredential=`) that contains the value. Example: `hf_token`."""
 
-    vault: VaultValue | None = None
+    vault: Annotated[VaultValue | None, control()] = None
     """
     The place of the value in HashiCorp Vault or OpenBao. Example: `{path: kv/research/hf, key:
     token}`.
     """
 
-    aws: AwsValue | None = None
+    aws: Annotated[AwsValue | None, control()] = None
     """The place of the value in AWS Secrets Manager. Example: `{id: research/hf}`."""
 
-    gcp: GcpValue | None = None
+    gcp: Annotated[GcpValue | None, control()] = None
     """The place of the value in Secret Manager of Google Cloud. Example: `{name: hf-token}`."""
 
-    kubernetes: KubernetesValue | None = None
+    kubernetes: Annotated[KubernetesValue | None, control()] = None
     """The place of the value in Kubernetes. Example: `{name: hf, key: token}`."""
 
-    projects: Names | None = None
+    projects: Annotated[Names | None, control()] = None
     """The projects whose runs may use the secret. Default: all projects. Example: `[vision]`."""
 
     def problems(self) -> Iterator[Problem]:

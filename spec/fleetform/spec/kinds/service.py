@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Tag
 
+from fleetform.spec.field_facts import control, execution
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import FORM, Flag
 from fleetform.spec.kinds.chat_model import ChatModelSpec
@@ -61,74 +62,75 @@ class Service(Run):
     type: Literal["service"]
     """The kind of the document: `service`."""
 
-    commands: Commands | None = None
+    commands: Annotated[Commands | None, execution("agents.host")] = None
     """
     Shell commands, run in order. Default: the command of the image. Example: `[python serve.py]`.
     """
 
-    entrypoint: Text | None = None
+    entrypoint: Annotated[Text | None, execution()] = None
     """
     The entry point of the container, in place of the one of the image. Default: the entry point of
     the image. Example: `/bin/bash`.
     """
 
-    port: ServicePort
+    port: Annotated[ServicePort, execution()]
     """The port on which the replicas listen. Example: `8000`."""
 
     replicas: (
         Annotated[
             Annotated[Replicas, Tag(_COUNT)] | Annotated[ReplicaGroups, Tag(_GROUPS)],
             Discriminator(_form),
+            control(default=1),
         ]
         | None
     ) = None
     """Number of replicas, or a range together with `scaling`. Example: `2`, `0..4`."""
 
-    groups: ReplicaGroups | None = None
+    groups: Annotated[ReplicaGroups | None, execution()] = None
     """
     Groups of replicas with different commands or resources, in place of `replicas`. Example:
     `[{name: small, replicas: 1, commands: [python serve.py]}]`.
     """
 
-    scaling: Scaling | None = None
+    scaling: Annotated[Scaling | None, control()] = None
     """
     When replicas are added and removed within the range of `replicas`. Example: `{metric: rps,
     target: 10}`.
     """
 
-    gateway: Gateway | None = None
+    gateway: Annotated[Gateway | None, control()] = None
     """
     The gateway of the service. Default: the default gateway, if there is one. `true`: the default
     gateway. `false`: no gateway. Example: `public`, `false`.
     """
 
-    https: Flag | Literal["auto"] | None = None
+    https: Annotated[Flag | Literal["auto"] | None, control(default=True)] = None
     """
     Whether the gateway uses HTTPS. `auto`: as the gateway is configured. Example: `true`, `auto`.
     """
 
-    auth: Flag | None = None
+    auth: Annotated[Flag | None, control(default=True)] = None
     """Whether only members of the project may send requests. Example: `false`."""
 
-    strip_prefix: Flag | None = None
+    strip_prefix: Annotated[Flag | None, control(default=True)] = None
     """
     Whether the path prefix of the service is removed from requests. Only without a gateway.
     Example: `false`.
     """
 
-    model: ChatModelSpec | None = None
+    model: Annotated[ChatModelSpec | None, control()] = None
     """
     The language model of the service: its name, or a mapping with its format. Example:
     `meta-llama/Llama-3.1-8B-Instruct`, `{name: qwen, format: openai, prefix: /v1}`.
     """
 
-    rate_limits: RateLimits | None = None
+    rate_limits: Annotated[RateLimits | None, control()] = None
     """
     Limits on the rate of requests. Default: no limit. Example: `[{prefix: /api/, rps: 10, burst:
     20}]`.
     """
 
-    probes: Probes | None = None
+    probes: Annotated[Probes | None, control()] = None
     """
     Requests that check whether a replica works. Default: none. Example: `[{type: http, url:
     /health}]`.

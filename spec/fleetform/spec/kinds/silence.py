@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from fleetform.spec.field_facts import control, per_kind
 from fleetform.spec.kinds.amounts import Duration
 from fleetform.spec.kinds.base import Model, refuse
 from fleetform.spec.quantities.ranges import shown, unfit
@@ -26,7 +27,7 @@ class Silence(Model):
     action: Literal["wait", "stop"]
     """`wait`: the job continues to run. `stop`: the job ends after `after`. Example: `stop`."""
 
-    after: Annotated[Duration, Field(ge=60)] | None = None
+    after: Annotated[Duration, Field(ge=60), per_kind(run=control())] | None = None
     """
     How long the host must have been unreachable, at least one minute. Only for `action: stop`.
     Example: `10m`.

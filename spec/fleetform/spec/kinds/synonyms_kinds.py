@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fleetform.spec.fields.backend import TYPES
+from fleetform.spec.kinds import BACKEND_TYPES
 
 
 def _words(**fields: str) -> dict[str, str]:
@@ -263,7 +263,7 @@ KINDS_WORDS: Mapping[str, Mapping[str, str]] = {
     },
     **{
         name: {**_EVERY, **_words(creds=_CREDENTIALS, regions="location locations")}
-        for name in TYPES
+        for name in BACKEND_TYPES
         if name not in {"kubernetes", "slurm"}
     },
     **{

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from fleetform.spec.field_facts import control, execution, identity
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.array import ArraySpec
 from fleetform.spec.kinds.base import Entries, Whole, each_once, one_or_many, refuse, storable
@@ -78,35 +79,36 @@ class Task(Run):
     type: Literal["task"]
     """The kind of the document: `task`."""
 
-    commands: Commands | None = None
+    commands: Annotated[Commands | None, execution("agents.host")] = None
     """
     Shell commands, run in order. The first command that fails ends the job. Required unless `image`
     is set, whose own command runs then. Example: `["python train.py --lr ${{ matrix.lr }}"]`.
     """
 
-    entrypoint: Annotated[Text, AfterValidator(without_nul)] | None = None
+    entrypoint: Annotated[Text, AfterValidator(without_nul), execution()] | None = None
     """
     The entry point of the container, in place of the one of the image. Default: the entry point of
     the image. Example: `/bin/bash`.
     """
 
-    ports: Ports | None = None
+    # A job listens on its host, whoever is let through to it.
+    ports: Annotated[Ports | None, control(essential=False)] = None
     """
     Ports on which the programs listen. `LOCAL:REMOTE` also names the local port that is forwarded
     to it. Example: `[6006, "8080:80"]`.
     """
 
-    nodes: Annotated[Whole, Field(ge=1, le=100_000)] | None = None
+    nodes: Annotated[Whole, Field(ge=1, le=100_000), execution("schedule", default=1)] | None = None
     """Number of hosts. All nodes start together, or none does. Example: `4`."""
 
-    groups: NodeGroups | None = None
+    groups: Annotated[NodeGroups | None, execution()] = None
     """
     Groups of nodes with different commands or resources, in place of `nodes`, `commands` and
     `ports`. Example: `[{name: learner, commands: [python learn.py]}, {name: actors, nodes: 8,
     commands: [python act.py]}]`.
     """
 
-    array: ArraySpec | None = None
+    array: Annotated[ArraySpec | None, identity("spec.expand")] = None
     """
     Indices of an array: each index is an element, which is a run of its own. A number behind `%`
     limits how many elements run at a time. Commands read the index as `$FLEETFORM_ARRAY_INDEX` or
@@ -117,6 +119,7 @@ class Task(Run):
         Annotated[
             dict[str, list[Scalar]],
             BeforeValidator(_matrix, json_schema_input_type=dict[str, Scalar | list[Scalar]]),
+            execution("agents.host"),
         ]
         | None
     ) = None
@@ -134,6 +137,7 @@ class Task(Run):
             Field(min_length=1),
             BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
             AfterValidator(each_once("parameter")),
+            identity("spec.expand"),
         ]
         | None
     ) = None

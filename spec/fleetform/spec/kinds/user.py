@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, PlainValidator, WithJsonSchema
 
+from fleetform.spec.field_facts import RECORDED, control
 from fleetform.spec.kinds.base import Document, refuse
 from fleetform.spec.kinds.offers import Text, Texts
 from fleetform.spec.quantities.ranges import shown, unfit
@@ -85,16 +86,18 @@ class User(Document):
     type: Literal["user"]
     """The kind of the document: `user`."""
 
-    full_name: Text | None = None
+    full_name: Annotated[Text | None, RECORDED] = None
     """The full name. Example: `Ada Lovelace`."""
 
-    emails: Annotated[Texts, AfterValidator(lambda all_: tuple(map(_email, all_)))] | None = None
+    emails: (
+        Annotated[Texts, AfterValidator(lambda all_: tuple(map(_email, all_))), control()] | None
+    ) = None
     """Email addresses by which commits of the user are recognised. Example: `[ada@example.com]`."""
 
-    logins: Texts | None = None
+    logins: Annotated[Texts | None, control()] = None
     """The names under which the user applies or signs in. Example: `[alovelace, github:ada]`."""
 
-    role: Literal["admin", "user", "reader"] | None = None
+    role: Annotated[Literal["admin", "user", "reader"] | None, control(default="user")] = None
     """
     The role of the user outside of projects. Default: `user`. `admin`: everything. `user`: what
     their projects allow. `reader`: see everything. Example: `reader`.
@@ -116,6 +119,7 @@ class User(Document):
                     ]
                 }
             ),
+            control(),
         ]
         | None
     ) = None
@@ -124,19 +128,19 @@ class User(Document):
     where `any` is for all other fleets. Example: `ada`, `{on-prem: lovelace, any: ada}`.
     """
 
-    ssh_keys: PublicKeys | None = None
+    ssh_keys: Annotated[PublicKeys | None, control()] = None
     """
     The public keys with which the user connects to runs. Example: `[ssh-ed25519
     AAAAC3NzaC1lZDI1NTE5AAAAIJ5 ada]`.
     """
 
-    signing_keys: PublicKeys | None = None
+    signing_keys: Annotated[PublicKeys | None, control()] = None
     """
     The public keys with which the user signs commits. Example: `[ssh-ed25519
     AAAAC3NzaC1lZDI1NTE5AAAAIJ6 ada]`.
     """
 
-    state: Literal["active", "disabled"] | None = None
+    state: Annotated[Literal["active", "disabled"] | None, control(default="active")] = None
     """
     Whether the user may submit runs. Default: `active`. `active`: yes. `disabled`: no new runs
     start; running ones continue. Example: `disabled`.

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from fleetform.spec.field_facts import unit
 from fleetform.spec.kinds.amounts import Duration
 from fleetform.spec.kinds.base import Model, Whole
 from fleetform.spec.quantities import format_duration
@@ -29,7 +30,7 @@ def _window(value: int) -> int:
 class UtilizationPolicy(Model):
     """The least GPU utilization; a run below it is ended."""
 
-    min_gpu_utilization: Annotated[Whole, Field(le=100)]
+    min_gpu_utilization: Annotated[Whole, Field(le=100), unit("percent")]
     """The least utilization of each GPU, in percent. Example: `10`."""
 
     time_window: Annotated[Duration, AfterValidator(_window)]

@@ -13,11 +13,11 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import PlainValidator, WithJsonSchema
 
-from fleetform.spec.fields.secrecy import names_secret
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds.base import refuse, text_of
 from fleetform.spec.quantities.patterns import exact_text
 from fleetform.spec.quantities.ranges import shown, unfit
+from fleetform.spec.secrecy import names_secret
 
 Values: TypeAlias = dict[str, str | None]
 

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from fleetform.spec.field_facts import control, replaced
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds.amounts import Size
 from fleetform.spec.kinds.base import (
@@ -81,55 +82,56 @@ class Volume(Document):
     type: Literal["volume"]
     """The kind of the document: `volume`."""
 
-    fleet: Name | None = None
+    fleet: Annotated[Name | None, replaced("providers")] = None
     """
     The fleet whose hosts have the directory. A change of the fleet makes it another volume.
     Example: `local`.
     """
 
-    path: Directory | None = None
+    path: Annotated[Directory | None, replaced("providers")] = None
     """
     The directory: absolute, or relative to the folder in which fleetform keeps the volumes of the
     environment. A change of the path makes it another volume; the data stays at the old path.
     Example: `checkpoints`.
     """
 
-    backend: Name | None = None
+    # From here on what disks of backends have; the document as a whole is told.
+    backend: Annotated[Name | None, replaced()] = None
     """
     The backend of the disk, by type or by the name of a declared backend. A change of the backend
     makes it another volume. Example: `aws`.
     """
 
-    region: Text | None = None
+    region: Annotated[Text | None, replaced()] = None
     """
     The region of the disk. A change of the region makes it another volume. Example: `eu-west-1`.
     """
 
-    availability_zone: Text | None = None
+    availability_zone: Annotated[Text | None, replaced()] = None
     """
     The availability zone of the disk. A disk can only be mounted in its own zone. Default: chosen
     by the backend. Example: `eu-west-1a`.
     """
 
-    size: Annotated[Size, Field(ge=1)] | None = None
+    size: Annotated[Size, Field(ge=1), control()] | None = None
     """The size of the disk. It can grow, but not shrink. Example: `500GB`."""
 
-    volume_id: Text | None = None
+    volume_id: Annotated[Text | None, replaced()] = None
     """
     The id of an existing disk at the backend. Such a disk is registered as it is and never deleted.
     Example: `vol-0f1e2d3c4b5a69788`.
     """
 
-    auto_cleanup_duration: Offable | None = None
+    auto_cleanup_duration: Annotated[Offable | None, control()] = None
     """
     The time without any run that mounts the disk, after which the disk and its data are deleted.
     Default: `off`. `off`: never. Example: `30d`.
     """
 
-    claim_name: Text | None = None
+    claim_name: Annotated[Text | None, replaced()] = None
     """The name of an existing PersistentVolumeClaim of Kubernetes. Example: `imagenet`."""
 
-    storage_class_name: Text | None = None
+    storage_class_name: Annotated[Text | None, replaced()] = None
     """
     The storage class of a new claim. Default: the default class of the cluster. Example:
     `fast-ssd`.
@@ -141,6 +143,7 @@ class Volume(Document):
             Field(min_length=1),
             BeforeValidator(one_or_many, json_schema_input_type=AccessMode | Entries[AccessMode]),
             AfterValidator(each_once("access mode")),
+            replaced(),
         ]
         | None
     ) = None
@@ -150,10 +153,12 @@ class Volume(Document):
     `[ReadWriteMany]`.
     """
 
-    read_only: Flag | None = None
+    read_only: Annotated[Flag | None, control()] = None
     """Whether all runs may only read it. Default: `false`. Example: `true`."""
 
-    deletion_policy: Literal["retain", "delete", "snapshot"] | None = None
+    deletion_policy: Annotated[
+        Literal["retain", "delete", "snapshot"] | None, control("apply", default="retain")
+    ] = None
     """
     What happens to the data when the volume is removed from the configuration. `retain`: it is
     kept. `delete`: it is deleted, by a step that the plan shows as destructive. `snapshot`: it is

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import PlainValidator, WithJsonSchema, model_validator
 
+from fleetform.spec.field_facts import unit
 from fleetform.spec.kinds.base import Model, refuse
 from fleetform.spec.quantities.moment import parse_moment
 
@@ -22,6 +23,7 @@ Moment = Annotated[
             "examples": ["2026-12-24T18:00Z", "2026-12-24 18:00+01:00"],
         }
     ),
+    unit("moment"),
 ]
 """A point in time with its time zone; seconds since 1970 in UTC."""
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from fleetform.spec.fields.backend import TYPES as BACKEND_TYPES
 from fleetform.spec.findings import Problem
+from fleetform.spec.kinds import BACKEND_TYPES
 from fleetform.spec.kinds.base import FORM, WITHIN, Model, written_fields
 from fleetform.spec.kinds.codes import SUMMARIES
 from fleetform.spec.kinds.synonyms import MEANT

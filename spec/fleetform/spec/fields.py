@@ -4,12 +4,10 @@ What each field is: its class, what a change of it does, what carries it out, it
 The one table behind the diff's wording, the digest of an execution, the schema's `x-on-change`,
 the reference, and the note for a field that nothing carries out yet. A field is named by its
 path in the document, `resources.gpu.count`; a path that has no row of its own is answered by the
-nearest row above it, so `env.LR` is `env`. Rows name paths of the canonical form as well as of
-the spelling people write: a plan compares the first, an editor completes the second.
-`tests/house` proves that each model field has a row.
+nearest row above it, so `env.LR` is `env`.
 
-The tables stand apart from the models, since a plan that changes nothing reads these and never
-imports those: that is a third of its time.
+The facts stand at the fields of the models. They are read from `field_table`, which is generated
+from the models, since a plan that changes nothing never imports those: that is a third of its time.
 """
 
 from __future__ import annotations
@@ -18,28 +16,14 @@ import functools
 import re
 from collections.abc import Mapping
 
-from fleetform.spec.fields import (
-    backend,
-    environment,
-    fleet,
-    gateway,
-    policy,
-    profile,
-    project,
-    queue,
-    quota,
-    reservation,
-    run,
-    secret,
-    user,
-    volume,
-)
-from fleetform.spec.fields.facts import FieldClass, OnChange, Row, Rows
-from fleetform.spec.fields.secrecy import names_secret
+from fleetform.spec.field_facts import Default, FieldClass, OnChange, Row
+from fleetform.spec.field_table import KIND_OF_TYPE, ROWS
+from fleetform.spec.secrecy import names_secret
 
 __all__ = [
     "DEFAULTS",
     "EXECUTION_FIELDS",
+    "KIND_OF_TYPE",
     "ROWS",
     "FieldClass",
     "OnChange",
@@ -54,50 +38,11 @@ __all__ = [
     "unit",
 ]
 
-ROWS: Mapping[str, Rows] = {
-    "backend": backend.ROWS,
-    "environment": environment.ROWS,
-    "fleet": fleet.ROWS,
-    "gateway": gateway.ROWS,
-    "policy": policy.ROWS,
-    "profile": profile.ROWS,
-    "project": project.ROWS,
-    "queue": queue.ROWS,
-    "quota": quota.ROWS,
-    "reservation": reservation.ROWS,
-    "run": run.ROWS,
-    "secret": secret.ROWS,
-    "user": user.ROWS,
-    "volume": volume.ROWS,
+DEFAULTS: Mapping[str, Mapping[str, Default]] = {
+    kind: {path: facts.default for path, facts in rows.items() if facts.default is not None}
+    for kind, rows in ROWS.items()
 }
-"""By kind."""
-
-DEFAULTS: Mapping[str, Mapping[str, str | int | bool]] = {
-    "backend": backend.DEFAULTS,
-    "environment": environment.DEFAULTS,
-    "fleet": fleet.DEFAULTS,
-    "gateway": gateway.DEFAULTS,
-    "policy": policy.DEFAULTS,
-    "profile": profile.DEFAULTS,
-    "project": project.DEFAULTS,
-    "queue": queue.DEFAULTS,
-    "quota": quota.DEFAULTS,
-    "reservation": reservation.DEFAULTS,
-    "run": run.DEFAULTS,
-    "secret": secret.DEFAULTS,
-    "user": user.DEFAULTS,
-    "volume": volume.DEFAULTS,
-}
-"""
-What not saying a field amounts to, by kind: for the schema and the reference. It is never put
-into a document or a digest, so that other defaults in a later version rerun nothing.
-"""
-
-# `type:` of a document to the kind whose rows hold for it.
-_KIND_OF_TYPE = {
-    **dict.fromkeys(("task", "dev-environment", "service"), "run"),
-    **dict.fromkeys(backend.TYPES, "backend"),
-}
+"""What not saying a field amounts to, by kind and path."""
 
 # A ledger may hold a document of another version with a field that this one has never heard of.
 # Taking it for an execution field shows the change at its worst, and hides nothing.
@@ -116,7 +61,7 @@ def row(kind: str, path: str) -> Row:
         kind: A resource's kind, or a document's `type:`.
         path: Dotted; positions in lists are passed over.
     """
-    rows = ROWS.get(_KIND_OF_TYPE.get(kind, kind), {})
+    rows = ROWS.get(KIND_OF_TYPE.get(kind, kind), {})
     parts = [part for part in _POSITION.sub("", path).split(".") if part]
     for length in range(len(parts), 0, -1):
         found = rows.get(".".join(parts[:length]))
@@ -142,7 +87,7 @@ def unit(kind: str, path: str) -> str:
 
 def unbuilt(kind: str) -> Mapping[str, Row]:
     """Fields that nothing carries out yet, by path; a part of one of them is not named again."""
-    return _unbuilt(_KIND_OF_TYPE.get(kind, kind))
+    return _unbuilt(KIND_OF_TYPE.get(kind, kind))
 
 
 @functools.cache
@@ -177,7 +122,7 @@ def is_sensitive(kind: str, path: str) -> bool:
 @functools.cache
 def sensitive_tops(kind: str) -> frozenset[str]:
     """Top-level fields in which something may be sensitive: all others need not be looked into."""
-    rows = ROWS.get(_KIND_OF_TYPE.get(kind, kind), {})
+    rows = ROWS.get(KIND_OF_TYPE.get(kind, kind), {})
     tops = {path.partition(".")[0] for path, facts in rows.items() if facts.sensitive}
     return frozenset(tops | (rows.keys() & {"env", "matrix"}))
 

@@ -9,10 +9,10 @@ import pytest
 
 from fleetform.spec import fields, kinds
 from fleetform.spec.documents.source import quote_lines
-from fleetform.spec.fields.secrecy import PASSWORD_IN_ADDRESS, names_secret
 from fleetform.spec.findings import Finding, Level, Place
 from fleetform.spec.kinds.credentials import Guarded
 from fleetform.spec.kinds.variables import warn_of_secrets
+from fleetform.spec.secrecy import PASSWORD_IN_ADDRESS, names_secret
 from unit.spec.trees import load
 
 
@@ -82,7 +82,7 @@ def test_each_guarded_field_of_a_model_has_a_sensitive_row():
         for path, facts in of_kind.items()
         if facts.sensitive
     }
-    guarded = {name for model in _guarded_classes() for name in model.guarded}
+    guarded = {name for model in _guarded_classes() for name in model.guarded()}
     assert guarded == rows
 
 
