@@ -109,18 +109,6 @@ def test_a_young_file_is_opened(root, tmp_path):
     assert "brain.py" in str(loaded.desired.resources)
 
 
-def test_going_back_is_known(root, tmp_path, settled, monkeypatch):
-    """A branch that was left and is gone back to has not to be read again."""
-    through_disk(root, tmp_path / "cache")
-    write(root, "runs/train.yaml", TASK + "priority: 7\n")
-    through_disk(root, tmp_path / "cache")
-    write(root, "runs/train.yaml", TASK)
-    expected = load_tree(root)
-    counted = read_anew(monkeypatch)
-    assert through_disk(root, tmp_path / "cache") == expected
-    assert counted == []
-
-
 def test_files_that_runs_name_are_looked_at(root, tmp_path, settled):
     """A changed script is a changed run, although the document is the same."""
     write(root, "runs/train.py", "print(1)\n")

@@ -72,7 +72,7 @@ def read_again(
     sources = Sources(root, {}, cache, told.tell)
     try:
         cache.begin()
-        given = [sources.given(file, look=look, by_parts=True) for file, look in files]
+        given = [sources.given(file, look=look) for file, look in files]
         if sources.unread or is_overlaid(given):
             return None
         readings = Readings(_files(root, cache), sources, values)

@@ -26,7 +26,7 @@ from fleetform.spec.tree.outcome import Conditions, Outcome
 if TYPE_CHECKING:
     from fleetform.spec.tree.whole import Whole
 
-__all__ = ["SETTLED_NS", "Header", "Kept", "KeptFile", "Part", "ReadingCache", "look_of"]
+__all__ = ["SETTLED_NS", "Header", "Kept", "KeptFile", "ReadingCache", "look_of"]
 
 SETTLED_NS = 2_000_000_000
 """
@@ -34,26 +34,10 @@ Files younger than this may change again within one tick of their time stamp, so
 stamp says nothing. Two seconds is FAT's tick, the coarsest there is.
 """
 
-# Readings of contents that no file has now: a branch that was left is often gone back to.
-_FORMER_SHARE = 4
-_FORMER_MIN = 256
 _DIGESTS_MAX = 100_000
 
 Header: TypeAlias = Sequence[tuple[str, str | int | float | bool | None, str]]
 """Those top-level scalars by which overlays choose documents: key, value, and as it is written."""
-
-
-class Part(NamedTuple):
-    """
-    The text that a document is read from, where no other part of its file has a say in it.
-
-    Attributes:
-        digest: Of the text.
-        line: The text's first, from 1.
-    """
-
-    digest: str
-    line: int
 
 
 class Kept(NamedTuple):
@@ -61,14 +45,13 @@ class Kept(NamedTuple):
     One document: what it came to, when that holds, and its problems as they were told.
 
     Problems that it had with others are among those told; where they come up again, their places
-    need not be looked for. Its `part` is None where its file has to be read as a whole.
+    need not be looked for.
     """
 
     header: Header
     outcome: Outcome
     conditions: Conditions
     told: Mapping[Problem, Finding]
-    part: Part | None = None
 
 
 class KeptFile:
@@ -128,7 +111,6 @@ class ReadingCache:
     whole: Whole | None = None
     is_changed: bool = False
     _files: dict[str, KeptFile] = field(default_factory=dict)
-    _former: dict[tuple[str, str], KeptFile] = field(default_factory=dict)
     _used: dict[str, KeptFile] = field(default_factory=dict)
     _digests_count: int = 0
 
@@ -138,16 +120,11 @@ class ReadingCache:
         self._digests_count = len(self.digests)
 
     def end(self) -> None:
-        """A load is over: what it did not use is former from now on."""
+        """A load is over: what it did not use is dropped."""
         if len(self._used) != len(self._files):
-            for path in self._files.keys() - self._used.keys():
-                self._retire(self._files[path])
             self._files = self._used
             self.is_changed = True
         self._end_digests()
-        room = max(_FORMER_MIN, len(self._files) // _FORMER_SHARE)
-        for key in list(self._former)[: max(0, len(self._former) - room)]:
-            del self._former[key]
 
     def end_recalled(self) -> None:
         """The same of a load for which the tree as a whole was known: all of it is in use."""
@@ -180,8 +157,6 @@ class ReadingCache:
         """The reading of a file with this content, which looks as `look` now."""
         known = self._files.get(path)
         if known is None or known.sha256 != sha256:
-            known = self._former.pop((path, sha256), None)
-        if known is None:
             return None
         self.look_again(known, look)
         self._put(known)
@@ -207,24 +182,12 @@ class ReadingCache:
         """Readings of what files contain now."""
         yield from self._files.values()
 
-    def former(self) -> Iterator[KeptFile]:
-        """Readings of what files contained, the latest last."""
-        yield from self._former.values()
-
-    def fill(self, current: Sequence[KeptFile], former: Sequence[KeptFile]) -> None:
+    def fill(self, files: Sequence[KeptFile]) -> None:
         """Put in what was written down."""
-        self._files = {kept.path: kept for kept in current}
-        self._former = {(kept.path, kept.sha256): kept for kept in former}
+        self._files = {kept.path: kept for kept in files}
 
     def _put(self, kept: KeptFile) -> None:
-        before = self._files.get(kept.path)
-        if before is not None and before.sha256 != kept.sha256:
-            self._retire(before)
         self._files[kept.path] = self._used[kept.path] = kept
-
-    def _retire(self, kept: KeptFile) -> None:
-        kept.look = ""
-        self._former[kept.path, kept.sha256] = kept
 
 
 def look_of(seen: os.stat_result) -> str:

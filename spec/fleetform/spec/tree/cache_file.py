@@ -60,17 +60,17 @@ def save_cache(cache: ReadingCache, folder: Path, root: Path) -> None:
 
 
 def _fill(cache: ReadingCache, parts: Sequence[bytes]) -> None:
-    _, index, whole, current, former = parts
+    _, index, whole, bodies = parts
     said = json.loads(index)
     cache.digests.update(said["digests"])
-    files = _files(said["current"], current)
-    cache.fill(files, _files(said["former"], former))
+    files = _files(said["files"], bodies)
+    cache.fill(files)
     if whole:
         cache.whole = whole_codec.decode(whole, files)
 
 
 def _files(index: Sequence[Any], bodies: bytes) -> list[KeptFile]:
-    """The files of one part, whose bodies are split when several of them are needed."""
+    """The files, whose bodies are split when several of them are needed."""
     raw: list[Any] = []
     alone = 0
 
@@ -94,16 +94,10 @@ def _files(index: Sequence[Any], bodies: bytes) -> list[KeptFile]:
 
 
 def _content(cache: ReadingCache) -> bytes:
-    current_index, current = _part(cache.current())
-    former_index, former = _part(cache.former())
-    whole = _whole(cache, len(current_index))
-    said = {
-        "digests": dict(cache.digests),
-        "current": current_index,
-        "former": former_index,
-    }
-    index = json.dumps(said).encode()
-    parts = (_head(cache) if whole else b"", index, whole, current, former)
+    files, bodies = _part(cache.current())
+    whole = _whole(cache, len(files))
+    index = json.dumps({"digests": dict(cache.digests), "files": files}).encode()
+    parts = (_head(cache) if whole else b"", index, whole, bodies)
     return b"".join((title_of(parts), *parts))
 
 

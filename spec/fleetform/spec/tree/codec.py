@@ -16,7 +16,7 @@ from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Finding, Level, Place, Problem
 from fleetform.spec.kinds.codes import SUMMARIES
 from fleetform.spec.references import Reference, required
-from fleetform.spec.tree.cache import Header, Kept, Part
+from fleetform.spec.tree.cache import Header, Kept
 from fleetform.spec.tree.outcome import Conditions, FilesAnswer, Outcome, Row
 
 __all__ = ["answer_read", "decode", "encode", "finding_read", "finding_written", "split"]
@@ -78,13 +78,12 @@ def _written(kept: Kept) -> list[Any]:
         outcome.references,
         None if outcome.required == required(outcome.references) else [outcome.required],
         None if kept.conditions == _UNCONDITIONAL else kept.conditions,
-        kept.part,
     ]
 
 
 def _read(said: list[Any]) -> Kept:
     (header, type_name, keys, place, own, told, is_read,
-     shared, documents, rows, references, needed, conditions, part) = said  # fmt: skip
+     shared, documents, rows, references, needed, conditions) = said  # fmt: skip
     declared = tuple([ResourceKey(*key) for key in keys])
     mentioned = [Reference(*one) for one in references]
     known = {_problem_of(problem): finding_read(found) for problem, found in told} if told else {}
@@ -106,7 +105,6 @@ def _read(said: list[Any]) -> Kept:
         outcome,
         _UNCONDITIONAL if conditions is None else _conditions(*conditions),
         known,
-        None if part is None else Part(*part),
     )
 
 

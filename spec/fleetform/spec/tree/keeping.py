@@ -10,7 +10,6 @@ from fleetform.spec.tree.cache import Header, Kept, KeptFile, ReadingCache
 from fleetform.spec.tree.change_detection import OF_THE_TREE
 from fleetform.spec.tree.findings import quoted
 from fleetform.spec.tree.header import header_of
-from fleetform.spec.tree.parts import with_parts
 from fleetform.spec.tree.read import Read
 from fleetform.spec.tree.sources import Sources
 
@@ -28,7 +27,6 @@ def keep(cache: ReadingCache, sources: Sources, reads: Iterable[Read]) -> None:
         kept = [one for one in made if one is not None]
         if len(kept) == len(made) and file in sources.parsed:
             sha256, look = sources.parsed[file]
-            kept = with_parts(kept, sources.data[file])
             cache.keep(KeptFile(file, sha256, look, kept))
     for source in sources.kept_files:
         _renew(source, by_file.get(source.path, []), cache, sources.data)

@@ -18,10 +18,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fleetform.spec import interpolate
+from fleetform.spec.canonical import digest
 from fleetform.spec.findings import Level
 from fleetform.spec.nodes import Node, plain
 from fleetform.spec.overlay.profiles import FIELD as PROFILE
-from fleetform.spec.tree.digests import Digests
 from fleetform.spec.tree.elements import Reading
 
 __all__ = ["names_values", "own_digests"]
@@ -38,7 +38,6 @@ def own_digests(
     own: Node | None,
     value: Mapping[str, Any],
     reading: Reading,
-    kind: str,
     read: Callable[[Mapping[str, Any]], Reading],
 ) -> dict[str, str]:
     """
@@ -48,7 +47,6 @@ def own_digests(
         own: What the environment's own tree says of it; None: nothing.
         value: The whole document, with what is inherited.
         reading: That document, read.
-        kind: Of the resource.
         read: Reads another value in its place.
     """
     said = _said(own)
@@ -62,9 +60,10 @@ def own_digests(
         kept, typed, again = {**said, **_only(files, said)}, {}, reading
     # What a document comes to beside its fields, such as the limit in `array: 1-9%2`.
     names = {*typed, *_PARAMETERS, *(again.shared.keys() - value.keys() if typed else ())}
-    digests = Digests(kind, {**_only(again.shared, names), **kept})
+    shared = {**_only(again.shared, names), **kept}
     return {
-        element.identity: digests.of(_only(fields, names))[0] for element, fields in again.elements
+        element.identity: digest({**shared, **_only(fields, names)})
+        for element, fields in again.elements
     }
 
 

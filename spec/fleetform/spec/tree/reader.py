@@ -12,6 +12,7 @@ from typing import Any
 
 from fleetform.spec.canonical import digest
 from fleetform.spec.desired import ResourceKey
+from fleetform.spec.fields import EXECUTION_FIELDS
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds import KINDS, Kind
 from fleetform.spec.nodes import plain
@@ -19,7 +20,6 @@ from fleetform.spec.overlay.written import Written
 from fleetform.spec.references import mentioned, required
 from fleetform.spec.tree import elements
 from fleetform.spec.tree.budget import Budget
-from fleetform.spec.tree.digests import Digests
 from fleetform.spec.tree.elements import TEXTS
 from fleetform.spec.tree.files import Files
 from fleetform.spec.tree.folders import folder_of
@@ -30,6 +30,8 @@ from fleetform.spec.tree.types import declared_keys, not_a_document, type_proble
 from fleetform.spec.tree.unsupported import notes
 
 __all__ = ["Reader"]
+
+_EXECUTION = EXECUTION_FIELDS["run"]
 
 
 class Reader:
@@ -148,7 +150,7 @@ class Reader:
         def read(again: Mapping[str, Any]) -> elements.Reading:
             return elements.read(again, kind, self._files, folder, has_marks=True)
 
-        return own_digests(written.own, value, reading, kind.name, read)
+        return own_digests(written.own, value, reading, read)
 
 
 def _has_error(problems: Sequence[Problem]) -> bool:
@@ -168,8 +170,13 @@ def _asking(reading: elements.Reading) -> Sequence[Mapping[str, Any]]:
 def _rows(
     kind: str, reading: elements.Reading, own_digests: Mapping[str, str] | None
 ) -> Iterator[Row]:
-    digests = Digests(kind, reading.shared)
     for element, own in reading.elements:
-        whole, execution = digests.of(own)
+        document = {**reading.shared, **own}
+        whole = execution = digest(document)
+        if kind == "run":
+            # What is not run has no execution to tell from the rest.
+            execution = digest(
+                {name: value for name, value in document.items() if name in _EXECUTION}
+            )
         before = whole if own_digests is None else own_digests[element.identity]
         yield Row(element.name, element.identity, own, whole, execution, before)

@@ -19,12 +19,10 @@ from fleetform.spec.findings import Finding, Level
 from fleetform.spec.interpolate import MARK
 from fleetform.spec.nodes import Node
 from fleetform.spec.overlay.written import Written
-from fleetform.spec.tree.cache import Kept, KeptFile, ReadingCache
+from fleetform.spec.tree.cache import KeptFile, ReadingCache
 from fleetform.spec.tree.header import standing_for
 from fleetform.spec.tree.implied import implied
 from fleetform.spec.tree.inside import Inside
-from fleetform.spec.tree.outcome import Conditions, Outcome
-from fleetform.spec.tree.parts import moved, pieces_of
 from fleetform.spec.tree.types import any_kind
 from fleetform.spec.tree.walk import finding, read_file
 
@@ -35,10 +33,6 @@ _MARK = MARK.encode()
 _NAME_LINE = re.compile(
     rb"^name:[ \t]*[\"']?([a-z][a-z0-9-]{1,40})[\"']?[ \t]*(?:#.*)?\r?$", re.MULTILINE
 )
-# With more of them, reading the file as a whole is as fast.
-_PARTS_MAX = 20
-# Where a document of a file stands that is read anew.
-_UNKNOWN = Kept((), Outcome(), Conditions(), {})
 
 
 class Stub(NamedTuple):
@@ -103,14 +97,11 @@ class Sources:
         """Whether an expression stands anywhere in a file that was read."""
         return file in self._marked
 
-    def given(
-        self, file: str, base: str = "", look: str = "", *, by_parts: bool = False
-    ) -> KeptFile | list[Written]:
+    def given(self, file: str, base: str = "", look: str = "") -> KeptFile | list[Written]:
         """
         The documents of a file of the folder `base`, as they were read before or as they are.
 
-        `look` is how the file looked before anybody read it; empty where nobody knows. With
-        `by_parts`, those of another content whose text is the same are stood for as well.
+        `look` is how the file looked before anybody read it; empty where nobody knows.
         """
         self._bases[file] = base
         if file in self._buffers:
@@ -121,10 +112,6 @@ class Sources:
         if self._cache is not None and file not in self.data:
             # It cannot be read, which is told.
             return []
-        known = self._known_parts(file) if by_parts else None
-        if known is not None:
-            self.counts[file] = len(known)
-            return known
         nodes = self._implied(self.nodes(file, base))
         self.counts[file] = len(nodes)
         # A base's documents are nothing that the environment's own tree says.
@@ -216,52 +203,6 @@ class Sources:
         self.files.add(file)
         self.kept_files.append(kept)
         return kept
-
-    def _known_parts(self, file: str) -> list[Written] | None:
-        """The documents of a changed file, those read before among them; None: it has no such."""
-        before = None if self._cache is None else self._cache.known(file)
-        if before is None or file not in self.parsed:
-            return None
-        data = self.data[file]
-        try:
-            known = {kept.part.digest: kept for kept in before.documents if kept.part is not None}
-        except ValueError:
-            return None
-        found = self._pieced(file, data, known) if known else None
-        if found is None:
-            return None
-        documents = [one if isinstance(one, Kept) else _UNKNOWN for one in found]
-        sha256, look = self.parsed[file]
-        stood_for = self.stubs(KeptFile(file, sha256, look, documents))
-        return [
-            stood_for[number] if isinstance(one, Kept) else Written(file, one, one)
-            for number, one in enumerate(found)
-        ]
-
-    def _pieced(
-        self, file: str, data: bytes, known: Mapping[str, Kept]
-    ) -> list[Kept | Node] | None:
-        """Each document as it was kept, or read from its part alone; None: read it as a whole."""
-        from fleetform.spec.documents import read_documents
-
-        pieces = pieces_of(data)
-        if not pieces:
-            return None
-        found: list[Kept | Node] = []
-        unknown = 0
-        for part, text in pieces:
-            kept = known.get(part.digest)
-            kept = kept and moved(kept, part)
-            if kept is not None:
-                found.append(kept)
-                continue
-            unknown += 1
-            # In its place: each takes as long as there are lines before it.
-            nodes, findings = read_documents(b"\n" * (part.line - 1) + text, file)
-            if findings or unknown > _PARTS_MAX:
-                return None
-            found.extend(self._implied(nodes))
-        return found
 
     # What is read
 
