@@ -17,10 +17,12 @@ from fleetform.agents.host import memory
 from fleetform.agents.host.journal import Command, Journal
 from fleetform.agents.host.recovery import recover
 from fleetform.agents.protocol.frames import Decoder, Message, encode
+from fleetform.agents.protocol.link import HEARTBEAT_SECONDS
 from fleetform.agents.protocol.messages import (
     Acknowledge,
     FollowLog,
     Forget,
+    Heartbeat,
     Hello,
     HostReport,
     MakeVolume,
@@ -74,6 +76,7 @@ class Agent:
     def accept(self, link: Link) -> None:
         self._links.append(link)
         self._start(self._serve(link))
+        self._start(self._beat(link))
 
     def kill(self) -> None:
         """`kill -9`: connections end, tasks stop, what was appended stays on the disk."""
@@ -88,6 +91,11 @@ class Agent:
         for link in self._links:
             link.reset()
         self._links.clear()
+
+    async def _beat(self, link: Link) -> None:
+        while link.is_open:
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            self._say(link.far, Heartbeat())
 
     async def _serve(self, link: Link) -> None:
         decoder = Decoder()
@@ -124,7 +132,7 @@ class Agent:
         elif isinstance(message, (MakeVolume, RemoveVolume, SnapshotVolume, Shutdown)):
             self._say(end, Reply(message.id, True))
         else:
-            assert isinstance(message, FollowLog), message
+            assert isinstance(message, (FollowLog, Heartbeat)), message
 
     def _command(self, end: End, command: Command) -> None:
         if end is not self._manager:

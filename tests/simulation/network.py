@@ -28,6 +28,11 @@ class Pipe:
         self._waiter: asyncio.Future[None] | None = None
         self._last_arrival = 0.0
 
+    @property
+    def ended(self) -> bool:
+        """Whether no more will arrive."""
+        return self._ended
+
     def send(self, data: bytes) -> None:
         if not self._broken:
             self._travel(data, self._random.uniform(0, self._delay_max))
@@ -107,6 +112,10 @@ class Link:
         self.near = End(back, there)
         self.far = End(there, back)
         self._pipes = (there, back)
+
+    @property
+    def is_open(self) -> bool:
+        return not any(pipe.ended for pipe in self._pipes)
 
     def reset(self) -> None:
         """Cut the line: both ends see the end, and what was on its way is lost."""

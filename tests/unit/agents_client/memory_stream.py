@@ -17,6 +17,8 @@ from fleetform.agents.protocol.messages import (
 
 HELLO = Hello("env", "ledger", 1, 1)
 WELCOME = Welcome("env", "ledger", 1, "install", "boot", "machine", "log", 1, 0, (), "0.1")
+"""That of an agent which speaks version 1: it says nothing unasked while it is idle."""
+
 REPORT = HostReport("h", 4000, 8, 9, 9, 8, 0, (), "3.9", "6.1")
 
 
@@ -82,9 +84,11 @@ class AgentEnd:
         assert isinstance(probe, Probe)
         self.say(Reply(probe.id, ok=True, body={"host": to_json(REPORT)}))
 
-    async def greeted_by(self, *, timeout_seconds: float = 60.0) -> Session:
+    async def greeted_by(
+        self, *, timeout_seconds: float = 60.0, welcome: Welcome = WELCOME
+    ) -> Session:
         """Open a session of a controller with this agent."""
-        answered = asyncio.create_task(self.welcome())
+        answered = asyncio.create_task(self.welcome(welcome))
         session = await open_session(self.said, self.heard, HELLO, timeout_seconds=timeout_seconds)
         await answered
         return session

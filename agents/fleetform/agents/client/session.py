@@ -23,6 +23,7 @@ from typing import Any, Protocol
 from fleetform.agents.client import blobs
 from fleetform.agents.client.errors import ConnectionLost, HelloRejected, RequestRefused
 from fleetform.agents.protocol.frames import Decoder, FrameError, Message, encode, read_value
+from fleetform.agents.protocol.link import HEARTBEAT_SECONDS, Pulse
 from fleetform.agents.protocol.messages import (
     CAPABILITIES,
     PROTOCOL_NEWEST,
@@ -32,6 +33,7 @@ from fleetform.agents.protocol.messages import (
     Event,
     FollowLog,
     Forget,
+    Heartbeat,
     Hello,
     HostReport,
     JobKey,
@@ -84,6 +86,7 @@ async def open_session(
     hello: Hello,
     *,
     timeout_seconds: float = REPLY_TIMEOUT_SECONDS,
+    heartbeat_seconds: float = HEARTBEAT_SECONDS,
 ) -> Session:
     """
     Say hello and ask what the host has; the stream belongs to the session from now on.
@@ -92,7 +95,9 @@ async def open_session(
         HelloRejected: The agent does not take us.
         ConnectionLost: It did not answer in time, or not with sense.
     """
-    session = Session(reader, writer, timeout_seconds=timeout_seconds)
+    session = Session(
+        reader, writer, timeout_seconds=timeout_seconds, heartbeat_seconds=heartbeat_seconds
+    )
     try:
         await session.greet(hello)
     except BaseException:
@@ -113,10 +118,20 @@ class Session:
     welcome: Welcome
     report: HostReport
 
-    def __init__(self, reader: ByteReader, writer: ByteWriter, *, timeout_seconds: float) -> None:
+    def __init__(
+        self,
+        reader: ByteReader,
+        writer: ByteWriter,
+        *,
+        timeout_seconds: float,
+        heartbeat_seconds: float,
+    ) -> None:
         self._reader = reader
         self._writer = writer
         self._timeout_seconds = timeout_seconds
+        self._heartbeat_seconds = heartbeat_seconds
+        self._pulse = Pulse()
+        self._beats: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._greeting: asyncio.Future[Welcome] = self._loop.create_future()
         self._replies: dict[int, asyncio.Future[Reply]] = {}
@@ -270,7 +285,7 @@ class Session:
         return reply
 
     def _give_up(self, request: Request) -> None:
-        # A half-open connection shows in no other way, and after it nothing can be relied on.
+        # An agent that lives and does not answer is stuck: nothing can be relied on any more.
         self._lose(f"the agent did not answer the request {type(request).__name__} in time")
 
     def _send(self, message: Message) -> None:
@@ -300,6 +315,7 @@ class Session:
         decoder = Decoder()
         try:
             while data := await self._read_some():
+                self._pulse.hear()
                 for message in decoder.feed(data):
                     self._take(message)
                 self._news_bytes += len(data) if self._news else 0
@@ -313,6 +329,8 @@ class Session:
         while self._news_bytes > _NEWS_BYTES_MAX and not self._replies and self._failure is None:
             self._room.clear()
             await self._room.wait()
+            # It may have said much that nobody has read.
+            self._pulse.hear()
         return b"" if self._failure is not None else await self._reader.read(_READ_BYTES)
 
     def _take(self, message: Message | Unknown) -> None:
@@ -326,6 +344,8 @@ class Session:
         elif isinstance(message, (Event, LogData)):
             self._news.append(message)
             self._changed.set()
+        elif isinstance(message, Heartbeat):
+            pass  # Counted with everything else that arrives.
         elif isinstance(message, Welcome) and not self._greeting.done():
             self._take_welcome(message)
         elif isinstance(message, Rejected):
@@ -338,6 +358,20 @@ class Session:
         if not PROTOCOL_OLDEST <= welcome.protocol <= PROTOCOL_NEWEST:
             raise FrameError(f"it answers in the unknown version {welcome.protocol}")
         self._greeting.set_result(welcome)
+        if welcome.protocol >= 2:
+            self._schedule_beat()
+
+    def _schedule_beat(self) -> None:
+        self._beats = self._loop.call_later(self._heartbeat_seconds, self._beat)
+
+    def _beat(self) -> None:
+        if self._news_bytes > _NEWS_BYTES_MAX:
+            self._pulse.hear()  # We are the ones who do not listen.
+        if self._pulse.is_dead():
+            self._lose("the agent has been silent for too long")
+            return
+        self._send(Heartbeat())
+        self._schedule_beat()
 
     # -- the end ------------------------------------------------------------------------------
 
@@ -349,6 +383,8 @@ class Session:
         if self._failure is not None:
             return self._failure
         self._failure = failure
+        if self._beats is not None:
+            self._beats.cancel()
         waiting: list[asyncio.Future[Any]] = [self._greeting, *self._replies.values()]
         self._replies.clear()
         for future in waiting:

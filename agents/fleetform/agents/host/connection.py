@@ -16,7 +16,8 @@ from typing import Protocol
 
 from fleetform.agents.host.outbox import Outbox
 from fleetform.agents.protocol.frames import Decoder, FrameError, Message
-from fleetform.agents.protocol.messages import Unknown
+from fleetform.agents.protocol.link import HEARTBEAT_SECONDS, Pulse
+from fleetform.agents.protocol.messages import Heartbeat, Unknown
 
 _WRITE_BUFFER_BYTES = 1 << 20
 """Beyond this, output waits on disk instead of in memory."""
@@ -45,7 +46,12 @@ class Connection(asyncio.Protocol):
 
     outbox: Outbox
 
-    def __init__(self, listener: Listener, jobs: str) -> None:
+    def __init__(
+        self, listener: Listener, jobs: str, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
+    ) -> None:
+        self._heartbeat_seconds = heartbeat_seconds
+        self._pulse: Pulse | None = None
+        self._beats: asyncio.TimerHandle | None = None
         self._listener = listener
         self._jobs = jobs
         self._decoder = Decoder()
@@ -65,9 +71,34 @@ class Connection(asyncio.Protocol):
             return
         self._listener.connected(self)
 
+    def speak(self, protocol: int) -> None:
+        """Use this version from now on, which both ends have agreed on."""
+        if protocol >= 2 and self._pulse is None:
+            self._pulse = Pulse()
+            self._schedule_beat()
+
+    def _schedule_beat(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._beats = loop.call_later(self._heartbeat_seconds, self._beat)
+
+    def _beat(self) -> None:
+        assert self._pulse is not None
+        assert self._transport is not None
+        if self._pulse.is_dead():
+            _log.warning("connection.silent")
+            # What was not read will never be, so there is nothing to wait for.
+            self._transport.abort()
+            return
+        self._schedule_beat()
+        if not self._closing:
+            self.outbox.say(Heartbeat())
+            self._listener.writable(self)
+
     def data_received(self, data: bytes) -> None:
         if self._closing:
             return
+        if self._pulse is not None:
+            self._pulse.hear()
         try:
             messages = self._decoder.feed(data)
         except FrameError as error:
@@ -75,7 +106,7 @@ class Connection(asyncio.Protocol):
             self.close()
             return
         for message in messages:
-            if not self._closing:
+            if not self._closing and not isinstance(message, Heartbeat):
                 self._listener.received(self, message)
 
     def close(self) -> None:
@@ -95,6 +126,8 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closing = True
+        if self._beats is not None:
+            self._beats.cancel()
         self._listener.disconnected(self)
 
 

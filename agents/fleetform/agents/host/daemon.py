@@ -288,6 +288,7 @@ class Daemon:
             _log.warning("hello.rejected code=%s", answer.code)
             connection.close()
             return
+        connection.speak(answer.protocol)
         if hello.look:
             return
         for event in self._journal.news_for(hello):

@@ -294,6 +294,11 @@ class Shutdown:
     force: bool = False
 
 
+@dataclass(frozen=True)
+class Heartbeat:
+    """Says that its sender lives, in both directions and from version 2 on; see `link`."""
+
+
 # -- agent to controller ------------------------------------------------------------------
 
 
@@ -416,8 +421,8 @@ Request = Union[
     Prepare, Start, Stop, Forget, MissingBlobs, PutBlob, MakeVolume, RemoveVolume,
     SnapshotVolume, Probe, Shutdown,
 ]  # fmt: skip
-ToAgent = Union[Hello, Acknowledge, FollowLog, Request]
-ToController = Union[Welcome, Rejected, Event, LogData, Reply]
+ToAgent = Union[Hello, Heartbeat, Acknowledge, FollowLog, Request]
+ToController = Union[Welcome, Heartbeat, Rejected, Event, LogData, Reply]
 
 
 @dataclass(frozen=True)
