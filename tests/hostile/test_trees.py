@@ -535,8 +535,8 @@ def test_a_repository_that_is_none(
     repository: Path, monkeypatch: pytest.MonkeyPatch, where: str, name: str
 ):
     """Whatever git is given in place of a file of its own, loading ends when git is given up."""
-    monkeypatch.setattr(commit, "_TIMEOUT_SECONDS", 0.5)
-    monkeypatch.setattr(untrusted_git, "_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(commit, "_ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(untrusted_git, "_CONFIG_SECONDS", 0.5)
     git(repository, "config", "include.path", "included")
     path = repository / where
     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

@@ -36,7 +36,7 @@ def load_alone(
         if cache is not None:
             cache.begin()
         readings = Readings(_files(root, cache), sources, {})
-        reads = list(readings.of_file(sources.given(file, look=_look(root / file))))
+        reads = list(readings.of_file(sources.given(file, look=_look_of_file(root / file))))
         readings.tell_problems(reads, told)
         if cache is not None:
             keep(cache, sources, reads)
@@ -46,7 +46,7 @@ def load_alone(
         sources.close()
 
 
-def _look(path: Path) -> str:
+def _look_of_file(path: Path) -> str:
     try:
         return look_of(path.stat())
     except (OSError, ValueError):

@@ -20,9 +20,11 @@ from typing import Any
 
 from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.private_folder import make_private_folder
-from fleetform.spec.tree import codec, tagged, whole_codec
 from fleetform.spec.tree.cache import Kept, KeptFile, ReadingCache
+from fleetform.spec.tree.codec import decode_documents, encode_documents, split
 from fleetform.spec.tree.kept_file import SUFFIX, path_of, read_parts, title_of
+from fleetform.spec.tree.tagged import write_value
+from fleetform.spec.tree.whole_codec import decode_whole, encode_whole
 
 __all__ = ["SIZE_MAX", "open_cache", "save_cache"]
 
@@ -66,7 +68,7 @@ def _fill(cache: ReadingCache, parts: Sequence[bytes]) -> None:
     files = _files(said["files"], bodies)
     cache.fill(files)
     if whole:
-        cache.whole = whole_codec.decode(whole, files)
+        cache.whole = decode_whole(whole, files)
 
 
 def _files(index: Sequence[Any], bodies: bytes) -> list[KeptFile]:
@@ -78,10 +80,10 @@ def _files(index: Sequence[Any], bodies: bytes) -> list[KeptFile]:
         nonlocal alone
         alone += 1
         if alone <= _ALONE_MAX:
-            return codec.decode(codec.split(files[number].body)[0])
+            return decode_documents(split(files[number].body)[0])
         if not raw:
-            raw.extend(codec.split(bodies))
-        return codec.decode(raw[number])
+            raw.extend(split(bodies))
+        return decode_documents(raw[number])
 
     files: list[KeptFile] = []
     at = 0
@@ -97,11 +99,11 @@ def _content(cache: ReadingCache) -> bytes:
     files, bodies = _part(cache.current())
     whole = _whole(cache, len(files))
     index = json.dumps({"digests": dict(cache.digests), "files": files}).encode()
-    parts = (_head(cache) if whole else b"", index, whole, bodies)
+    parts = (_environment_part(cache) if whole else b"", index, whole, bodies)
     return b"".join((title_of(parts), *parts))
 
 
-def _head(cache: ReadingCache) -> bytes:
+def _environment_part(cache: ReadingCache) -> bytes:
     """Whose the tree is, for those who want to know nothing else of it."""
     assert cache.whole is not None, "it is written too"
     # What it inherits would be among its rules.
@@ -109,7 +111,7 @@ def _head(cache: ReadingCache) -> bytes:
         return b""
     said = {
         "sha256": cache.whole.inputs[FILE_NAME].sha256,
-        "environment": tagged.write(cache.whole.frame.environment),
+        "environment": write_value(cache.whole.frame.environment),
     }
     return json.dumps(said).encode()
 
@@ -126,7 +128,7 @@ def _whole(cache: ReadingCache, written_count: int) -> bytes:
     ):
         return b""
     with contextlib.suppress(ValueError, TypeError, RecursionError):
-        return whole_codec.encode(cache.whole)
+        return encode_whole(cache.whole)
     return b""
 
 
@@ -135,7 +137,7 @@ def _part(files: Iterator[KeptFile]) -> tuple[list[Any], bytes]:
     for kept in files:
         # What cannot be written is read again, each time.
         with contextlib.suppress(ValueError, TypeError, RecursionError):
-            kept.body = kept.body or codec.encode(kept.documents)
+            kept.body = kept.body or encode_documents(kept.documents)
             left -= len(kept.body)
             if left < 0:
                 break

@@ -3,7 +3,7 @@ Kept readings as bytes and back: JSON, in lists whose positions are named here a
 
 JSON, since nothing that is read from a disk should be able to do more than be wrong. It gives
 back what went in: texts, integers of any size, floats by their shortest spelling, the order of
-fields. `encode` refuses what it would not.
+fields. `encode_documents` refuses what it would not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ from fleetform.spec.references import Reference, required
 from fleetform.spec.tree.cache import Header, Kept
 from fleetform.spec.tree.outcome import Conditions, FilesAnswer, Outcome, Row
 
-__all__ = ["answer_read", "decode", "encode", "finding_read", "finding_written", "split"]
+__all__ = [
+    "answer_read",
+    "decode_documents",
+    "encode_documents",
+    "finding_read",
+    "finding_written",
+    "split",
+]
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _DECODER = json.JSONDecoder()
@@ -27,7 +34,7 @@ _DECODER = json.JSONDecoder()
 _UNCONDITIONAL = Conditions()
 
 
-def encode(documents: Sequence[Kept]) -> bytes:
+def encode_documents(documents: Sequence[Kept]) -> bytes:
     """
     Raises:
         ValueError: Some value is none of JSON.
@@ -37,12 +44,12 @@ def encode(documents: Sequence[Kept]) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def decode(documents: Sequence[Any]) -> list[Kept]:
+def decode_documents(documents: Sequence[Any]) -> list[Kept]:
     """
     The documents of one body that was split off.
 
     Raises:
-        ValueError: It is nothing that `encode` has written.
+        ValueError: It is nothing that `encode_documents` has written.
     """
     try:
         return [_read(one) for one in documents]

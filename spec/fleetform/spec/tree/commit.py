@@ -14,13 +14,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleetform.spec.tree.untrusted_git import (
+    GIT,
+    read_config,
+    safe_environment,
+    without_filters,
+)
+
 if TYPE_CHECKING:
     import subprocess
 
 _STATUS = ("status", "--porcelain=v2", "--branch", "--ignore-submodules=dirty", "--", ".")
 # Longer than a cold status of a large repository on a slow disk. A commit that comes later is
 # not worth waiting for: it is shown, and decides nothing.
-_TIMEOUT_SECONDS = 10
+_ANSWER_SECONDS = 10
 
 
 class Commit:
@@ -39,7 +46,7 @@ class Commit:
         import subprocess
 
         try:
-            output, _ = process.communicate(timeout=_TIMEOUT_SECONDS)
+            output, _ = process.communicate(timeout=_ANSWER_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
@@ -78,17 +85,15 @@ def _ask(root: Path, *arguments: str) -> str | None:
     """Return what git prints; None where it fails or does not answer."""
     import subprocess
 
-    from fleetform.spec.tree import untrusted_git as git
-
     try:
         asked = subprocess.run(
-            [*git.GIT, *arguments],
+            [*GIT, *arguments],
             cwd=root,
-            env=git.safe_environment(),
+            env=safe_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=_TIMEOUT_SECONDS,
+            timeout=_ANSWER_SECONDS,
             check=False,
             text=True,
         )
@@ -105,13 +110,11 @@ def _has_repository(root: Path) -> bool:
 def _start(root: Path, bases: Sequence[str]) -> subprocess.Popen[bytes] | None:
     import subprocess
 
-    from fleetform.spec.tree import untrusted_git as git
-
-    environment = git.safe_environment()
+    environment = safe_environment()
     try:
-        options = git.without_filters(git.read_config(root, environment))
+        options = without_filters(read_config(root, environment))
         return subprocess.Popen(
-            [*git.GIT, *options, *_STATUS, *bases],
+            [*GIT, *options, *_STATUS, *bases],
             cwd=root,
             env=environment,
             stdin=subprocess.DEVNULL,

@@ -18,7 +18,7 @@ Given: TypeAlias = KeptFile | list[Written]
 
 # What `overlay` asks of a document before it changes it.
 _CHOSEN_BY = frozenset({"type", "name", "profile"})
-_NOWHERE = Span(0, 0, 0)
+_NO_SPAN = Span(0, 0, 0)
 
 
 def header_of(node: Node) -> Header | None:
@@ -38,10 +38,10 @@ def header_of(node: Node) -> Header | None:
 def standing_for(header: Header) -> Node:
     """A node that overlays may look at."""
     entries = [
-        (ScalarNode(key, key, "", _NOWHERE), ScalarNode(value, raw, "", _NOWHERE))
+        (ScalarNode(key, key, "", _NO_SPAN), ScalarNode(value, raw, "", _NO_SPAN))
         for key, value, raw in header
     ]
-    return MappingNode(tuple(entries), _NOWHERE)
+    return MappingNode(tuple(entries), _NO_SPAN)
 
 
 def is_overlaid(files: Iterable[Given]) -> bool:

@@ -19,8 +19,8 @@ from typing import Any
 
 from fleetform.spec.desired import Environment
 from fleetform.spec.identity import FILE_NAME
-from fleetform.spec.tree import tagged
 from fleetform.spec.tree.language import language_version
+from fleetform.spec.tree.tagged import read_value
 
 __all__ = ["SUFFIX", "kept_environment", "path_of", "read_parts", "title_of"]
 
@@ -73,7 +73,7 @@ def kept_environment(folder: Path, root: Path) -> Environment | None:
         data = read_file(root, FILE_NAME)
         if isinstance(data, Finding) or hashlib.sha256(data).hexdigest() != said["sha256"]:
             return None
-        environment = tagged.read(said["environment"])
+        environment = read_value(said["environment"])
         return environment if isinstance(environment, Environment) else None
     return None
 

@@ -47,7 +47,7 @@ def language_version() -> str:
             look = hashlib.sha256(Path(path).read_bytes()).hexdigest()
         digest.update(f"\n{name} {look}".encode())
     for library in _LIBRARIES:
-        digest.update(f"\n{library} {_look(library)}".encode())
+        digest.update(f"\n{library} {_library_look(library)}".encode())
     return digest.hexdigest()
 
 
@@ -61,7 +61,7 @@ def _sources(folder: Path | str, prefix: str = "") -> Iterator[tuple[str, str, o
                 yield from _sources(entry.path, f"{prefix}{entry.name}/")
 
 
-def _look(name: str) -> str:
+def _library_look(name: str) -> str:
     spec = find_spec(name)
     if spec is None or spec.origin is None:
         return "none"

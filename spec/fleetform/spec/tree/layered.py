@@ -32,7 +32,7 @@ def overlaid(
         touched: Takes the ids of nodes that are not as their file has them.
     """
     layers = [
-        Layer(tuple(_written(sources, files)), folder.patches)
+        Layer(tuple(_documents(sources, files)), folder.patches)
         for files, folder in zip(given, folders, strict=True)
     ]
     while True:
@@ -49,7 +49,7 @@ def overlaid(
         layers = opened
 
 
-def _written(sources: Sources, files: Iterable[Given]) -> Iterator[Written]:
+def _documents(sources: Sources, files: Iterable[Given]) -> Iterator[Written]:
     for file in files:
         yield from sources.stubs(file) if isinstance(file, KeptFile) else file
 

@@ -18,9 +18,8 @@ from fleetform.spec.kinds import KINDS, Kind
 from fleetform.spec.nodes import plain
 from fleetform.spec.overlay.written import Written
 from fleetform.spec.references import mentioned, required
-from fleetform.spec.tree import elements
 from fleetform.spec.tree.budget import Budget
-from fleetform.spec.tree.elements import TEXTS
+from fleetform.spec.tree.elements import TEXTS, Reading, read
 from fleetform.spec.tree.files import Files
 from fleetform.spec.tree.folders import folder_of
 from fleetform.spec.tree.outcome import Conditions, Outcome, Row
@@ -85,7 +84,7 @@ class Reader:
             return Outcome(type_name, keys, start, wrong, is_spoiled=written.is_spoiled)
         # What is inherited may bring an expression into a file that has none.
         has_marks = written.is_inherited or self._has_marks(written.file)
-        reading = elements.read(
+        reading = read(
             value,
             kind,
             self._files,
@@ -143,21 +142,21 @@ class Reader:
         return bool(self._values) and names_values(value)
 
     def _own_digests(
-        self, written: Written, value: Mapping[str, Any], kind: Kind, reading: elements.Reading
+        self, written: Written, value: Mapping[str, Any], kind: Kind, reading: Reading
     ) -> dict[str, str]:
         folder = written.file.rpartition("/")[0]
 
-        def read(again: Mapping[str, Any]) -> elements.Reading:
-            return elements.read(again, kind, self._files, folder, has_marks=True)
+        def read_again(again: Mapping[str, Any]) -> Reading:
+            return read(again, kind, self._files, folder, has_marks=True)
 
-        return own_digests(written.own, value, reading, read)
+        return own_digests(written.own, value, reading, read_again)
 
 
 def _has_error(problems: Sequence[Problem]) -> bool:
     return any(one.level is Level.ERROR for one in problems)
 
 
-def _asking(reading: elements.Reading) -> Sequence[Mapping[str, Any]]:
+def _asking(reading: Reading) -> Sequence[Mapping[str, Any]]:
     """The distinct documents without texts of elements: these ask for nothing by now."""
     shared = reading.shared
     asking = [
@@ -167,9 +166,7 @@ def _asking(reading: elements.Reading) -> Sequence[Mapping[str, Any]]:
     return [shared] if len(asking) == 1 and asking[0].keys() == shared.keys() else asking
 
 
-def _rows(
-    kind: str, reading: elements.Reading, own_digests: Mapping[str, str] | None
-) -> Iterator[Row]:
+def _rows(kind: str, reading: Reading, own_digests: Mapping[str, str] | None) -> Iterator[Row]:
     for element, own in reading.elements:
         document = {**reading.shared, **own}
         whole = execution = digest(document)

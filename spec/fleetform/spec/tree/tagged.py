@@ -14,7 +14,7 @@ from typing import Any
 
 from fleetform.spec import desired
 
-__all__ = ["read", "write"]
+__all__ = ["read_value", "write_value"]
 
 _CLASSES: Mapping[str, type[Any]] = {
     name: one
@@ -25,7 +25,7 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 _TUPLE, _LIST, _SET, _DICT = "()", "[]", "{}", "{:}"
 
 
-def write(value: Any) -> Any:
+def write_value(value: Any) -> Any:
     """
     Raises:
         TypeError: Something in it is of no class that could be read again.
@@ -34,37 +34,37 @@ def write(value: Any) -> Any:
     if kind in _PLAIN:
         return value
     if kind is tuple:
-        return [_TUPLE, *map(write, value)]
+        return [_TUPLE, *map(write_value, value)]
     if kind is list:
-        return [_LIST, *map(write, value)]
+        return [_LIST, *map(write_value, value)]
     if kind is frozenset:
-        return [_SET, *map(write, sorted(value))]
+        return [_SET, *map(write_value, sorted(value))]
     if kind is dict:
-        return [_DICT, *([write(key), write(item)] for key, item in value.items())]
+        return [_DICT, *([write_value(key), write_value(item)] for key, item in value.items())]
     if _CLASSES.get(kind.__name__) is not kind:
         raise TypeError(f"{kind.__name__} is no value that is kept")
     if is_dataclass(value):
-        return [kind.__name__, *(write(getattr(value, one.name)) for one in fields(value))]
-    return [kind.__name__, *map(write, value)]
+        return [kind.__name__, *(write_value(getattr(value, one.name)) for one in fields(value))]
+    return [kind.__name__, *map(write_value, value)]
 
 
-def read(said: Any) -> Any:
+def read_value(said: Any) -> Any:
     """
     The value that was written.
 
     Raises:
         KeyError: It names a class that is none of these.
-        TypeError: It is nothing that `write` has written.
+        TypeError: It is nothing that `write_value` has written.
     """
     if type(said) is not list:
         return said
     tag, *items = said
     if tag == _TUPLE:
-        return tuple(map(read, items))
+        return tuple(map(read_value, items))
     if tag == _LIST:
-        return list(map(read, items))
+        return list(map(read_value, items))
     if tag == _SET:
-        return frozenset(map(read, items))
+        return frozenset(map(read_value, items))
     if tag == _DICT:
-        return {read(key): read(item) for key, item in items}
-    return _CLASSES[tag](*map(read, items))
+        return {read_value(key): read_value(item) for key, item in items}
+    return _CLASSES[tag](*map(read_value, items))

@@ -21,7 +21,7 @@ GIT = ("git", "-c", "core.fsmonitor=", "-c", "core.hooksPath=/dev/null", "--no-o
 """Also a person's own `core.hooksPath` may lead into the repository, so that no hook is run at all."""
 
 _LIST = ("config", "--list", "--show-scope", "--null")
-_TIMEOUT_SECONDS = 2
+_CONFIG_SECONDS = 2
 """It answers in milliseconds, from files; one that is a pipe would never end."""
 
 _OF_A_REPOSITORY = frozenset(
@@ -92,7 +92,7 @@ def read_config(folder: Path, environment: dict[str, str]) -> tuple[Setting, ...
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_TIMEOUT_SECONDS,
+            timeout=_CONFIG_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired as problem:

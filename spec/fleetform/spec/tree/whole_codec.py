@@ -13,15 +13,22 @@ from itertools import chain, repeat
 from typing import Any
 
 from fleetform.spec.desired import ResourceKey
-from fleetform.spec.tree import codec, tagged
 from fleetform.spec.tree.addresses import Addresses
 from fleetform.spec.tree.cache import KeptFile
+from fleetform.spec.tree.codec import (
+    answer_read,
+    decode_documents,
+    encode_documents,
+    finding_read,
+    finding_written,
+)
+from fleetform.spec.tree.tagged import read_value, write_value
 from fleetform.spec.tree.whole import Input, Rows, Whole
 
-__all__ = ["decode", "encode"]
+__all__ = ["decode_whole", "encode_whole"]
 
 
-def encode(whole: Whole) -> bytes:
+def encode_whole(whole: Whole) -> bytes:
     """
     Its files are not among it, except for documents that an overlay has made.
 
@@ -29,20 +36,20 @@ def encode(whole: Whole) -> bytes:
         TypeError: There is something in it that could not be read again.
         ValueError: Some value is none of JSON.
     """
-    overlaid = codec.encode(whole.files[-1].documents).decode("utf-8", "surrogatepass")
+    overlaid = encode_documents(whole.files[-1].documents).decode("utf-8", "surrogatepass")
     said = {
-        "frame": tagged.write(whole.frame),
-        "resources": _rows(whole.resources),
-        "beyond": _rows(whole.beyond),
-        "obstacles": tagged.write(dict(whole.obstacles)),
+        "frame": write_value(whole.frame),
+        "resources": _columns(whole.resources),
+        "beyond": _columns(whole.beyond),
+        "obstacles": write_value(dict(whole.obstacles)),
         "overlaid": overlaid,
-        "findings": [codec.finding_written(one) for one in whole.findings],
+        "findings": [finding_written(one) for one in whole.findings],
         "counts": [whole.documents_count, whole.files_count, whole.walked_count],
         "folders": whole.folders,
         "inputs": {path: list(one) for path, one in whole.inputs.items()},
         "answers": whole.answers,
-        "addresses": tagged.write(tuple(whole.addresses)),
-        "values": tagged.write(dict(whole.values)),
+        "addresses": write_value(tuple(whole.addresses)),
+        "values": write_value(dict(whole.values)),
         "budget_left": whole.budget_left,
         "flags": [whole.is_alone, whole.has_disputes],
         "claims": whole.claims,
@@ -51,12 +58,12 @@ def encode(whole: Whole) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def decode(data: bytes, files: Sequence[KeptFile]) -> Whole:
+def decode_whole(data: bytes, files: Sequence[KeptFile]) -> Whole:
     """
     What was encoded; `files` are the readings that were kept beside it, in the same order.
 
     Raises:
-        ValueError, TypeError, KeyError, IndexError: It is nothing that `encode` has written.
+        ValueError, TypeError, KeyError, IndexError: It is nothing that `encode_whole` has written.
     """
     said = json.loads(data.decode("utf-8", "surrogatepass"))
     overlaid: str = said["overlaid"]
@@ -64,20 +71,20 @@ def decode(data: bytes, files: Sequence[KeptFile]) -> Whole:
     is_alone, has_disputes = said["flags"]
     elements, written, digested = said["budget_left"]
     return Whole(
-        tagged.read(said["frame"]),
-        _rows_of(said["resources"]),
-        _rows_of(said["beyond"]),
-        tagged.read(said["obstacles"]),
-        (*files, KeptFile("", "", "", decode=lambda: codec.decode(json.loads(overlaid)))),
-        tuple([codec.finding_read(one) for one in said["findings"]]),
+        read_value(said["frame"]),
+        _columns_read(said["resources"]),
+        _columns_read(said["beyond"]),
+        read_value(said["obstacles"]),
+        (*files, KeptFile("", "", "", decode=lambda: decode_documents(json.loads(overlaid)))),
+        tuple([finding_read(one) for one in said["findings"]]),
         documents_count,
         files_count,
         tuple(said["folders"]),
         walked_count,
         {path: Input(*one) for path, one in said["inputs"].items()},
-        tuple([codec.answer_read(one) for one in said["answers"]]),
-        Addresses(*tagged.read(said["addresses"])),
-        tagged.read(said["values"]),
+        tuple([answer_read(one) for one in said["answers"]]),
+        Addresses(*read_value(said["addresses"])),
+        read_value(said["values"]),
         (elements, written, digested),
         is_alone,
         has_disputes,
@@ -85,7 +92,7 @@ def decode(data: bytes, files: Sequence[KeptFile]) -> Whole:
     )
 
 
-def _rows(rows: Rows) -> dict[str, Any]:
+def _columns(rows: Rows) -> dict[str, Any]:
     # In order of key, so that each kind is one stretch.
     counts: dict[str, int] = {}
     for kind, _ in rows.digests:
@@ -103,7 +110,7 @@ def _rows(rows: Rows) -> dict[str, Any]:
     }
 
 
-def _rows_of(said: dict[str, Any]) -> Rows:
+def _columns_read(said: dict[str, Any]) -> Rows:
     kinds = chain.from_iterable(repeat(kind, count) for kind, count in said["kinds"].items())
     keys = map(ResourceKey._make, zip(kinds, said["names"], strict=True))
     names = [tuple(one) for one in said["upstream_names"]]

@@ -223,7 +223,7 @@ def test_a_value_that_is_none_of_json_is_no_matter(root, tmp_path, settled, monk
     def refuse(_):
         raise TypeError("no value that is kept")
 
-    monkeypatch.setattr(cache_file.whole_codec, "encode", refuse)
+    monkeypatch.setattr(cache_file, "encode_whole", refuse)
     first = through_disk(root, tmp_path / "cache")
     counted = whole_loads(monkeypatch)
     assert through_disk(root, tmp_path / "cache") == first
