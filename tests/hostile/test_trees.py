@@ -17,8 +17,9 @@ import pytest
 from fleetform.spec.desired import Loaded
 from fleetform.spec.findings import Finding
 from fleetform.spec.findings_text import render_findings
-from fleetform.spec.tree import commit, load_tree, read_environment, untrusted_git, walk
-from fleetform.spec.tree.inside import LeadsOutError, open_below
+from fleetform.spec.tree import git as tree_git
+from fleetform.spec.tree import load_tree, read_environment, walk
+from fleetform.spec.tree.safe_open import LeadsOutError, open_below
 from unit.spec.trees import ENVIRONMENT, codes
 
 TASK = "type: task\nname: train\ncommands: [python train.py]\n"
@@ -535,8 +536,8 @@ def test_a_repository_that_is_none(
     repository: Path, monkeypatch: pytest.MonkeyPatch, where: str, name: str
 ):
     """Whatever git is given in place of a file of its own, loading ends when git is given up."""
-    monkeypatch.setattr(commit, "_ANSWER_SECONDS", 0.5)
-    monkeypatch.setattr(untrusted_git, "_CONFIG_SECONDS", 0.5)
+    monkeypatch.setattr(tree_git, "_ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(tree_git, "_CONFIG_SECONDS", 0.5)
     git(repository, "config", "include.path", "included")
     path = repository / where
     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

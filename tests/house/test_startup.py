@@ -99,7 +99,7 @@ FORETELLING = ("fleetform.schedule", "fleetform.model.decision")
 # What reads the language, and nobody needs who has nothing but the environment's uid to know.
 LANGUAGE = (
     "fleetform.spec.kinds",
-    "fleetform.spec.tree.again",
+    "fleetform.spec.tree.read",
     "fleetform.spec.tree.load",
     "pydantic",
     "pydantic_core",

@@ -113,7 +113,7 @@ def _with_newer_commit(workspace: Workspace, desired: Desired, live: Live, reade
     if applied in {"", here}:
         return live
     # Only here: most plans are of the commit applied last, or of no repository.
-    from fleetform.spec.tree.commit import is_ancestor
+    from fleetform.spec.tree.git import is_ancestor
 
     if not is_ancestor(workspace.root, here, applied):
         return live

@@ -18,7 +18,7 @@ from fleetform.model.live import LedgerStatus
 from fleetform.model.redaction import short_uid
 from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
 from fleetform.plan.exit import exit_code_of_status
-from fleetform.spec.tree.commit import Commit, count_ahead
+from fleetform.spec.tree.git import Commit, count_ahead
 from fleetform.views.controllers import ControllerRow
 from fleetform.views.overrides import in_force_lines
 from fleetform.views.reasons import HELD_BY

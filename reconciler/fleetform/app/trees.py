@@ -77,7 +77,7 @@ def known_environment(root: Path) -> Environment | None:
     home = cache_home()
     if home is None:
         return None
-    from fleetform.spec.tree.kept_file import kept_environment
+    from fleetform.spec.tree.cache_format import kept_environment
 
     return kept_environment(home / "readings", root)
 

@@ -2,7 +2,7 @@
 Commits of changed files, with the author and the signature that their git is configured for.
 
 A working copy may be a branch of anybody's, so nothing that the repository itself names is run: no
-hook, filter, file system monitor or signing program (`spec.tree.untrusted_git`). A commit is put together in an index
+hook, filter, file system monitor or signing program (`spec.tree.git`). A commit is put together in an index
 of its own, from the files' contents. What is staged or changed besides stays as it is.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fleetform.source.git import is_changing, working_tree
-from fleetform.spec.tree.untrusted_git import (
+from fleetform.spec.tree.git import (
     GIT,
     Setting,
     filters_of,

@@ -77,7 +77,7 @@ def _open(root: Path) -> tuple[Repo, Path]:
             f"{root} is in no git repository, so it has no commits",
             advice="name two folders, or two runs",
         ) from error
-    # A repository may come from anybody; see `spec.tree.commit`.
+    # A repository may come from anybody; see `spec.tree.git`.
     repository.git.update_environment(
         GIT_NO_LAZY_FETCH="1", GIT_ALLOW_PROTOCOL="", GIT_TERMINAL_PROMPT="0"
     )

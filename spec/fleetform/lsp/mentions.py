@@ -21,7 +21,7 @@ from fleetform.spec.interpolate import MARK
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.names import split_element
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode
-from fleetform.spec.tree.implied import implied
+from fleetform.spec.tree.sources import implied
 
 __all__ = ["Declaration", "FileIndex", "Mention", "index_file"]
 

@@ -6,7 +6,7 @@ import pytest
 
 from fleetform.spec.kinds.synonyms import MEANT
 from fleetform.spec.schema import MODELS
-from fleetform.spec.tree.complain import _model_at
+from fleetform.spec.tree.validation_errors import _model_at
 from unit.spec.trees import codes, load
 
 SERVICE = "type: service\nname: chat\ncommands: [python serve.py]\nport: 8000\n"

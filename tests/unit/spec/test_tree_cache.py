@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fleetform.spec.tree import cache_file, kept_file, language, load_file, load_tree
+from fleetform.spec.tree import cache_file, cache_format, load_file, load_tree
 from fleetform.spec.tree.cache import ReadingCache
 from fleetform.spec.tree.cache_file import open_cache, save_cache
 from unit.spec.trees import ENVIRONMENT, spelled, write
@@ -166,7 +166,7 @@ def test_other_code_reads_anew(root, tmp_path, settled, monkeypatch):
     """A reading is only good for the code that made it."""
     through_disk(root, tmp_path / "cache")
     counted = read_anew(monkeypatch)
-    monkeypatch.setattr(kept_file, "language_version", lambda: "another")
+    monkeypatch.setattr(cache_format, "language_version", lambda: "another")
     through_disk(root, tmp_path / "cache")
     assert len(counted) == 2
 
@@ -175,13 +175,13 @@ def test_the_version_covers_every_source(tmp_path, monkeypatch):
     """One letter in any module is another version of the language."""
     write(tmp_path, "spec/one.py", "A = 1\n")
     write(tmp_path, "spec/kinds/two.py", "B = 1\n")
-    monkeypatch.setattr(language, "_PACKAGE", tmp_path / "spec")
+    monkeypatch.setattr(cache_format, "_PACKAGE", tmp_path / "spec")
     versions = set()
     for text in ("B = 1\n", "B = 2\n"):
         write(tmp_path, "spec/kinds/two.py", text)
-        language.language_version.cache_clear()
-        versions.add(language.language_version())
-    language.language_version.cache_clear()
+        cache_format.language_version.cache_clear()
+        versions.add(cache_format.language_version())
+    cache_format.language_version.cache_clear()
     assert len(versions) == 2
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from fleetform.spec.schema import docstrings, models, snippets
 from fleetform.spec.schema.annotate import Definitions, Schema, annotated
-from fleetform.spec.tree.implied import IMPLIED_TYPES
+from fleetform.spec.tree.sources import IMPLIED_TYPES
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

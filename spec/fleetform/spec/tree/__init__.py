@@ -92,7 +92,7 @@ def load_file(
     Returns:
         What is wrong with each document alone; nothing of what they refer to.
     """
-    from fleetform.spec.tree.again import load_alone
+    from fleetform.spec.tree.read import load_alone
 
     return load_alone(Path(root), file, cache, buffers or {})
 

@@ -1,15 +1,18 @@
 """
-The folders that an environment is made of: its own, its base, the base's base.
+Find the folders that an environment is made of, its own, its base and the base's base, and overlay them.
 
-A branch that nobody has reviewed may name anything as its base. So links are followed before a
-folder is judged, and it has to lie in the same repository: what lies elsewhere is in no commit
-of this one. Without git the folder above the environment's is the bound.
+A branch that was not reviewed may name anything as its base. So links are followed before a folder
+is judged, and it has to lie in the same repository: what lies elsewhere is in no commit of this one.
+Without git the folder above the environment's is the bound.
+
+Most documents are stood for by a reading. Overlays see of those the few scalars by which they
+choose. Whatever they change is laid open, and they are asked once more.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -18,14 +21,18 @@ from fleetform.spec.findings import Problem
 from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.nodes import Node
 from fleetform.spec.overlay.entries import read_entry
-from fleetform.spec.overlay.written import Mistake, Patch
+from fleetform.spec.overlay.layers import overlay
+from fleetform.spec.overlay.written import Layer, Mistake, Patch, Written
 from fleetform.spec.quantities.ranges import shown
-from fleetform.spec.tree.inside import is_file, is_folder
+from fleetform.spec.tree.cache import Given, KeptFile
+from fleetform.spec.tree.safe_open import is_file, is_folder
+from fleetform.spec.tree.sources import Sources
 
 if TYPE_CHECKING:
     from fleetform.spec.environment import EnvironmentDocument
 
-__all__ = ["Bases", "Folder", "Parse", "ReadNodes"]
+__all__ = ["Bases", "Folder", "Parse", "ReadNodes", "overlaid"]
+
 
 # Whoever reads a tree has to read all of these; the deepest that anybody has shown is three.
 BASES_MAX = 8
@@ -272,3 +279,54 @@ def _bound(real: str) -> tuple[str, bool]:
 
 def _is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + os.sep)
+
+
+def overlaid(
+    sources: Sources, folders: Sequence[Folder], given: Sequence[Sequence[Given]], touched: set[int]
+) -> tuple[list[Written], list[Mistake]]:
+    """
+    The documents that all folders come to, those that are touched with all their nodes.
+
+    Args:
+        sources: Where they are written.
+        folders: The lowest base first.
+        given: For each folder, its files.
+        touched: Takes the ids of nodes that are not as their file has them.
+    """
+    layers = [
+        Layer(tuple(_documents(sources, files)), folder.patches)
+        for files, folder in zip(given, folders, strict=True)
+    ]
+    while True:
+        documents, mistakes = overlay(layers, is_complete=not sources.unread)
+        untouched = {id(one) for one in documents}
+        wrong = {id(mistake.node) for mistake in mistakes}
+        opened = [_opened(sources, layer, untouched, wrong) for layer in layers]
+        if all(one is two for one, two in zip(opened, layers, strict=True)):
+            known = {id(one) for layer in layers for one in layer.documents}
+            touched.update(
+                id(one.node) for one in documents if id(one) not in known or one.is_spoiled
+            )
+            return documents, mistakes
+        layers = opened
+
+
+def _documents(sources: Sources, files: Iterable[Given]) -> Iterator[Written]:
+    for file in files:
+        yield from sources.stubs(file) if isinstance(file, KeptFile) else file
+
+
+def _opened(sources: Sources, layer: Layer, untouched: set[int], wrong: set[int]) -> Layer:
+    """The layer with nodes where an overlay did more than to look; itself where it did not."""
+    documents = []
+    is_opened = False
+    for one in layer.documents:
+        stub = sources.stub(one)
+        if stub is None or (id(one) in untouched and id(one.node) not in wrong):
+            documents.append(one)
+            continue
+        # What has changed meanwhile is left out: nobody can tell what it declares.
+        found = sources.lay_open(stub.file, stub.number)
+        documents.extend([found] if found else [])
+        is_opened = True
+    return Layer(tuple(documents), layer.patches) if is_opened else layer

@@ -1,14 +1,19 @@
 """
-Readings of files that need not be made again.
+Keep what files came to between two loads of one tree, in memory.
 
-A reading is found by what its file contains. Most files are not even opened for that: while the
-system says that a file is the one it was, by its inode, size and times, its content is known. A
-file younger than the clock's tick may change without that showing, so it is opened each time
-until it has settled.
+A reading is found by what its file contains. Most files are not opened for that: while the system
+says that a file is the one it was, by its inode, size and times, its content is known. A file
+younger than the clock's tick may change without that showing, so it is opened each time until it
+has settled.
 
-A reading is used only while everything else that it depends on is the same; the loader proves
-that each time (`Conditions`), so what a cache holds can be late, and never wrong. It lives in
-memory; `cache_file` writes one to disk and reads it back.
+A reading is used only while everything else that it depends on is the same; the loader proves that
+each time (`Conditions`), so what a cache holds can be late, and never wrong. `cache_file` writes
+one to disk and reads it back.
+
+An `Outcome` is what the passes after reading need of one document, with no node and no model in it:
+a document that was read a moment ago and one that comes from the cache are the same value here, so
+that no later pass can tell the two apart. A `Header` has the few scalars of a document by which
+overlays choose it, in place of its nodes.
 """
 
 from __future__ import annotations
@@ -16,17 +21,132 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from fleetform.spec.findings import Finding, Problem
-from fleetform.spec.tree.outcome import Conditions, Outcome
+from fleetform.spec.desired import ResourceKey
+from fleetform.spec.findings import Finding, Level, Place, Problem
+from fleetform.spec.nodes import MappingNode, Node, ScalarNode, Span
+from fleetform.spec.overlay.written import Written
+from fleetform.spec.references import Reference
 
 if TYPE_CHECKING:
     from fleetform.spec.tree.whole import Whole
 
-__all__ = ["SETTLED_NS", "Header", "Kept", "KeptFile", "ReadingCache", "look_of"]
+__all__ = [
+    "ENVIRONMENT_UID",
+    "SETTLED_NS",
+    "Conditions",
+    "FilesAnswer",
+    "Given",
+    "Header",
+    "Kept",
+    "KeptFile",
+    "Outcome",
+    "ReadingCache",
+    "Row",
+    "header_of",
+    "is_overlaid",
+    "look_of",
+    "standing_for",
+]
+
+
+ENVIRONMENT_UID = "\0uid"
+"""
+Among the values that a reading depends on: the key by which secrets are sealed in names of elements.
+
+No expression can name it. It is one of the values because a kept reading holds only where they are equal.
+"""
+
+
+class Row(NamedTuple):
+    """
+    One resource of a document.
+
+    Attributes:
+        own: Canonical fields that it has beside those all elements of the document share.
+        digest: Of the whole canonical document.
+        execution_digest: Of what makes up its execution.
+        own_digest: Of the document before anything inherited was merged in.
+    """
+
+    name: str
+    identity: str
+    own: Mapping[str, Any]
+    digest: str
+    execution_digest: str
+    own_digest: str
+
+
+class FilesAnswer(NamedTuple):
+    """
+    What `files:` of a document came to.
+
+    Attributes:
+        folder: Where paths begin.
+        entries: Path in the tree and in the working directory.
+        digest: Of what was found there, by which another answer is told from this one.
+    """
+
+    folder: str
+    entries: tuple[tuple[str, str], ...]
+    digest: str
+
+
+class Conditions(NamedTuple):
+    """
+    What an outcome depends on besides the text of its file: it holds while these do.
+
+    Attributes:
+        values: Digest of the environment's values; empty where none can be named.
+        spent: What it took of the tree's budget: elements, characters written and digested.
+        files: What it asked for, in order.
+    """
+
+    values: str = ""
+    spent: tuple[int, int, int] = (0, 0, 0)
+    files: tuple[FilesAnswer, ...] = ()
+
+
+_NOWHERE = Place("")
+_NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
+
+
+class Outcome(NamedTuple):
+    """
+    Attributes:
+        type: What its `type:` says; empty where that is no text.
+        keys: What it declares, as far as can be told; several when its kind cannot.
+        place: Of its first character.
+        problems: What is wrong with it by itself.
+        is_read: It got as far as its kind, if need be without fields that are wrong.
+        is_spoiled: Something inherited does not fit it, which is told where that stands.
+        shared: Canonical fields that all of its resources have.
+        documents: The distinct canonical forms as far as they refer to or ask for anything.
+        rows: Its resources.
+        references: What it mentions, each once.
+        required: What must exist before its resources do; None where that depends on the row.
+    """
+
+    type: str = ""
+    keys: tuple[ResourceKey, ...] = ()
+    place: Place = _NOWHERE
+    problems: Sequence[Problem] = ()
+    is_read: bool = False
+    is_spoiled: bool = False
+    shared: Mapping[str, Any] = _NO_FIELDS
+    documents: Sequence[Mapping[str, Any]] = ()
+    rows: Sequence[Row] = ()
+    references: Sequence[Reference] = ()
+    required: tuple[ResourceKey, ...] | None = None
+
+    @property
+    def is_broken(self) -> bool:
+        return self.is_spoiled or any(one.level is Level.ERROR for one in self.problems)
+
 
 SETTLED_NS = 2_000_000_000
 """
@@ -196,3 +316,56 @@ def look_of(seen: os.stat_result) -> str:
     if not stat.S_ISREG(seen.st_mode) or time.time_ns() - changed_ns < SETTLED_NS:
         return ""
     return f"{seen.st_dev}:{seen.st_ino}:{seen.st_size}:{seen.st_mtime_ns}:{seen.st_ctime_ns}"
+
+
+Given: TypeAlias = KeptFile | list[Written]
+"""A file's documents: as they were read before, or as they are."""
+
+# What `overlay` asks of a document before it changes it.
+_CHOSEN_BY = frozenset({"type", "name", "profile"})
+_NO_SPAN = Span(0, 0, 0)
+
+
+def header_of(node: Node) -> Header | None:
+    """What overlays ask of a document; None where that takes its nodes."""
+    if not isinstance(node, MappingNode):
+        return ()
+    said = [(key.raw, value) for key, value in node.entries if key.raw in _CHOSEN_BY]
+    if any(not isinstance(value, ScalarNode) for _, value in said):
+        return None
+    header = tuple(
+        (key, value.value, value.raw) for key, value in said if isinstance(value, ScalarNode)
+    )
+    # A profile becomes a part of others.
+    return None if ("type", "profile") in {(key, raw) for key, _, raw in header} else header
+
+
+def standing_for(header: Header) -> Node:
+    """A node that overlays may look at."""
+    entries = [
+        (ScalarNode(key, key, "", _NO_SPAN), ScalarNode(value, raw, "", _NO_SPAN))
+        for key, value, raw in header
+    ]
+    return MappingNode(tuple(entries), _NO_SPAN)
+
+
+def is_overlaid(files: Iterable[Given]) -> bool:
+    """Whether documents may come to anything else than what is written: some is or has a profile."""
+    return any(
+        any(_has_profile(one.header) for one in file.documents)
+        if isinstance(file, KeptFile)
+        else any(_is_overlaying(one.node) for one in file)
+        for file in files
+    )
+
+
+def _is_overlaying(node: Node) -> bool:
+    """Whether a document is a profile, or names one."""
+    return isinstance(node, MappingNode) and any(
+        key.raw == "profile" or (key.raw == "type" and value[0] == "profile")
+        for key, value in node.entries
+    )
+
+
+def _has_profile(header: Header) -> bool:
+    return any(key == "profile" for key, _, _ in header)

@@ -21,10 +21,14 @@ from typing import Any
 from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.private_folder import make_private_folder
 from fleetform.spec.tree.cache import Kept, KeptFile, ReadingCache
-from fleetform.spec.tree.codec import decode_documents, encode_documents, split
-from fleetform.spec.tree.kept_file import SUFFIX, path_of, read_parts, title_of
-from fleetform.spec.tree.tagged import write_value
-from fleetform.spec.tree.whole_codec import decode_whole, encode_whole
+from fleetform.spec.tree.cache_codec import (
+    decode_documents,
+    decode_whole,
+    encode_documents,
+    encode_whole,
+    split,
+)
+from fleetform.spec.tree.cache_format import SUFFIX, path_of, read_parts, title_of, write_value
 
 __all__ = ["SIZE_MAX", "open_cache", "save_cache"]
 

@@ -22,9 +22,9 @@ from fleetform.spec.kinds import Kind
 from fleetform.spec.kinds.base import Document
 from fleetform.spec.names import parameter_value
 from fleetform.spec.tree.budget import PROBLEMS_MAX, Budget
-from fleetform.spec.tree.complain import complain, meant_field
+from fleetform.spec.tree.cache import ENVIRONMENT_UID
 from fleetform.spec.tree.files import Files
-from fleetform.spec.tree.outcome import ENVIRONMENT_UID
+from fleetform.spec.tree.validation_errors import complain, meant_field
 
 if TYPE_CHECKING:
     from fleetform.spec.kinds.run import Run

@@ -19,9 +19,9 @@ from fleetform.spec.tree.addresses import NO_ADDRESSES
 from fleetform.spec.tree.addresses import check as check_addresses
 from fleetform.spec.tree.addresses import read as read_addresses
 from fleetform.spec.tree.bases import Bases, Folder, ReadNodes
-from fleetform.spec.tree.inside import is_file
-from fleetform.spec.tree.outcome import ENVIRONMENT_UID
-from fleetform.spec.tree.place import place
+from fleetform.spec.tree.cache import ENVIRONMENT_UID
+from fleetform.spec.tree.findings import place
+from fleetform.spec.tree.safe_open import is_file
 from fleetform.spec.tree.walk import finding
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Environments:
         try:
             return node, EnvironmentDocument.model_validate(plain(node))
         except ValidationError as exc:
-            from fleetform.spec.tree.complain import complain
+            from fleetform.spec.tree.validation_errors import complain
 
             for problem in complain(exc, EnvironmentDocument, ADDRESS):
                 self._tell(place(problem, node, file, ADDRESS))

@@ -21,9 +21,8 @@ from fleetform.spec.findings import Level, Problem
 from fleetform.spec.names import nearest
 from fleetform.spec.quantities import format_bytes
 from fleetform.spec.quantities.ranges import shown
-from fleetform.spec.tree.cache import SETTLED_NS
-from fleetform.spec.tree.inside import LeadsOutError, is_folder, open_below
-from fleetform.spec.tree.outcome import FilesAnswer
+from fleetform.spec.tree.cache import SETTLED_NS, FilesAnswer
+from fleetform.spec.tree.safe_open import LeadsOutError, is_folder, open_below
 
 # Files travel to each host of a run; data belongs into volumes.
 COUNT_MAX = 10_000

@@ -1,17 +1,102 @@
 """
-What is wrong with a tree, as it is found: by file, no more of each than somebody reads, and sorted.
+Collect the findings of a load: with line and column, by file, sorted, and not more than `FINDINGS_MAX`.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from fleetform.spec.findings import Finding, Level
+from fleetform.spec.findings import Finding, Level, Place, Problem
+from fleetform.spec.kinds.codes import SUMMARIES
+from fleetform.spec.nodes import (
+    ForeignSpan,
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    Span,
+    child,
+    lookup,
+)
 from fleetform.spec.tree.budget import FINDINGS_MAX
 from fleetform.spec.tree.walk import finding
 
-__all__ = ["Told", "quoted"]
+__all__ = ["Told", "address_of", "place", "quoted"]
+
+
+# A screen full; findings have a sentence or three.
+_LENGTH_MAX = 2000
+
+
+def place(problem: Problem, node: Node, file: str, address: str) -> Finding:
+    """
+    The finding for a problem of the document that `node` is.
+
+    `address` is how people name the document: `task.train`.
+    """
+    return Finding(
+        problem.level,
+        problem.code,
+        SUMMARIES[problem.code],
+        _place(problem, node, file),
+        _shortened(problem.detail),
+        _shortened(problem.advice),
+        _shortened(".".join([address, *(str(step) for step in problem.path)])),
+    )
+
+
+def _shortened(text: str) -> str:
+    # A name of a megabyte is one word to whoever quotes it.
+    return text if len(text) <= _LENGTH_MAX else f"{text[:_LENGTH_MAX]}…"
+
+
+def _place(problem: Problem, node: Node, file: str) -> Place:
+    if problem.word:
+        below = node
+        for step in problem.path:
+            following = child(below, step)
+            below = following[1] if following else below
+        found = _find_word(below, problem.word) or _find_part(below, problem.word)
+        if found is not None:
+            return found.in_file(file)
+    return lookup(node, problem.path, file=file, of="key" if problem.at_key else "value")
+
+
+def _find_part(node: Node, word: str) -> Span | None:
+    """The expression in the first text that has it as it is meant, on one line."""
+    if not isinstance(node, ScalarNode):
+        inner = (
+            node.items if isinstance(node, SequenceNode) else [value for _, value in node.entries]
+        )
+        return next((found for item in inner if (found := _find_part(item, word))), None)
+    quotes = 1 if node.style in {"'", '"'} and node.style else 0
+    match = re.search(r"\$\{\{\s*" + re.escape(word) + r"\s*\}\}", node.raw)
+    if match is None or node.place.length != len(node.raw) + 2 * quotes:
+        return None
+    line, column, _ = node.place
+    part = Span(line, column + quotes + match.start(), match.end() - match.start())
+    return ForeignSpan.of(part, node.place.file) if isinstance(node.place, ForeignSpan) else part
+
+
+def _find_word(node: Node, word: str) -> Span | None:
+    """The first scalar that is the word, or begins with it and a colon: `data:/mnt`."""
+    if isinstance(node, ScalarNode):
+        is_it = node.raw == word or node.raw.startswith(f"{word}:")
+        return node.place if is_it else None
+    inner = node.items if isinstance(node, SequenceNode) else [value for _, value in node.entries]
+    return next((found for item in inner if (found := _find_word(item, word))), None)
+
+
+def address_of(node: Node) -> str:
+    """How people name a document, as far as it says so itself."""
+    if not isinstance(node, MappingNode):
+        return ""
+    parts = [node.get("type"), node.get("name")]
+    return ".".join(
+        part.raw for part in parts if isinstance(part, ScalarNode) and 0 < len(part.raw) <= 60
+    )
 
 
 class Told:

@@ -19,10 +19,9 @@ from pathlib import Path
 from fleetform.spec.desired import Loaded, ResourceKey
 from fleetform.spec.findings import Finding, Level
 from fleetform.spec.tree.cache import Kept, KeptFile, ReadingCache, look_of
-from fleetform.spec.tree.commit import Commit
-from fleetform.spec.tree.resources import tree_digest
+from fleetform.spec.tree.git import Commit
 from fleetform.spec.tree.walk import Walk, read_file, walk
-from fleetform.spec.tree.whole import Input, Rows, Whole
+from fleetform.spec.tree.whole import Input, Rows, Whole, tree_digest
 
 __all__ = ["Recall"]
 
@@ -157,7 +156,7 @@ class Recall:
         return _replaced(whole, pairs, findings)
 
     def _read_again(self, changed: Mapping[str, str]) -> Sequence[Finding] | None:
-        from fleetform.spec.tree.again import read_again
+        from fleetform.spec.tree.read import read_again
 
         return read_again(self._root, self._cache, changed.items(), self._whole.values)
 
@@ -170,8 +169,7 @@ def _replaced(
 
     Each of the `pairs` has the file's number and both; `findings` are what the later have to say.
     """
-    from fleetform.spec.tree.change_detection import has_moved, looks_alike
-    from fleetform.spec.tree.claims import moved_claims
+    from fleetform.spec.tree.change_detection import has_moved, looks_alike, moved_claims
 
     claims = whole.claims
     left = whole.budget_left

@@ -25,25 +25,27 @@ from fleetform.spec.overlay.profiles import TYPE as PROFILE
 from fleetform.spec.quantities.ranges import shown
 from fleetform.spec.references import Catalogue, Entry, Upstream
 from fleetform.spec.table import BeyondTable
-from fleetform.spec.tree.bases import Folder
-from fleetform.spec.tree.cache import KeptFile, ReadingCache, look_of
-from fleetform.spec.tree.claims import claims_of
-from fleetform.spec.tree.commit import Commit
+from fleetform.spec.tree.bases import Folder, overlaid
+from fleetform.spec.tree.cache import KeptFile, ReadingCache, is_overlaid, look_of
+from fleetform.spec.tree.change_detection import claims_of
 from fleetform.spec.tree.environments import Environments
 from fleetform.spec.tree.files import Files
-from fleetform.spec.tree.findings import Told
-from fleetform.spec.tree.header import is_overlaid
-from fleetform.spec.tree.inside import is_folder
-from fleetform.spec.tree.keeping import keep
-from fleetform.spec.tree.layered import overlaid
-from fleetform.spec.tree.origins import Made, Origins, table_of
-from fleetform.spec.tree.place import address_of, place
-from fleetform.spec.tree.read import Read, entry_of
-from fleetform.spec.tree.readings import Readings
-from fleetform.spec.tree.resources import digests_by_address, document_of, tree_digest
+from fleetform.spec.tree.findings import Told, address_of, place
+from fleetform.spec.tree.git import Commit
+from fleetform.spec.tree.read import Read, Readings, entry_of, keep
+from fleetform.spec.tree.safe_open import is_folder
 from fleetform.spec.tree.sources import Sources
 from fleetform.spec.tree.walk import finding, walk
-from fleetform.spec.tree.whole import Input, Whole
+from fleetform.spec.tree.whole import (
+    Input,
+    Made,
+    Origins,
+    Whole,
+    digests_by_address,
+    document_of,
+    table_of,
+    tree_digest,
+)
 
 __all__ = ["Loader"]
 

@@ -1,32 +1,61 @@
 """
-The files of a tree: their documents as nodes, or as a reading that is still good.
+Read the files of a tree: their documents as nodes, or as a reading that is still good.
 
 A document of a kept reading is stood for by a node with the few scalars by which overlays choose
-documents. Whatever an overlay touches is laid open: its file is parsed after all. So is one
-whose reading no longer holds.
+documents. Whatever an overlay touches is laid open: its file is parsed after all. So is one whose
+reading no longer holds.
+
+Some files of dstack are lists of documents and have no `type`: `projects:` of a server's config,
+`profiles:`. Each entry of the list is read as a document of its own, of the type that the list
+implies, and keeps its place.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Finding, Level
 from fleetform.spec.interpolate import MARK
-from fleetform.spec.nodes import Node
+from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from fleetform.spec.overlay.written import Written
-from fleetform.spec.tree.cache import KeptFile, ReadingCache
-from fleetform.spec.tree.header import standing_for
-from fleetform.spec.tree.implied import implied
-from fleetform.spec.tree.inside import Inside
-from fleetform.spec.tree.types import any_kind
+from fleetform.spec.tree.cache import KeptFile, ReadingCache, standing_for
+from fleetform.spec.tree.document_type import any_kind
+from fleetform.spec.tree.safe_open import Inside
 from fleetform.spec.tree.walk import finding, read_file
 
-__all__ = ["Sources", "Stub"]
+__all__ = ["IMPLIED_TYPES", "Sources", "Stub", "implied"]
+
+
+IMPLIED_TYPES: Mapping[str, str] = {"projects": "project", "profiles": "profile"}
+"""By the only field of such a file: the type of what it lists."""
+
+
+def implied(node: Node) -> Iterator[Node]:
+    """The documents that `node` is: itself, or the entries of its only field."""
+    if not isinstance(node, MappingNode) or len(node.entries) != 1:
+        yield node
+        return
+    key, listed = node.entries[0]
+    if key.raw not in IMPLIED_TYPES or not isinstance(listed, SequenceNode):
+        yield node
+        return
+    for item in listed.items:
+        yield _typed(item, IMPLIED_TYPES[key.raw], key)
+
+
+def _typed(item: Node, type_name: str, key: ScalarNode) -> Node:
+    if not isinstance(item, MappingNode) or item.get("type") is not None:
+        return item
+    field = ScalarNode("type", "type", "", key.place)
+    return MappingNode(
+        ((field, ScalarNode(type_name, type_name, "", key.place)), *item.entries), item.place
+    )
+
 
 _MARK = MARK.encode()
 # What a file that cannot be parsed declares, as far as a look at its lines can tell.

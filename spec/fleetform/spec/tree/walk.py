@@ -18,7 +18,7 @@ from pathlib import Path
 from fleetform.spec.bounds import DEFAULT, Limits
 from fleetform.spec.findings import Finding, Level, Place
 from fleetform.spec.identity import FILE_NAME
-from fleetform.spec.tree.inside import Inside, LeadsOutError, open_below
+from fleetform.spec.tree.safe_open import Inside, LeadsOutError, open_below
 
 # Ten times the largest tree anybody has shown; a home folder given by mistake ends here.
 FILES_MAX = 100_000

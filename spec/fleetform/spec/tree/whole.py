@@ -1,26 +1,92 @@
 """
-What a whole tree came to, kept beside the readings of its files.
+Keep what a whole tree came to, and where each of its resources comes from.
 
-It holds while each file has the content that it had, and what documents name under `files:` comes
-to the same. Then nothing is compared again and no document is made into a value before somebody
-asks for it. `incremental` finds out whether it holds.
+It holds while each file has the content that it had, and what documents name under `files:` comes to
+the same. Then nothing is compared again and no document is made into a value before it is asked
+for. `incremental` finds out whether it holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from fleetform.spec.desired import Declared, Desired, Loaded, Obstacle, ResourceKey
+from fleetform.spec.canonical import digest
+from fleetform.spec.desired import Declared, Desired, Loaded, Obstacle, ResourceKey, Rules
 from fleetform.spec.findings import Finding
+from fleetform.spec.references import mentioned, required
 from fleetform.spec.table import BeyondTable, Table
 from fleetform.spec.tree.addresses import Addresses
-from fleetform.spec.tree.cache import KeptFile
-from fleetform.spec.tree.outcome import FilesAnswer
-from fleetform.spec.tree.resources import declared_of
+from fleetform.spec.tree.cache import Conditions, FilesAnswer, Kept, KeptFile, Outcome, Row
 
-__all__ = ["Input", "Origin", "Rows", "Whole"]
+__all__ = [
+    "Input",
+    "Made",
+    "Origin",
+    "Origins",
+    "Rows",
+    "Whole",
+    "declared_of",
+    "digests_by_address",
+    "document_of",
+    "table_of",
+    "tree_digest",
+]
+
+
+def declared_of(outcome: Outcome, row: Row, upstream: tuple[str, ...]) -> Declared:
+    """The resource of one row; `upstream` are the names of the runs that it waits for."""
+    key = outcome.keys[0]
+    document = document_of(outcome, row)
+    return Declared(
+        ResourceKey(key.kind, row.name),
+        outcome.type,
+        document,
+        row.digest,
+        row.execution_digest,
+        row.own_digest,
+        key.name if row.identity else "",
+        row.identity,
+        required(mentioned(document, key.kind)) if outcome.required is None else outcome.required,
+        upstream,
+        outcome.place,
+    )
+
+
+def document_of(outcome: Outcome, row: Row) -> Mapping[str, object]:
+    """Its whole canonical document."""
+    return {**outcome.shared, **row.own} if row.own else outcome.shared
+
+
+def digests_by_address(*tables: Table) -> dict[str, str]:
+    """Digest of each resource's whole document, by its address: `run/train`."""
+    return {str(key): digest for table in tables for key, digest in table.digests.items()}
+
+
+def tree_digest(digests: Mapping[str, str], rules: Rules, addresses: Addresses) -> str:
+    """Digest of all that a tree declares; `digests` are those of whole documents, by address."""
+    said = {
+        name: [[str(key) for key in one] for one in keys]
+        for name, keys in (
+            ("moved", addresses.moved),
+            ("removed", [(key,) for key in addresses.removed]),
+            ("import", [(key,) for key in addresses.imports]),
+        )
+        if keys
+    }
+    return digest(
+        {
+            **said,
+            "resources": digests,
+            "rules": {
+                "allow_destroy": rules.allow_destroy,
+                "delete_percent": rules.delete_percent,
+                "delete_count": rules.delete_count,
+                **({"freeze": [asdict(one) for one in rules.freeze]} if rules.freeze else {}),
+            },
+        }
+    )
 
 
 class Input(NamedTuple):
@@ -124,3 +190,70 @@ class Whole:
             return declared_of(outcome, outcome.rows[origin.row], upstream)
 
         return Table(rows.digests, make)
+
+
+class Made(NamedTuple):
+    """
+    What a resource is made of: the file, what its document came to, the row of that.
+
+    `upstream` are the names of the runs that it waits for.
+    """
+
+    file: str
+    outcome: Outcome
+    row: int
+    upstream: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        """Of its whole document."""
+        return self.outcome.rows[self.row].digest
+
+
+def table_of(made: Mapping[ResourceKey, Made]) -> Table:
+    """The resources, in the order that they have here, each made when it is asked for."""
+    ordered = list(made.values())
+
+    def make(position: int) -> Declared:
+        one = ordered[position]
+        return declared_of(one.outcome, one.outcome.rows[one.row], one.upstream)
+
+    return Table({key: one.digest for key, one in made.items()}, make)
+
+
+class Origins:
+    """
+    Attributes:
+        overlaid: Documents that no reading has as they are, since an overlay made them. They
+            count as the documents of one more file.
+    """
+
+    def __init__(self, files: Sequence[KeptFile]) -> None:
+        self._files = {file.path: (number, file) for number, file in enumerate(files)}
+        self._documents: dict[int, tuple[int, int]] = {}
+        self._seen: set[str] = set()
+        self.overlaid: list[Kept] = []
+
+    def rows(self, made: Mapping[ResourceKey, Made]) -> Rows:
+        """What to keep of resources, and of what they are made."""
+        origins: list[int] = []
+        upstream = {}
+        for position, one in enumerate(made.values()):
+            origins.extend((*self._document(one), one.row))
+            if one.upstream:
+                upstream[position] = one.upstream
+        return Rows({key: one.digest for key, one in made.items()}, origins, upstream)
+
+    def _document(self, made: Made) -> tuple[int, int]:
+        """The file's number, and the document's in it."""
+        if made.file not in self._seen:
+            self._seen.add(made.file)
+            number, file = self._files.get(made.file, (0, None))
+            for at, kept in enumerate(file.documents if file else ()):
+                # By identity: a reading of the file may be another than the one that was used.
+                self._documents[id(kept.outcome)] = number, at
+        known = self._documents.get(id(made.outcome))
+        if known is None:
+            known = self._documents[id(made.outcome)] = len(self._files), len(self.overlaid)
+            self.overlaid.append(Kept((), made.outcome, Conditions(), {}))
+        return known

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from fleetform.spec.tree import cache_file, kept_file, load_tree, read_environment
+from fleetform.spec.tree import cache_file, cache_format, load_tree, read_environment
 from fleetform.spec.tree.cache import ReadingCache
 from fleetform.spec.tree.cache_file import open_cache, save_cache
 from fleetform.spec.tree.load import Loader
@@ -199,14 +199,14 @@ def test_the_environment_is_kept_while_its_file_says_so(root, tmp_path, settled)
     rules = "rules: {allow_destroy: true, delete_percent: 20}\n"
     for text in (ENVIRONMENT, ENVIRONMENT + rules, f"{ENVIRONMENT}values: {{x: 1}}\n{rules}"):
         write(root, "environment.yaml", text)
-        assert kept_file.kept_environment(tmp_path / "cache", root) is None
+        assert cache_format.kept_environment(tmp_path / "cache", root) is None
         through_disk(root, tmp_path / "cache")
-        kept = kept_file.kept_environment(tmp_path / "cache", root)
+        kept = cache_format.kept_environment(tmp_path / "cache", root)
         assert kept is not None
         assert kept == read_environment(root)[0]
     (file,) = (tmp_path / "cache").iterdir()
     file.chmod(0o666)
-    assert kept_file.kept_environment(tmp_path / "cache", root) is None
+    assert cache_format.kept_environment(tmp_path / "cache", root) is None
 
 
 def test_rules_of_a_base_are_not_its_own(root, tmp_path, settled):
@@ -214,7 +214,7 @@ def test_rules_of_a_base_are_not_its_own(root, tmp_path, settled):
     write(tmp_path, "base/environment.yaml", "type: environment\nname: base\nabstract: true\n")
     write(root, "environment.yaml", f"{ENVIRONMENT}extends: ../base\n")
     assert through_disk(root, tmp_path / "cache").errors == ()
-    assert kept_file.kept_environment(tmp_path / "cache", root) is None
+    assert cache_format.kept_environment(tmp_path / "cache", root) is None
 
 
 def test_a_value_that_is_none_of_json_is_no_matter(root, tmp_path, settled, monkeypatch):

@@ -1,21 +1,39 @@
 """
-How git is asked about a repository that may come from anybody.
+Ask git about a repository that may come from anybody: at which commit a tree is, and what is on the way to another.
 
 A repository's own configuration can name programs: hooks, the file system monitor, filters, a program
 that signs. Git runs them as its user, also for a mere question. So these are turned off where the
-repository names them; what the machine and the person configure is their own and stays.
+repository names them; what the machine and the person configure is their own and stays. Objects that
+are missing are not fetched, nothing is asked for at the terminal, and nothing is written.
+
+Git runs while documents are being read, so that it costs next to nothing; and where no `.git` is
+anywhere above the configuration, it is not started at all.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-__all__ = ["GIT", "Setting", "filters_of", "own_environment", "read_config", "safe_environment",
-           "without_filters", "without_programs"]  # fmt: skip
+if TYPE_CHECKING:
+    import subprocess
+
+__all__ = [
+    "GIT",
+    "Commit",
+    "Setting",
+    "count_ahead",
+    "filters_of",
+    "is_ancestor",
+    "own_environment",
+    "read_config",
+    "safe_environment",
+    "without_filters",
+    "without_programs",
+]
+
 
 GIT = ("git", "-c", "core.fsmonitor=", "-c", "core.hooksPath=/dev/null", "--no-optional-locks")
 """Also a person's own `core.hooksPath` may lead into the repository, so that no hook is run at all."""
@@ -85,6 +103,8 @@ def read_config(folder: Path, environment: dict[str, str]) -> tuple[Setting, ...
     Raises:
         OSError: Git cannot be started, or does not answer.
     """
+    import subprocess
+
     try:
         asked = subprocess.run(
             [*GIT, *_LIST],
@@ -173,3 +193,118 @@ def _helpers(settings: tuple[Setting, ...]) -> Iterator[str]:
         yield f"{key}="
     if foreign:
         yield from (f"{one.key}={one.value}" for one in helpers if not one.is_foreign)
+
+
+_STATUS = ("status", "--porcelain=v2", "--branch", "--ignore-submodules=dirty", "--", ".")
+# Longer than a cold status of a large repository on a slow disk. A commit that comes later is
+# not worth waiting for: it is shown, and decides nothing.
+_ANSWER_SECONDS = 10
+
+
+class Commit:
+    """Asks when it is made, answers when it is read."""
+
+    def __init__(self, root: Path, bases: Sequence[str] = ()) -> None:
+        """`bases` are folders outside of `root` that the tree is made of too, relative to it."""
+        self.bases = tuple(bases)
+        self._process = _start(root, bases) if _has_repository(root) else None
+
+    def read(self) -> str:
+        """The commit, with `+dirty` if files of the tree differ from it; empty outside git."""
+        process, self._process = self._process, None
+        if process is None:
+            return ""
+        import subprocess
+
+        try:
+            output, _ = process.communicate(timeout=_ANSWER_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            return ""
+        return _parse(output) if process.returncode == 0 else ""
+
+    def drop(self) -> None:
+        """Nobody wants to know any more; after `read` this does nothing."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+
+def is_ancestor(root: Path, commit: str, of: str) -> bool:
+    """
+    Tell whether a commit is one that another was made from, by the repository around `root`.
+
+    False where that is not known: a commit is not in this clone, or git does not answer.
+    """
+    asked = ("merge-base", "--is-ancestor", "--end-of-options", commit, of)
+    return commit != of and _ask(root, *asked) is not None
+
+
+def count_ahead(root: Path, commit: str, of: str) -> int | None:
+    """Count the commits from `commit` to `of`; None where `of` does not follow on `commit`."""
+    if commit == of:
+        return 0
+    if not is_ancestor(root, commit, of):
+        return None
+    counted = _ask(root, "rev-list", "--count", "--end-of-options", f"{commit}..{of}")
+    return None if counted is None else int(counted)
+
+
+def _ask(root: Path, *arguments: str) -> str | None:
+    """Return what git prints; None where it fails or does not answer."""
+    import subprocess
+
+    try:
+        asked = subprocess.run(
+            [*GIT, *arguments],
+            cwd=root,
+            env=safe_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_ANSWER_SECONDS,
+            check=False,
+            text=True,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return asked.stdout if asked.returncode == 0 else None
+
+
+def _has_repository(root: Path) -> bool:
+    folder = root.resolve()
+    return any(os.path.lexists(f"{above}/.git") for above in (folder, *folder.parents))
+
+
+def _start(root: Path, bases: Sequence[str]) -> subprocess.Popen[bytes] | None:
+    import subprocess
+
+    environment = safe_environment()
+    try:
+        options = without_filters(read_config(root, environment))
+        return subprocess.Popen(
+            [*GIT, *options, *_STATUS, *bases],
+            cwd=root,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+    except (OSError, ValueError):
+        return None
+
+
+def _parse(output: bytes) -> str:
+    lines = output.decode("utf-8", "replace").splitlines()
+    commit = ""
+    is_dirty = False
+    for line in lines:
+        if line.startswith("# branch.oid "):
+            commit = line.removeprefix("# branch.oid ").strip()
+        elif not line.startswith("#"):
+            is_dirty = True
+    if not commit or commit == "(initial)":
+        return ""
+    return commit + "+dirty" * is_dirty

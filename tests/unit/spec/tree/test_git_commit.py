@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from fleetform.spec.tree.commit import is_ancestor
+from fleetform.spec.tree.git import is_ancestor
 from unit.spec.trees import good
 
 TASK = "type: task\nname: train\ncommands: [python train.py]\n"
