@@ -44,36 +44,17 @@ def _model(path: str) -> type[Document]:
     return model
 
 
+BACKEND_TYPES = (
+    *("amddevcloud", "aws", "azure", "cloudrift", "crusoe", "cudo", "datacrunch", "daytona"),
+    *("digitalocean", "gcp", "hotaisle", "jarvislabs", "kubernetes", "lambda", "lium", "nebius"),
+    *("oci", "runpod", "seeweb", "slurm", "tensordock", "vastai", "verda", "vultr"),
+)
+"""What `type:` of a backend may be: the clouds and clusters that dstack 0.22 knows."""
+
 KINDS: Mapping[str, Kind] = {
-    **{
-        name: Kind("backend", path)
-        for name, path in {
-            "amddevcloud": "backend_markets:AmdDevCloud",
-            "aws": "backend_clouds:Aws",
-            "azure": "backend_clouds:Azure",
-            "cloudrift": "backend_markets:CloudRift",
-            "crusoe": "backend_markets:Crusoe",
-            "cudo": "backend_markets:Cudo",
-            "datacrunch": "backend_markets:Verda",
-            "daytona": "backend_markets:Daytona",
-            "digitalocean": "backend_markets:DigitalOcean",
-            "gcp": "backend_clouds:Gcp",
-            "hotaisle": "backend_markets:HotAisle",
-            "jarvislabs": "backend_markets:JarvisLabs",
-            "kubernetes": "backend_clusters:Kubernetes",
-            "lambda": "backend_markets:Lambda",
-            "lium": "backend_markets:Lium",
-            "nebius": "backend_clouds:Nebius",
-            "oci": "backend_clouds:Oci",
-            "runpod": "backend_markets:RunPod",
-            "seeweb": "backend_markets:Seeweb",
-            "slurm": "backend_clusters:Slurm",
-            "tensordock": "backend_markets:TensorDock",
-            "vastai": "backend_markets:VastAi",
-            "verda": "backend_markets:Verda",
-            "vultr": "backend_markets:Vultr",
-        }.items()
-    },
+    **{name: Kind("backend", f"backend:{name}") for name in BACKEND_TYPES},
+    "kubernetes": Kind("backend", "backend_clusters:Kubernetes"),
+    "slurm": Kind("backend", "backend_clusters:Slurm"),
     "dev-environment": Kind("run", "dev_environment:DevEnvironment"),
     "fleet": Kind("fleet", "fleet:Fleet"),
     "gateway": Kind("gateway", "gateway:Gateway"),
@@ -90,6 +71,3 @@ KINDS: Mapping[str, Kind] = {
     "volume": Kind("volume", "volume:Volume"),
 }
 """By what `type:` says."""
-
-BACKEND_TYPES = tuple(sorted(name for name, kind in KINDS.items() if kind.name == "backend"))
-"""What `type:` of a backend may be: the clouds and clusters that dstack 0.22 knows."""

@@ -3,34 +3,44 @@ A backend: a cloud or a cluster that hosts can be had from, and how it is reache
 
 Its `type:` is the cloud's, and its name too unless it says one. Keys may stand in the document,
 since files of dstack have them there; `credentials` says what becomes of them.
+
+Types that differ in nothing but their fields are tables of `backends.toml`, and models are built
+from it. A type with rules of its own, as `kubernetes` and `slurm`, has a class.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal, Self
+import functools
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 
-from fleetform.spec.field_facts import SECRET, control, identity
+from fleetform.spec.field_facts import SECRET, Facts, control, identity
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import Document, Name
+from fleetform.spec.kinds.base import Document, Flag, Model, Name
 from fleetform.spec.kinds.credentials import Guarded, warn_in_clear
 from fleetform.spec.kinds.offers import Text, Texts
+
+
+class With(NamedTuple):
+    """The type of credentials that requires a field, and that alone may have it."""
+
+    type: str
 
 
 class Credentials(Guarded):
     """The credentials for a backend; `type` decides which fields are required."""
 
-    needed: ClassVar[dict[str, tuple[str, ...]]] = {}
-    """By what `type:` says: the fields that go with it, any others of them in no other."""
-
     def problems(self) -> Iterator[Problem]:
         """What is missing or too much for the type; paths begin below `creds`."""
         chosen = str(getattr(self, "type", ""))
-        here = self.needed.get(chosen, ())
-        for name in here:
-            if getattr(self, name) is None:
+        for name, field in type(self).model_fields.items():
+            needed_by = [one.type for one in field.metadata if isinstance(one, With)]
+            is_set = getattr(self, name) is not None
+            if chosen in needed_by and not is_set:
                 yield Problem(
                     "missing-field",
                     (),
@@ -40,9 +50,7 @@ class Credentials(Guarded):
                     else f"Add `{name}:`.",
                     at_key=True,
                 )
-        others = {name for names in self.needed.values() for name in names} - set(here)
-        for name in sorted(others):
-            if getattr(self, name) is not None:
+            elif needed_by and chosen not in needed_by and is_set:
                 yield Problem(
                     "contradiction",
                     (name,),
@@ -123,28 +131,59 @@ class Backend(Document):
         yield ("creds",), self.credentials
 
 
-class KeyCredentials(Credentials):
-    """An API key."""
-
-    type: Literal["api_key"]
-    """The type of the credentials. `api_key`: an API key. Example: `api_key`."""
-
-    api_key: Annotated[Text, SECRET]
-    """The API key, as a reference to a secret. Example: `${{ secrets.lambda_key }}`."""
+_TABLE = Path(__file__).with_name("backends.toml")
+_BASES: Mapping[str, type[Model]] = {"Backend": Backend, "Credentials": Credentials, "Model": Model}
+_TYPES: Mapping[str, Any] = {"text": Text, "texts": Texts, "flag": Flag, "by-key": dict[str, str]}
 
 
-class PairCredentials(Credentials):
-    """An access key and its secret."""
+def __getattr__(name: str) -> type[Model]:
+    """A model of the table, by its name or by what `type:` says; built when it is first needed."""
+    for table, row in _rows().items():
+        if name == table or name in row.get("types", ()):
+            return _model(table)
+    raise AttributeError(name)
 
-    type: Literal["access_key"]
-    """
-    The type of the credentials. `access_key`: an access key and its secret. Example: `access_key`.
-    """
 
-    access_key: Text
-    """The id of the access key. Example: `AKIAIOSFODNN7EXAMPLE`."""
+@functools.cache
+def _rows() -> dict[str, Any]:
+    # Few configurations declare a backend, and each start would pay for the import.
+    import tomllib
 
-    secret_key: Annotated[Text, SECRET]
-    """
-    The secret of the access key, as a reference to a secret. Example: `${{ secrets.crusoe_key }}`.
-    """
+    return tomllib.loads(_TABLE.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _model(name: str) -> type[Model]:
+    if name in _BASES:
+        return _BASES[name]
+    row = _rows()[name]
+    base_name = row.get("base", "Backend")
+    base = _model(base_name)
+    about, types = row["about"], tuple(row.get("types", ()))
+    fields: dict[str, Any] = {}
+    if types:
+        example = row.get("example") or _rows()[base_name]["example"]
+        example = example.replace("TYPE", types[0])
+        about = f"{about}\n\nExample:\n{textwrap.indent(example, '    ')}"
+        names = ", or its former name ".join(f"`{one}`" for one in types)
+        kind = Field(description=f"The kind of the document: {names}.")
+        fields["type"] = Annotated[Literal[types], kind]
+    facts = [control()] if issubclass(base, Backend) else []
+    for field, said in row.get("fields", {}).items():
+        fields[field] = _field(said, facts)
+    return create_model(name, __base__=base, __module__=__name__, __doc__=about, **fields)
+
+
+def _field(said: Mapping[str, Any], facts: Sequence[Facts]) -> Any:
+    """A field of a model, as `create_model` takes it."""
+    written = said.get("type", "text")
+    read = Literal[tuple(written)] if isinstance(written, list) else _TYPES.get(written)
+    read = _model(written) if read is None else read
+    notes = [*facts, Field(description=" ".join(said["text"].split()))]
+    if said.get("secret"):
+        notes.append(SECRET)
+    if "with" in said:
+        notes.append(With(said["with"]))
+    if said.get("required"):
+        return Annotated[read, *notes]
+    return (Annotated[read | None, *notes], None)

@@ -58,8 +58,14 @@ def documentation(model: type[Model]) -> dict[str, str]:
 
 
 def _docstrings(owner: type[Model]) -> Iterator[tuple[str, str]]:
-    body = _classes(sys.modules[owner.__module__])[owner.__name__].body
-    for statement, following in itertools.pairwise(body):
+    source = _classes(sys.modules[owner.__module__]).get(owner.__name__)
+    if source is None:
+        # A model that is built from a table has its texts with its fields.
+        for name, field in owner.model_fields.items():
+            if field.description:
+                yield name, field.description
+        return
+    for statement, following in itertools.pairwise(source.body):
         if not isinstance(statement, ast.AnnAssign) or not isinstance(following, ast.Expr):
             continue
         if isinstance(statement.target, ast.Name) and isinstance(following.value, ast.Constant):
