@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from fleetform.spec import fields
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds import BACKEND_TYPES
 from fleetform.spec.kinds.base import FORM, WITHIN, Model, written_fields
@@ -55,7 +56,20 @@ def complain(error: ValidationError, model: type[Model], type_name: str) -> Iter
             for problem in complain(inner["error"], inner["model"], inner["type"]):
                 yield problem.below(*details["loc"])
         elif not _is_told(details, errors, misspelt):
-            yield _problem(details, model, type_name)
+            yield _without_secret(_problem(details, model, type_name), details, type_name)
+
+
+def _without_secret(problem: Problem, details: ErrorDetails, type_name: str) -> Problem:
+    """The problem, without the value that it quotes if that is a secret."""
+    path = problem.path
+    for length in range(1, len(path) + 1):
+        dotted = ".".join(step for step in path[:length] if isinstance(step, str))
+        if fields.is_sensitive(type_name, dotted):
+            name, wanted = path[length - 1], _TYPES.get(details["type"])
+            detail = f"`{name}` is not {wanted}." if wanted else f"`{name}`: {problem.detail}"
+            # Not at the field: a finding quotes its line.
+            return Problem(problem.code, path[: length - 1], detail, problem.advice, at_key=True)
+    return problem
 
 
 def _is_told(details: ErrorDetails, errors: Sequence[ErrorDetails], misspelt: set[Path]) -> bool:
