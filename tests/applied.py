@@ -13,8 +13,8 @@ from pathlib import Path
 
 from fleetform.agents.protocol.messages import Cursor, HostReport, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState
-from fleetform.app.opening import open_for_writing
-from fleetform.app.planning import make_plan
+from fleetform.app.ledger import open_for_writing
+from fleetform.app.plan import make_plan
 from fleetform.app.workspace import Workspace
 from fleetform.apply.verbs import TOUCHES_WORLD
 from fleetform.model.decision import Finish

@@ -37,7 +37,7 @@ applied.place_all(root)
 # Another process that commits: each commit has the rows read again.
 _COMMIT = """\
 import sys, time
-from fleetform.app.opening import open_for_writing
+from fleetform.app.ledger import open_for_writing
 from fleetform.app.workspace import Workspace
 ledger = open_for_writing(Workspace.open(sys.argv[1]))
 while True:

@@ -21,7 +21,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from fleetform.app.session_end import JOB_VARIABLES
+from fleetform.app.background_start import JOB_VARIABLES
 
 _BLOCK = re.compile(r"^```(?P<kind>[a-z]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _PORT = "8433"

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from fleetform.app.claims import claimed
-from fleetform.app.observing import look
-from fleetform.app.opening import outgrown_by
+from fleetform.app.ledger import outgrown_by
+from fleetform.app.observe import look
+from fleetform.app.plan import claimed
 from fleetform.app.problems import RecoveringProblem
-from fleetform.app.rebuilding import Rebuild
-from fleetform.app.serving import takeover
+from fleetform.app.rebuild import Rebuild
+from fleetform.app.serve import takeover
 from fleetform.model.live import Live
 from fleetform.model.ports import Gate, Ids, Ledger
 from fleetform.store.ledger import StoredLedger

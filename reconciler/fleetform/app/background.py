@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING
 from fleetform.app.clock import SystemClock
 from fleetform.app.controllers import BackgroundStart, note_start
 from fleetform.app.driving import build_manager, stop_on_signals, under, until_stopped
-from fleetform.app.managing import is_requested, try_manage
-from fleetform.app.opening import (
+from fleetform.app.ledger import (
     host_provider,
     open_for_writing,
     recovering,
     refuse_if_outgrown,
 )
+from fleetform.app.managing import is_requested, try_manage
 from fleetform.app.problems import Problem
-from fleetform.model.history import LogLevel
+from fleetform.model.figures import counted
+from fleetform.model.history import LoggedEvent, LogLevel
 from fleetform.model.instance import InstanceState
 from fleetform.model.leadership import BACKGROUND
 from fleetform.model.ports import FenceLost, LedgerOutgrown, LedgerUnavailable
@@ -39,8 +40,16 @@ if TYPE_CHECKING:
     from fleetform.model.ports import Gate, Progress
     from fleetform.model.run import Run
     from fleetform.store.ledger import StoredLedger
+__all__ = [
+    "AWAY_SECONDS",
+    "LINGER_MS",
+    "POLL_SECONDS",
+    "REQUEST_LOOK_SECONDS",
+    "YIELD_SECONDS",
+    "drive",
+    "note_not_driven",
+]
 
-__all__ = ["LINGER_MS", "drive"]
 
 LINGER_MS = 10_000
 """How long it stays when no work is left: the next command may be on its way."""
@@ -235,3 +244,34 @@ def _has_work(manager: Manager) -> bool:
 def _may_change(run: Run) -> bool:
     """Tell whether a run that is not over can change without a person's decision or another plan."""
     return run.cause != NO_EVIDENCE
+
+
+# Writes down that a person has ended the controller while runs are open.
+# Without that event a run would seem to have stood still for no reason.
+
+
+def note_not_driven(workspace: Workspace, *, who: str) -> int:
+    """
+    Write an event where runs are open; returns how many.
+
+    Raises:
+        LedgerUnavailable: The ledger does not answer now.
+        LedgerProblem: It cannot be used.
+    """
+    reader = workspace.reader()
+    if reader is None:
+        return 0
+    with contextlib.closing(reader):
+        runs = reader.read_overview().work_count
+    if runs:
+        sentence = (
+            f"no controller drives the runs any more: {who} ended it, with"
+            f" {counted(runs, 'run')} open"
+        )
+        # A full disk has no room for it; the runs are counted all the same.
+        with (
+            contextlib.suppress(LedgerUnavailable),
+            contextlib.closing(open_for_writing(workspace)) as ledger,
+        ):
+            ledger.append_events([LoggedEvent("manager.ended", SystemClock().now_ms(), sentence)])
+    return runs

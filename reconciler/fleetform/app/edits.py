@@ -7,18 +7,42 @@ what was written before another could not be is taken back.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleetform.app.problems import EditProblem
+from fleetform.source.commits import (
+    Committed,
+    GitRefused,
+    changed_files,
+    commit,
+    commit_on_branch,
+    current_branch,
+    ignored_files,
+    push,
+    require_committable,
+)
 from fleetform.spec.edit import FileChanged, create_file, remove_file, replace_file
 
 if TYPE_CHECKING:
-    from fleetform.spec.desired import Loaded, ResourceKey
+    from pathlib import Path
 
-__all__ = ["Edits", "FileEdit", "write_edits"]
+    from fleetform.app.workspace import Workspace
+    from fleetform.spec.desired import Loaded, ResourceKey
+__all__ = [
+    "Committed",
+    "Edits",
+    "FileEdit",
+    "commit_edits",
+    "propose_edits",
+    "push_branch",
+    "push_unpushed",
+    "refuse_unfinished",
+    "write_edits",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +123,125 @@ def _changed(file: str) -> EditProblem:
         f"{file} was changed by another process at the same time; nothing was written",
         "run the command again",
     )
+
+
+# Commits edits of a tree, beside writing them or in the place of it.
+# On the branch that is checked out the files are written and committed. On a new branch only the
+# commit is made: whoever proposes a change goes on with what they have.
+
+
+def commit_edits(workspace: Workspace, edits: Edits, message: str) -> Committed:
+    """
+    Write the edits and commit them, nothing else with them.
+
+    Raises:
+        EditProblem: A file has changes that nobody committed, or git refuses. In the second case
+            the files are written, as the message says.
+    """
+    try:
+        # Before anything is written: of a file that is gone git would not say whether it is its.
+        files = [_file(workspace, edit.path) for edit in _committed(workspace, edits)]
+        _refuse_uncommitted(workspace, edits)
+        require_committable(workspace.root, files)
+    except GitRefused as refusal:
+        raise EditProblem(f"{refusal.message}; nothing was written", refusal.advice) from refusal
+    write_edits(workspace.root, edits)
+    try:
+        return commit(workspace.root, files, message)
+    except GitRefused as refusal:
+        raise EditProblem(
+            f"{refusal.message}; the files are written and not committed",
+            refusal.advice or "correct what git reports, then commit them",
+        ) from refusal
+
+
+def propose_edits(workspace: Workspace, edits: Edits, message: str, branch: str) -> Committed:
+    """
+    Commit the edits on a new branch; the working tree stays as it is.
+
+    Raises:
+        EditProblem: As for `commit_edits`; nothing was written in either case.
+    """
+    try:
+        _refuse_uncommitted(workspace, edits)
+        files = {_file(workspace, edit.path): edit.after for edit in _committed(workspace, edits)}
+        return commit_on_branch(workspace.root, files, message, branch)
+    except GitRefused as refusal:
+        raise EditProblem(f"{refusal.message}; nothing was written", refusal.advice) from refusal
+
+
+def push_unpushed(workspace: Workspace, remote: str) -> tuple[str, str]:
+    """
+    Push the branch that is checked out, on which all is committed; returns its name and the remote's.
+
+    A push that failed is repeated by the same command, for which nothing is left to write.
+
+    Raises:
+        EditProblem: git refuses.
+    """
+    try:
+        branch = current_branch(workspace.root)
+    except GitRefused as refusal:
+        raise EditProblem(refusal.message, refusal.advice) from refusal
+    return branch, push_branch(workspace, branch, remote)
+
+
+def push_branch(workspace: Workspace, branch: str, remote: str) -> str:
+    """Push a branch; returns the remote's name."""
+    try:
+        return push(workspace.root, branch, remote)
+    except GitRefused as refusal:
+        raise EditProblem(
+            f"{refusal.message}; the commit was created and not pushed",
+            refusal.advice or f"`git push -u {remote or 'origin'} {branch}` tries again",
+        ) from refusal
+
+
+def refuse_unfinished(workspace: Workspace, edits: Edits) -> None:
+    """
+    Refuse to call a thing committed that only stands in a file: git may have refused it before.
+
+    Raises:
+        EditProblem: A file in which it stands has changes that nobody committed.
+    """
+    files = [_file(workspace, file) for file in edits.looked_at]
+    try:
+        changed = changed_files(workspace.root, files)
+    except GitRefused as refusal:
+        raise EditProblem(refusal.message, refusal.advice) from refusal
+    if changed:
+        name = changed[0].relative_to(workspace.root)
+        raise EditProblem(
+            f"{name} has that value already, and has uncommitted changes",
+            f"look at `git diff {name}`, then `git commit {name}`",
+        )
+
+
+def _file(workspace: Workspace, path: str) -> Path:
+    """The file that is written: of a link within the tree what it leads to, as git has it."""
+    named = workspace.root / path
+    if not named.is_symlink():
+        return named
+    return workspace.root / os.path.relpath(named.resolve(), workspace.root.resolve())
+
+
+def _committed(workspace: Workspace, edits: Edits) -> list[FileEdit]:
+    """Those that are git's to know: an experiment's document is not, and goes without it."""
+    files = {edit.path: _file(workspace, edit.path) for edit in edits.files}
+    ignored = ignored_files(workspace.root, [*files.values()])
+    return [edit for edit in edits.files if files[edit.path] not in ignored]
+
+
+def _refuse_uncommitted(workspace: Workspace, edits: Edits) -> None:
+    """What somebody has begun in the same file would be committed under our words."""
+    there = [
+        _file(workspace, edit.path)
+        for edit in _committed(workspace, edits)
+        if edit.before is not None
+    ]
+    changed = changed_files(workspace.root, there)
+    if changed:
+        raise GitRefused(
+            f"{changed[0].relative_to(workspace.root)} has uncommitted changes",
+            "commit them first, or leave out --commit",
+        )

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.leadership import Holder, Tenure
     from fleetform.store.postgres.lease import LeaseLook
-
 __all__ = [
     "REQUEST_SECONDS",
     "break_tenure",
@@ -35,6 +34,7 @@ __all__ = [
     "requesting",
     "try_manage",
 ]
+
 
 REQUEST_SECONDS = 12.0
 """How long a request for the lease is waited for: a lease of a dead holder is over by then."""

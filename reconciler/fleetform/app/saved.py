@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleetform.app.clock import RandomIds
 from fleetform.app.problems import PlanProblem
 from fleetform.checker.saved import check_saved
 from fleetform.model.plan import Kept, Permissions, Plan
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.history import HistoryEntry
     from fleetform.model.live import Live
+    from fleetform.model.plan import Plan
     from fleetform.model.ports import Reader
-
 __all__ = ["AppliedBefore", "read_plan_file", "require_standing", "write_plan_file"]
 
 
@@ -54,7 +55,6 @@ def write_plan_file(
     Raises:
         PlanProblem: The file cannot be written, or a file of a run has changed meanwhile.
     """
-    from fleetform.app.clock import RandomIds
     from fleetform.app.contents import freeze_contents
     from fleetform.store.blobs import FileBlobStore
 
@@ -171,7 +171,7 @@ def require_standing(workspace: Workspace, plan: Plan) -> AppliedBefore | None:
             raise StalePlan([_sentence(reader, plan, one) for one in failures])
     if plan.annex.get("depth") == "refresh":
         # What it was judged by, such as a host that is gone, stands in no ledger and may be otherwise.
-        from fleetform.app.observing import refreshed
+        from fleetform.app.observe import refreshed
 
         live = refreshed(workspace).live
     _require_sound(plan, live)

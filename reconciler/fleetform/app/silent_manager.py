@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from fleetform.app.opening import open_for_writing
+from fleetform.app.ledger import open_for_writing
 from fleetform.app.problems import Locked
 from fleetform.model.leadership import BACKGROUND
 from fleetform.model.run import AttemptState, RunUid

@@ -7,21 +7,49 @@ show. Heavy drivers are imported by the call that needs them.
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
+import threading
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fleetform.agents.protocol.naming import short_uid
-from fleetform.app.default_environment import default_root
-from fleetform.app.paths import StatePaths, state_home
+from fleetform.app.paths import (
+    CONFIG_VARIABLE,
+    StatePaths,
+    absolute_folder,
+    cache_home,
+    config_home,
+    state_home,
+)
 from fleetform.app.problems import LedgerProblem, WorkspaceProblem
-from fleetform.app.trees import TreeLoader, known_environment
+from fleetform.spec.private_folder import make_private_folder
 
 if TYPE_CHECKING:
     from fleetform.model.leadership import Holder
     from fleetform.model.ports import LogStore, Reader
     from fleetform.spec.desired import Environment, Loaded
+    from fleetform.spec.tree.cache import ReadingCache
+__all__ = [
+    "ENVIRONMENT_FILE",
+    "FLEET",
+    "VARIABLE",
+    "TreeLoader",
+    "Workspace",
+    "create_default",
+    "default_root",
+    "find_root",
+    "is_created_here",
+    "known_environment",
+    "load_alone",
+    "root_around",
+    "validate_words",
+]
+
 
 ENVIRONMENT_FILE = "environment.yaml"
 
@@ -173,3 +201,185 @@ class Workspace:
         from fleetform.app.managing import holder
 
         return holder(self)
+
+
+# Loads a tree with what is known of it from before.
+# The cache lies beside the state, in a folder of its own that anybody may delete: it is never
+# asked for what is true, only whether the work has been done already.
+
+
+class TreeLoader:
+    """For one tree; whoever loads again and again keeps it, and reads the cache once."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._folder = cache_home()
+        self._cache: ReadingCache | None = None
+        self._lock = threading.Lock()
+
+    def load(self) -> Loaded:
+        """Read the whole tree; what is wrong with it comes as findings."""
+        from fleetform.spec.tree import load_tree
+
+        # A cache serves one load at a time, and a second one is not worth waiting for.
+        if self._folder is None or not self._lock.acquire(blocking=False):
+            return load_tree(self._root)
+        try:
+            return self._load(self._folder)
+        finally:
+            self._lock.release()
+
+    def load_with(self, buffers: Mapping[str, bytes]) -> Loaded:
+        """
+        Read the tree as it would be with other contents of some files, by path in the tree.
+
+        Nothing of this is kept: the contents may never be written.
+        """
+        from fleetform.spec.tree import load_tree
+
+        if self._folder is None or not self._lock.acquire(blocking=False):
+            return load_tree(self._root, buffers=buffers)
+        try:
+            from fleetform.spec.tree.cache_file import open_cache
+
+            # A cache of its own: what is read of buffers must not count as read of files.
+            cache = open_cache(self._folder / "readings", self._root)
+            return load_tree(self._root, cache=cache, buffers=buffers)
+        finally:
+            self._lock.release()
+
+    def _load(self, folder: Path) -> Loaded:
+        from fleetform.spec.tree import load_tree
+        from fleetform.spec.tree.cache_file import open_cache, save_cache
+
+        if self._cache is None:
+            self._cache = open_cache(folder / "readings", self._root)
+        loaded = load_tree(self._root, cache=self._cache)
+        save_cache(self._cache, folder / "readings", self._root)
+        return loaded
+
+
+def known_environment(root: Path) -> Environment | None:
+    """Which environment the tree is, where its file is as it was when the tree was read last."""
+    home = cache_home()
+    if home is None:
+        return None
+    from fleetform.spec.tree.cache_format import kept_environment
+
+    return kept_environment(home / "readings", root)
+
+
+def load_alone(root: Path, file: str) -> Loaded:
+    """Read one file that belongs to no environment; `root` bounds what it may name."""
+    from fleetform.spec.tree import load_file
+
+    home = cache_home()
+    if home is None:
+        return load_file(root, file)
+    from fleetform.spec.tree.cache_file import open_cache, save_cache
+
+    folder = home / "readings"
+    cache = open_cache(folder, root / file)
+    loaded = load_file(root, file, cache=cache)
+    save_cache(cache, folder, root / file)
+    return loaded
+
+
+# The environment of commands that are typed outside of any: where it is, and how it is created.
+# `submit` has to work in the first folder that a person tries it in, so it creates this one. It is not
+# in git and has no reviews. Commands that submit, follow and end runs use it, and so do those that show
+# what exists and what was done. Commands that check, plan, apply or edit a configuration never do:
+# outside an environment they would change, or find right, another one than the person thinks of.
+
+VARIABLE: Final = "FLEETFORM_ENVIRONMENT"
+"""Names another environment's folder, which is used as it is and never created."""
+
+FLEET: Final = "local"
+"""The fleet of the default environment: this machine."""
+
+_FILE: Final = "environment.yaml"
+_FILES: Final = {
+    _FILE: "type: environment\nname: default\n"
+    "# Stamped on everything that is created from this folder: never change it.\nuid: {uid}\n",
+    "fleet.yaml": f"# This machine, with what it has.\ntype: fleet\nname: {FLEET}\nnodes: 1\nlocal: true\n",
+}
+
+
+def default_root() -> Path | None:
+    """
+    Return the folder of the default environment; None where there is none yet.
+
+    Raises:
+        WorkspaceProblem: FLEETFORM_ENVIRONMENT names no environment, or the folder is damaged.
+    """
+    if named := os.environ.get(VARIABLE):
+        root = absolute_folder(VARIABLE, named)
+        if (root / _FILE).is_file():
+            return root
+        raise WorkspaceProblem(
+            f"{VARIABLE} is `{named}`, which is not an environment: it has no {_FILE}",
+            f"set it to the folder of one (`fleetform init {named}` creates one), or unset it",
+        )
+    place = _place()
+    if place is None or not os.path.lexists(place):
+        return None
+    if (place / _FILE).is_file():
+        return place
+    if place.is_dir() and not any(place.iterdir()):
+        return None
+    raise WorkspaceProblem(
+        f"the default environment {place} is damaged: it has no {_FILE}",
+        "put the file back, which has the uid of its runs; or move the folder away, and"
+        " `fleetform submit` creates a new one without them",
+    )
+
+
+def create_default() -> Path:
+    """
+    Create the default environment, unless another process was faster; returns its folder.
+
+    Raises:
+        WorkspaceProblem: There is no folder for it, or it cannot be written.
+    """
+    place = _place()
+    if place is None:
+        raise WorkspaceProblem(
+            f"there is no folder for a default environment: {CONFIG_VARIABLE} is empty, or there is"
+            " no home folder",
+            f"set {VARIABLE} to the folder of an environment, or name one with `-C PATH`",
+        )
+    try:
+        make_private_folder(place.parent)
+        # Complete before it has its name: a second `submit` never reads half of it.
+        made = Path(tempfile.mkdtemp(prefix=".default-", dir=place.parent))
+        try:
+            _write(made)
+            # Onto a folder that has anything in it, this fails.
+            made.rename(place)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+    except OSError as problem:
+        if (place / _FILE).is_file():
+            return place
+        raise WorkspaceProblem(
+            f"the default environment {place} cannot be created: {problem.strerror}",
+            f"set {VARIABLE} to the folder of an environment, or name one with `-C PATH`",
+        ) from problem
+    return place
+
+
+def is_created_here(root: Path) -> bool:
+    """Tell whether an environment is the one that `create_default` creates: its fleet may be applied."""
+    return root == _place()
+
+
+def _place() -> Path | None:
+    home = config_home()
+    return None if home is None else home / "default"
+
+
+def _write(folder: Path) -> None:
+    for name, text in _FILES.items():
+        path = folder / name
+        path.write_text(text.format(uid=uuid.uuid4().hex), encoding="utf-8")
+        path.chmod(0o600)

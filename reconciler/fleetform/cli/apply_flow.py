@@ -13,22 +13,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
+from fleetform.cli.arguments import who_asks
 from fleetform.cli.background import leave, leave_quietly, say_left
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Failure, Refused, explain
 from fleetform.cli.interrupts import Interrupts
 from fleetform.cli.progress.json_lines import JsonProgress
-from fleetform.cli.progress.plain import PlainProgress
-from fleetform.cli.progress.several import SeveralProgress
+from fleetform.cli.progress.plain import PlainProgress, SeveralProgress
 from fleetform.cli.screen import error_screen, screen
-from fleetform.cli.who import who_asks
 from fleetform.model.figures import counted
 from fleetform.model.run_state import FINAL
 from fleetform.plan.approval import following, is_within, runs_ended_by
 from fleetform.spec.names import natural_order
 
 if TYPE_CHECKING:
-    from fleetform.app.applying import ApplyResult
+    from fleetform.app.apply import ApplyResult
     from fleetform.app.workspace import Workspace
     from fleetform.cli.run_output import RunOutput
     from fleetform.model.plan import Plan
@@ -136,7 +135,7 @@ def settle_earlier(workspace: Workspace) -> bool:
 
     Returns False at once where there is none.
     """
-    from fleetform.app.applying import settle, unfinished
+    from fleetform.app.apply import settle, unfinished
 
     if not unfinished(workspace):
         return False
@@ -331,7 +330,7 @@ def _runs_ended(plan: Plan) -> frozenset[str]:
 
 def record_nothing(path: str | None, plan: Plan, code: int) -> None:
     """Write into the file of an apply that there was nothing to carry out."""
-    from fleetform.app.applying import ApplyResult
+    from fleetform.app.apply import ApplyResult
 
     with contextlib.ExitStack() as stack:
         record = _record(stack, path)
@@ -341,7 +340,7 @@ def record_nothing(path: str | None, plan: Plan, code: int) -> None:
 
 
 def _carry_out(apply: _Apply, plan: Plan) -> _End:
-    from fleetform.app.applying import apply_plan
+    from fleetform.app.apply import apply_plan
     from fleetform.app.clock import SystemClock
 
     began_ms, detach, entered = SystemClock().now_ms(), apply.watching.detach, apply.entered

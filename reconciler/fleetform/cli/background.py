@@ -1,6 +1,4 @@
-"""
-Leaving a background controller behind, and stopping it, with what is said of either.
-"""
+"""Leaving a background controller behind, and stopping it, with what is said of either."""
 
 from __future__ import annotations
 
@@ -9,16 +7,15 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from fleetform.cli.arguments import who_asks
 from fleetform.cli.failure import explain
 from fleetform.cli.screen import error_screen, screen
-from fleetform.cli.who import who_asks
 from fleetform.cli.words import directory_words
 from fleetform.model.figures import counted
 from fleetform.views.controllers import ControllerKind, ControllerRow, controller_lines
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
-
 __all__ = ["given_back", "leave", "leave_quietly", "say_left", "say_not_driven", "stop_background"]
 
 
@@ -100,7 +97,7 @@ def stop_background(workspace: Workspace) -> None:
     """Stop the background controller, and say what is not driven any more."""
     from fleetform.app.clock import SystemClock
     from fleetform.app.controllers import read_controller
-    from fleetform.app.yielding import take_from_background
+    from fleetform.app.handover import take_from_background
     from fleetform.cli.progress.plain import PlainProgress
 
     out = screen()
@@ -130,7 +127,7 @@ def stop_background(workspace: Workspace) -> None:
 
 def say_not_driven(workspace: Workspace) -> None:
     """Count the runs that are open and that no controller drives from now on; nothing without any."""
-    from fleetform.app.not_driven import note_not_driven
+    from fleetform.app.background import note_not_driven
 
     if runs := note_not_driven(workspace, who=who_asks()):
         verb = "is" if runs == 1 else "are"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fleetform.cli.failure import Refused
 
 if TYPE_CHECKING:
-    from fleetform.app.locating import Source
+    from fleetform.app.locate import Source
 
 
 class FleetHost(NamedTuple):

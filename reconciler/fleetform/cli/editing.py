@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fleetform.cli.command import several_options
-from fleetform.cli.directory import directory_option
+from fleetform.cli.command import directory_option, several_options
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import json_option
@@ -21,9 +20,8 @@ from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import print_warnings
 
 if TYPE_CHECKING:
-    from fleetform.app.committing import Committed
-    from fleetform.app.editing import Editor
-    from fleetform.app.edits import Edits
+    from fleetform.app.edit import Editor
+    from fleetform.app.edits import Committed, Edits
     from fleetform.app.workspace import Workspace
 
 
@@ -91,7 +89,7 @@ def in_default(options: EditOptions) -> EditOptions:
     Raises:
         Refused: JSON was asked for, which prints an edit and does not apply it.
     """
-    from fleetform.app.default_environment import is_created_here
+    from fleetform.app.workspace import is_created_here
     from fleetform.cli.tree import or_default
 
     path = or_default(options.path)
@@ -135,7 +133,7 @@ edit_options = several_options(
 
 def open_editor(options: EditOptions) -> tuple[Workspace, Editor]:
     """Open the environment and read its tree."""
-    from fleetform.app.editing import Editor
+    from fleetform.app.edit import Editor
     from fleetform.cli.tree import open_to_write, open_workspace
 
     workspace = open_to_write(options.path) if options.apply else open_workspace(options.path)
@@ -170,11 +168,11 @@ def finish(
         # With --apply the plan of the edit says it.
         print_warnings(edits.loaded, edits.touched, by="edit")
     if options.commit and not edits.files:
-        from fleetform.app import committing
+        from fleetform.app import edits as edit_files
 
-        committing.refuse_unfinished(workspace, edits)
+        edit_files.refuse_unfinished(workspace, edits)
         if options.push and not options.branch:
-            _say_pushed(*committing.push_unpushed(workspace, options.remote))
+            _say_pushed(*edit_files.push_unpushed(workspace, options.remote))
     if options.as_json:
         return _finish_as_json(workspace, edits, options, message)
     if not edits.files:
@@ -219,7 +217,7 @@ def write(
     workspace: Workspace, edits: Edits, options: EditOptions, message: str
 ) -> Committed | None:
     """Write the edits, or commit them; returns the commit where there is one."""
-    from fleetform.app import committing
+    from fleetform.app import edits as edit_files
     from fleetform.app.edits import write_edits
 
     if not options.commit:
@@ -227,11 +225,11 @@ def write(
         return None
     text = options.message or message
     if options.branch:
-        made = committing.propose_edits(workspace, edits, text, options.branch)
+        made = edit_files.propose_edits(workspace, edits, text, options.branch)
     else:
-        made = committing.commit_edits(workspace, edits, text)
+        made = edit_files.commit_edits(workspace, edits, text)
     if options.push:
-        _say_pushed(made.branch, committing.push_branch(workspace, made.branch, options.remote))
+        _say_pushed(made.branch, edit_files.push_branch(workspace, made.branch, options.remote))
     return made
 
 

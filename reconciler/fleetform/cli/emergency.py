@@ -13,12 +13,11 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from fleetform.cli.failure import Refused, bad_address
-from fleetform.cli.names import unknown
 from fleetform.cli.screen import error_screen
-from fleetform.cli.wanted_runs import read_live
+from fleetform.cli.selection import read_live, unknown
 
 if TYPE_CHECKING:
-    from fleetform.app.editing import Editor
+    from fleetform.app.edit import Editor
     from fleetform.app.workspace import Workspace
     from fleetform.model.override import PutInForce
     from fleetform.spec.desired import ResourceKey
@@ -131,7 +130,7 @@ def say_permanent_stop(workspace: Workspace, put: PutInForce) -> None:
         return
 
     def edit(editor: Editor) -> None:
-        from fleetform.cli.wanted_runs import ask_for_stop, find_runs
+        from fleetform.cli.selection import ask_for_stop, find_runs
 
         for run in find_runs(editor, None, names[:_DIFFS_MAX]):
             ask_for_stop(editor, run.source, run.element)
@@ -165,7 +164,7 @@ def _say_permanent(
     workspace: Workspace, put: PutInForce, typed: str, edit: Callable[[Editor], None]
 ) -> None:
     """Show what an edit would change, which nobody writes here, and the command that does."""
-    from fleetform.app.editing import Editor
+    from fleetform.app.edit import Editor
     from fleetform.app.problems import Problem
     from fleetform.cli.editing import show_diff
 

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from fleetform.cli.command import write_examples
-from fleetform.cli.directory import DirectoryOption, note_folders
+from fleetform.cli.command import DirectoryOption, note_folders, write_examples
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Failure, explain, report_bug
 

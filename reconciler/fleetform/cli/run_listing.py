@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fleetform.app.clock import SystemClock
 from fleetform.cli.selection import Reread, select_runs
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from fleetform.model.run import RunUid
     from fleetform.views.run_list import RunList
     from fleetform.views.runs import RunRow
-
 __all__ = ["RunListing", "RunQuery"]
 
 
@@ -100,7 +100,6 @@ class RunListing:
 
     def _read_work(self) -> tuple[Book, Mapping[RunUid, tuple[Waiting, ...]]]:
         from fleetform.api.waiting import waiting_reasons
-        from fleetform.app.clock import SystemClock
 
         book = self._reader.read_book()
         return book, waiting_reasons(book, now_ms=SystemClock().now_ms())

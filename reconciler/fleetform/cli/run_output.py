@@ -15,9 +15,9 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from fleetform.cli.failure import explain
-from fleetform.cli.names import one_run
 from fleetform.cli.progress.plain import PlainProgress
 from fleetform.cli.screen import Screen, error_screen, screen
+from fleetform.cli.selection import one_run
 from fleetform.model.run_state import FINAL, RunState
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.lines import inert, printable_lines
@@ -225,11 +225,11 @@ class RunOutput:
         )
 
     def _follow_run(self, reader: Reader) -> None:
-        from fleetform.cli import tail
+        from fleetform.cli.logs import follow
 
         out = sys.stdout.buffer
         self._say_what_it_waits_for(reader)
-        for piece in tail.follow(
+        for piece in follow(
             lambda: one_run(reader, self.name),
             self._workspace.logs(),
             rank=None,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from fleetform.app.clock import SystemClock
 from fleetform.app.controllers import find_controller
-from fleetform.cli.controller_notice import ControllerNotice
 from fleetform.cli.full_screen import FullScreen
+from fleetform.cli.logs import ControllerNotice
 from fleetform.cli.screen import error_screen
 from fleetform.cli.words import not_driven
 from fleetform.model.run_state import FINAL

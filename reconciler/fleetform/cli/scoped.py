@@ -11,9 +11,13 @@ from fleetform.cli.apply_flow import (
     plan_after_earlier,
     question_of,
 )
-from fleetform.cli.background import leave, say_left
+from fleetform.cli.arguments import who_asks
+from fleetform.cli.background import leave, leave_quietly, say_left
+from fleetform.cli.failure import Refused
+from fleetform.cli.interrupts import Interrupts
 from fleetform.cli.plan_output import show_plan
-from fleetform.cli.screen import screen
+from fleetform.cli.progress.plain import PlainProgress
+from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import load, print_plan_warnings
 from fleetform.plan.approval import following
 
@@ -72,7 +76,7 @@ def plan_scoped(
 ) -> Plan:
     """Plan a part of the tree as it is now; `quiet`: print no findings, for the caller has."""
     from fleetform.app.clock import SystemClock
-    from fleetform.app.planning import make_plan
+    from fleetform.app.plan import make_plan
     from fleetform.model.plan import Permissions
 
     loaded = load(workspace, keep_going=keep_going, quiet=quiet)
@@ -81,3 +85,47 @@ def plan_scoped(
     if not quiet:
         print_plan_warnings(loaded, plan)
     return plan
+
+
+# The fleet of the default environment: `submit` applies it without a review, for nothing else is there.
+
+_FASTER_MAX = 5
+"""How often another first `submit` may be faster before that is an error."""
+
+
+def apply_default_fleet(workspace: Workspace) -> None:
+    """
+    Create this machine's fleet in the default environment; nothing where another process has.
+
+    Raises:
+        StalePlan: Others were faster again and again.
+        Refused: The fleet could not be created.
+    """
+    from fleetform.app.apply import apply_plan
+    from fleetform.app.workspace import FLEET
+    from fleetform.model.plan import Scope
+    from fleetform.model.refusals import StalePlan
+
+    scope = Scope(targets=(f"fleet/{FLEET}",))
+    for turn in range(_FASTER_MAX):
+        plan = plan_after_earlier(workspace, lambda: plan_scoped(workspace, scope, keep_going=True))
+        if plan.is_empty:
+            return
+        progress = PlainProgress(error_screen())
+        with Interrupts() as interrupts:
+            try:
+                result = interrupts.run(
+                    apply_plan(workspace, plan, who=who_asks(), detach=True, progress=progress)
+                )
+            except StalePlan:
+                if turn == _FASTER_MAX - 1:
+                    raise
+                continue
+            finally:
+                interrupts.shield(lambda: leave_quietly(workspace))
+        if result.failed_steps:
+            raise Refused(
+                f"the fleet {FLEET} of the default environment could not be created",
+                advice=f"`fleetform apply -C {workspace.root}` shows the plan, and tries again",
+            )
+        return

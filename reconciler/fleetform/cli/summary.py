@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from fleetform.cli.background import say_left
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import explain
+from fleetform.cli.logs import last_lines
 from fleetform.cli.progress.board import printable
 from fleetform.cli.screen import Screen, error_screen, screen
-from fleetform.cli.tail import last_lines
 from fleetform.cli.words import not_driven
 from fleetform.model.figures import counted
 from fleetform.model.recovery import NO_EVIDENCE
@@ -22,7 +22,7 @@ from fleetform.spec.names import natural_order
 from fleetform.views.controllers import ControllerKind
 
 if TYPE_CHECKING:
-    from fleetform.app.applying import ApplyResult
+    from fleetform.app.apply import ApplyResult
     from fleetform.app.workspace import Workspace
     from fleetform.model.instance import Instance
     from fleetform.model.ports import RunHistory

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fleetform.cli.arguments import DURATION, REASON, who_asks
 from fleetform.cli.command import several_options
-from fleetform.cli.duration import DURATION
 from fleetform.cli.failure import Refused
-from fleetform.cli.reason import REASON
 from fleetform.cli.screen import error_screen
-from fleetform.cli.who import who_asks
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
@@ -53,7 +51,7 @@ def take_over_first(
         )
     import asyncio
 
-    from fleetform.app.takeover import take_over
+    from fleetform.app.lock import take_over
     from fleetform.cli.apply_flow import require_terminal
     from fleetform.cli.progress.plain import PlainProgress
 

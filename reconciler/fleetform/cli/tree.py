@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fleetform.cli.arguments import who_asks
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import error_screen
-from fleetform.cli.who import who_asks
 from fleetform.model.figures import counted
 from fleetform.model.leadership import BACKGROUND
 
@@ -47,9 +47,8 @@ def or_default(path: str | None, *, create: bool = False) -> str | None:
     Raises:
         Problem: There is no default environment, or it is damaged.
     """
-    from fleetform.app.default_environment import create_default, default_root
     from fleetform.app.problems import WorkspaceProblem
-    from fleetform.app.workspace import root_around
+    from fleetform.app.workspace import create_default, default_root, root_around
 
     if path is not None or root_around() is not None:
         return path
@@ -73,7 +72,7 @@ def open_to_write(path: str | None) -> Workspace:
 
 def upgrade_first(workspace: Workspace) -> None:
     """Upgrade a ledger of an earlier release, and say so: a command that writes needs this release's."""
-    from fleetform.app.upgrading import upgrade_if_older
+    from fleetform.app.state import upgrade_if_older
 
     before = workspace.manager()
     if (upgraded := upgrade_if_older(workspace, who=who_asks())) is not None:
@@ -114,11 +113,11 @@ def open_reader(workspace: Workspace) -> Reader:
     """The same; refuse where nothing has been applied."""
     reader = maybe_reader(workspace)
     if reader is None:
-        from fleetform.app.default_environment import is_created_here
         from fleetform.app.generations import lost
+        from fleetform.app.workspace import is_created_here
 
         if proof := lost(workspace.environment.uid):
-            from fleetform.app.opening import recovering
+            from fleetform.app.ledger import recovering
 
             raise recovering(proof)
         raise Refused(

@@ -19,8 +19,7 @@ def directory_words(workspace: Workspace, *, finds_default: bool = False) -> str
         workspace: The environment.
         finds_default: The command uses the default environment outside of any.
     """
-    from fleetform.app.default_environment import default_root
-    from fleetform.app.workspace import root_around
+    from fleetform.app.workspace import default_root, root_around
 
     here = Path.cwd()
     if workspace.root in (here, *here.parents):

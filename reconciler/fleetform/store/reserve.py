@@ -5,7 +5,7 @@ An override is a row, so on a full disk nobody could put one in force, and what 
 not be stopped. A file of no content keeps some room from everybody else. It is given up where an
 emergency finds none, and a controller makes another once there is plenty. Which process has the
 room then is decided by which writes first, so the jobs of this machine are paused before that
-(`app.pausing`).
+(`app.emergency`).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from applied import NOW_MS, UID
 from corpus.slurm.samples import samples
-from fleetform.app.planning import make_plan
+from fleetform.app.plan import make_plan
 from fleetform.app.workspace import Workspace
 from fleetform.model.plan import Permissions
 from fleetform.spec.convert import Partitions, convert

@@ -56,14 +56,14 @@ def test_a_plan_is_not_applied_under_another_uid(lab: Lab, tmp_path: Path) -> No
 _CHANGE = """
 import sys
 from pathlib import Path
-from fleetform.cli import carry_out
+from fleetform.cli import apply_flow
 from fleetform.cli.entry import main
 
 def ask(*_arguments, **_named):
     file = Path("environment.yaml")
     file.write_text(file.read_text().replace("uid: ", "uid: f"))
 
-carry_out.ask = ask
+apply_flow.ask = ask
 sys.argv = ["fleetform", "apply"]
 sys.exit(main())
 """

@@ -1,7 +1,7 @@
 """
 Somebody who manages for long, as `serve` does, and rests while it is taken over.
 
-Whether it is taken over is `app.serving`'s to say, of the ledger's rows; modelled are the
+Whether it is taken over is `app.serve`'s to say, of the ledger's rows; modelled are the
 rounds in which it looks, and how whoever takes over waits until it has let go.
 """
 

@@ -8,7 +8,7 @@ import pytest
 
 import applied
 from fleetform.app.background_start import child_environment, has_work
-from fleetform.app.opening import open_for_writing
+from fleetform.app.ledger import open_for_writing
 from fleetform.app.workspace import Workspace
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import applied
-from fleetform.app.observing import refreshed
-from fleetform.app.planning import make_plan
+from fleetform.app.observe import refreshed
+from fleetform.app.plan import make_plan
 from fleetform.app.saved import read_plan_file, require_standing, write_plan_file
 from fleetform.app.workspace import Workspace
 from fleetform.model.plan import Permissions, Plan, Scope

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fleetform.app.applying import ApplyResult
+from fleetform.app.apply import ApplyResult
 from fleetform.cli import apply_flow as module
 from fleetform.cli.apply_flow import Watching, carry_out, plan_after_earlier
 from fleetform.model.live import Work

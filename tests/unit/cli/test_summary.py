@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 import applied
-from fleetform.app.applying import ApplyResult
-from fleetform.app.opening import open_for_writing
+from fleetform.app.apply import ApplyResult
+from fleetform.app.ledger import open_for_writing
 from fleetform.app.workspace import Workspace
 from fleetform.cli.summary import quoted, show_interrupted, show_summary
 from fleetform.model.leadership import Holder

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fleetform.app.planning import checked_plan
+from fleetform.app.plan import checked_plan
 from fleetform.app.problems import ScopeProblem
 from fleetform.checker import check
 from fleetform.model.instance import Instance, InstanceState

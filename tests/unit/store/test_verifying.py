@@ -8,7 +8,7 @@ import pytest
 
 import applied
 from contract.ledgers import ENVIRONMENT, CountingIds, Desk, submit_step
-from fleetform.app.opening import open_for_writing
+from fleetform.app.ledger import open_for_writing
 from fleetform.app.workspace import Workspace
 from fleetform.store.opening import ledger_in_memory
 from fleetform.store.verifying import CHECKS, Flaw, find_flaws

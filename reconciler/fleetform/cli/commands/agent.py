@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fleetform.cli.command import group
-from fleetform.cli.directory import directory_option
+from fleetform.cli.command import directory_option, group
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_workspace, or_default
@@ -36,7 +35,7 @@ def list_agents(path: str | None, as_json: bool) -> None:
     """
     import asyncio
 
-    from fleetform.app.opening import host_provider
+    from fleetform.app.ledger import host_provider
     from fleetform.views.fleets import agent_rows, agents_table
 
     workspace = open_workspace(or_default(path))

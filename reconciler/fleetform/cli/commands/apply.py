@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.directory import directory_option, take_folder
+from fleetform.cli.command import directory_option, take_folder
 from fleetform.cli.exit import APPLY_CODES, Exit
 from fleetform.cli.failure import Refused
-from fleetform.cli.permissions import permission_options, permissions_of
-from fleetform.cli.plan_output import show_plan
-from fleetform.cli.refresh import (
+from fleetform.cli.plan_options import (
+    flag_given,
     look_first,
     look_only,
+    permission_options,
+    permissions_of,
     refresh_options,
     refuse_beside_looking,
+    scope_of,
+    scope_options,
     show_drift,
 )
-from fleetform.cli.scope import flag_given, scope_of, scope_options
+from fleetform.cli.plan_output import show_plan
 from fleetform.cli.screen import screen
 from fleetform.cli.takeover import take_over_first, takeover_options
 from fleetform.cli.tree import load, open_to_write, print_plan_warnings
@@ -171,10 +174,10 @@ def _carry_out(
     yes: bool,
     again: Callable[[], Plan] | None = None,
 ) -> int:
-    from fleetform.app.keeping import keep_converged
+    from fleetform.app.kept_plans import keep_converged
     from fleetform.cli.apply_flow import ask, carry_out, question_of, record_nothing
+    from fleetform.cli.arguments import who_asks
     from fleetform.cli.background import leave, say_left
-    from fleetform.cli.who import who_asks
     from fleetform.plan.approval import following
     from fleetform.plan.exit import apply_code
     from fleetform.plan.wait_targets import waited_for
@@ -202,7 +205,7 @@ def _carry_out(
 
 def _make_plan(workspace: Workspace, options: dict[str, Any]) -> Plan:
     from fleetform.app.clock import SystemClock
-    from fleetform.app.planning import make_plan
+    from fleetform.app.plan import make_plan
 
     loaded = load(workspace, keep_going=options["keep_going"])
     found = look_first(workspace) if options["refresh"] else None
@@ -222,9 +225,9 @@ def _make_plan(workspace: Workspace, options: dict[str, Any]) -> Plan:
 
 def _accept_drift(workspace: Workspace, *, yes: bool) -> int:
     """Accept what was only observed; the rest stays as it is and is told again."""
-    from fleetform.app.observing import accept_drift
+    from fleetform.app.observe import accept_drift
     from fleetform.cli.apply_flow import ask
-    from fleetform.cli.who import who_asks
+    from fleetform.cli.arguments import who_asks
     from fleetform.model.drift import Remedy
 
     found = look_only(workspace)

@@ -7,11 +7,11 @@ import json
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.directory import directory_option
+from fleetform.cli.command import directory_option
 from fleetform.cli.failure import Refused
-from fleetform.cli.names import some
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import error_screen, screen
+from fleetform.cli.selection import some
 from fleetform.cli.tree import open_reader, open_workspace, or_default
 from fleetform.model.figures import counted
 from fleetform.model.live import Live

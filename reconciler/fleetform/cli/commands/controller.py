@@ -10,8 +10,7 @@ from typing import TextIO, cast
 
 import click
 
-from fleetform.cli.command import group
-from fleetform.cli.directory import directory_option
+from fleetform.cli.command import directory_option, group
 from fleetform.cli.failure import explain
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import Screen, error_screen, screen
@@ -96,7 +95,7 @@ def _drive(folder: Path, who: str, name: str, variables: tuple[str, ...], warnin
     from fleetform.app.controllers import BackgroundStart
     from fleetform.app.workspace import Workspace
     from fleetform.cli.bounded_log import BoundedLog
-    from fleetform.cli.progress.log import LogProgress
+    from fleetform.cli.progress.plain import LogProgress
     from fleetform.spec.desired import Environment
 
     report = _Report()

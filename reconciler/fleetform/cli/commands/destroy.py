@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.directory import directory_argument
+from fleetform.cli.command import directory_argument
 from fleetform.cli.failure import Refused
 from fleetform.cli.plan_output import show_plan
 from fleetform.cli.screen import screen
@@ -59,7 +59,7 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
     # Errors in what the tree says must not keep anybody from leaving.
     loaded = load(workspace, keep_going=True)
     from fleetform.app.clock import SystemClock
-    from fleetform.app.planning import make_plan
+    from fleetform.app.plan import make_plan
     from fleetform.cli.apply_flow import (
         Watching,
         ask,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.directory import directory_option
+from fleetform.cli.command import directory_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import json_option
@@ -16,7 +16,7 @@ from fleetform.cli.tree import is_environment, maybe_reader, open_workspace
 from fleetform.model.figures import counted
 
 if TYPE_CHECKING:
-    from fleetform.app.comparing import TreeSide
+    from fleetform.app.history import TreeSide
     from fleetform.app.workspace import Workspace
     from fleetform.cli.screen import Screen
     from fleetform.model.redaction import Seal
@@ -62,7 +62,7 @@ def command(left: str, right: str | None, path: str | None, detailed: bool, as_j
 
 
 def _runs(workspace: Workspace, left: str, right: str | None) -> tuple[RunSide, RunSide] | None:
-    from fleetform.app.comparing import find_run
+    from fleetform.app.history import find_run
 
     reader = None if right is None else maybe_reader(workspace)
     if reader is None or right is None:
@@ -82,7 +82,7 @@ def _runs(workspace: Workspace, left: str, right: str | None) -> tuple[RunSide, 
 def _show_trees(
     out: Screen, workspace: Workspace, left: str, right: str | None, *, as_json: bool
 ) -> bool:
-    from fleetform.app.comparing import open_tree
+    from fleetform.app.history import open_tree
     from fleetform.plan.diff import differences
     from fleetform.views.difference import difference_json, difference_lines
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
+from fleetform.cli.arguments import REASON
 from fleetform.cli.command import command as make_command
 from fleetform.cli.drains import FleetHost, drained
 from fleetform.cli.editing import EditOptions, edit_options, finish, open_editor
-from fleetform.cli.reason import REASON
 
 _EXAMPLES = (
     ("fleetform drain local --reason 'New disks'", "Drain all hosts of a fleet"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.directory import directory_argument
+from fleetform.cli.command import directory_argument
 from fleetform.cli.exit import Exit
 from fleetform.cli.output_format import json_option
-from fleetform.cli.refresh import unrecorded_text
+from fleetform.cli.plan_options import unrecorded_text
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import open_reader, open_workspace, or_default
 
@@ -37,7 +37,7 @@ def command(path: str | None, as_json: bool, detailed: bool) -> int:
     corrected or a later check no longer finds it. `docs/drift.md` lists the compared fields.
     `plan --refresh` shows the corrections.
     """
-    from fleetform.app.observing import refreshed
+    from fleetform.app.observe import refreshed
     from fleetform.views.drift import drift_rows, render
 
     workspace = open_workspace(or_default(path))

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fleetform.cli.command import group, several_options
-from fleetform.cli.directory import directory_option
-from fleetform.cli.duration import DURATION
+from fleetform.cli.arguments import DURATION, REASON, who_asks
+from fleetform.cli.command import directory_option, group, several_options
 from fleetform.cli.failure import Refused
-from fleetform.cli.names import complete_runs, say_of_each
 from fleetform.cli.output_format import json_option
-from fleetform.cli.reason import REASON
 from fleetform.cli.screen import error_screen, screen
+from fleetform.cli.selection import complete_runs, say_of_each
 from fleetform.cli.tree import (
     maybe_reader,
     open_reader,
@@ -22,12 +20,11 @@ from fleetform.cli.tree import (
     or_default,
     upgrade_first,
 )
-from fleetform.cli.who import who_asks
 from fleetform.model.figures import counted
 from fleetform.model.override import OverrideKind
 
 if TYPE_CHECKING:
-    from fleetform.app.pausing import PausedJobs
+    from fleetform.app.emergency import PausedJobs
     from fleetform.app.workspace import Workspace
     from fleetform.model.override import PutInForce
 
@@ -244,7 +241,7 @@ def list_them(every: bool, path: str | None, as_json: bool) -> None:
 
 def _paused_jobs() -> PausedJobs:
     """Return no paused jobs; what is paused goes on at the latest when the command ends."""
-    from fleetform.app.pausing import PausedJobs
+    from fleetform.app.emergency import PausedJobs
 
     paused = PausedJobs()
     click.get_current_context().call_on_close(paused.close)
@@ -350,7 +347,7 @@ def _drive(workspace: Workspace, names: Sequence[str], paused: PausedJobs) -> No
 
 def _say_entered(workspace: Workspace) -> None:
     """Name each apply that a freeze came too late for: its steps are carried out still."""
-    from fleetform.app.locking import show_lock
+    from fleetform.app.lock import show_lock
 
     for one in show_lock(workspace).waiting:
         steps = f", {counted(one.open_steps, 'step')} left" if one.open_steps else ""

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import limit_option
-from fleetform.cli.directory import directory_option
-from fleetform.cli.names import complete_runs, require_run
+from fleetform.cli.command import directory_option, limit_option
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import Screen, screen
+from fleetform.cli.selection import complete_runs, require_run
 from fleetform.cli.tree import open_reader, open_workspace, or_default
 
 if TYPE_CHECKING:

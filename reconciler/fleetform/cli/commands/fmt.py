@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.directory import directory_option
+from fleetform.cli.command import directory_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import error_screen, screen

@@ -12,7 +12,7 @@ from fleetform.cli.failure import Refused
 from fleetform.cli.tree import maybe_reader
 
 if TYPE_CHECKING:
-    from fleetform.app.editing import Editor
+    from fleetform.app.edit import Editor
     from fleetform.app.workspace import Workspace
     from fleetform.spec.desired import ResourceKey
 

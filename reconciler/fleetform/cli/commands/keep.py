@@ -11,12 +11,12 @@ import click
 from fleetform.cli.command import command as make_command
 from fleetform.cli.editing import EditOptions, edit_options, finish, open_editor
 from fleetform.cli.failure import Refused
-from fleetform.cli.names import complete_runs
 from fleetform.cli.screen import error_screen
+from fleetform.cli.selection import complete_runs
 
 if TYPE_CHECKING:
-    from fleetform.app.editing import Editor
-    from fleetform.app.locating import Source
+    from fleetform.app.edit import Editor
+    from fleetform.app.locate import Source
 
 _EXAMPLES = (
     ("fleetform keep train-x7qa", "Move the document of an experiment out of the scratch folder"),
@@ -60,7 +60,7 @@ def command(run: str, name: str, **typed: Any) -> int:
 
 
 def _refuse_kept(source: Source) -> None:
-    from fleetform.app.submitting import SCRATCH
+    from fleetform.app.submit import SCRATCH
 
     if not source.file.startswith(f"{SCRATCH}/"):
         raise Refused(
@@ -71,7 +71,7 @@ def _refuse_kept(source: Source) -> None:
 
 def _usual_folder(editor: Editor) -> str:
     """Where most documents of runs stand that have a file of their own; the top otherwise."""
-    from fleetform.app.submitting import SCRATCH
+    from fleetform.app.submit import SCRATCH
 
     files = Counter(editor.declared_runs().values())
     folders = Counter(

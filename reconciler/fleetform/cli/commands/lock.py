@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import click
 
-from fleetform.cli.command import group
-from fleetform.cli.directory import directory_option
+from fleetform.cli.arguments import REASON, who_asks
+from fleetform.cli.command import directory_option, group
 from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import json_option
-from fleetform.cli.reason import REASON
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_to_write, open_workspace, or_default
-from fleetform.cli.who import who_asks
 
 _EXAMPLES = (
     ("fleetform lock list", "List the environments of this user, and which process manages each"),
@@ -38,7 +36,7 @@ def command() -> None:
 def list_locks(as_json: bool) -> None:
     """List the environments in your state folder, and the process that manages each."""
     from fleetform.app.clock import SystemClock
-    from fleetform.app.locking import list_locks as every_lock
+    from fleetform.app.lock import list_locks as every_lock
     from fleetform.views.controllers import locks_table
 
     rows = every_lock()
@@ -57,7 +55,7 @@ def list_locks(as_json: bool) -> None:
 def show(path: str | None, as_json: bool) -> None:
     """Show the process that manages this environment, its open steps, and waiting applies."""
     from fleetform.app.clock import SystemClock
-    from fleetform.app.locking import show_lock
+    from fleetform.app.lock import show_lock
     from fleetform.views.controllers import locks_table, waiting_table
     from fleetform.views.history import operations_table
     from fleetform.views.lines import printable
@@ -100,7 +98,7 @@ def break_lock(path: str | None, force: bool, reason: str) -> int:
     it writes after that is refused. A process that is still alive may take the lease again: `apply
     --takeover` pauses it. Open steps stay open, and the next apply continues them.
     """
-    from fleetform.app.locking import break_lock as break_it
+    from fleetform.app.lock import break_lock as break_it
     from fleetform.views.controllers import held_by
 
     if force and not reason:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.controller_notice import ControllerNotice
-from fleetform.cli.directory import directory_option
+from fleetform.cli.command import directory_option
 from fleetform.cli.failure import Refused
-from fleetform.cli.names import complete_runs, one_run, some
+from fleetform.cli.logs import ControllerNotice
 from fleetform.cli.screen import error_screen, screen
-from fleetform.cli.selection import Reread, select_runs
+from fleetform.cli.selection import Reread, complete_runs, one_run, select_runs, some
 from fleetform.cli.tree import open_reader, open_workspace, or_default
 from fleetform.cli.words import not_driven
 from fleetform.model.run_state import FINAL, RunState
@@ -63,8 +62,7 @@ def command(
     each line names its rank.
     """
     from fleetform.app.controllers import find_controller
-    from fleetform.cli import merged_logs
-    from fleetform.cli import tail as tailing
+    from fleetform.cli import logs as log_output
 
     if follow and attempt is not None:
         raise Refused(
@@ -83,9 +81,9 @@ def command(
                 f"`{run}` means {len(histories)} runs, and --attempt needs one run",
                 advice=f"name one of them: {some([one.run.name for one in histories])}",
             )
-        prefixes = merged_logs.Prefixes(histories, screen())
+        prefixes = log_output.Prefixes(histories, screen())
         if follow:
-            pieces = merged_logs.follow_all(
+            pieces = log_output.follow_all(
                 Reread(reader, lambda: select_runs(reader, [run])),
                 store,
                 prefixes,
@@ -94,9 +92,9 @@ def command(
                 sleep=ControllerNotice(workspace, told),
             )
         else:
-            pieces = merged_logs.print_all(histories, store, prefixes, rank=rank, tail=tail)
+            pieces = log_output.print_all(histories, store, prefixes, rank=rank, tail=tail)
     elif follow:
-        pieces = tailing.follow(
+        pieces = log_output.follow(
             lambda: one_run(reader, history.run.name),
             store,
             rank=rank,
@@ -107,7 +105,7 @@ def command(
     else:
         chosen = _attempt(history, attempt)
         _check_rank(chosen, rank)
-        pieces = tailing.whole(store, chosen, rank, tail)
+        pieces = log_output.whole(store, chosen, rank, tail)
     printed = False
     for piece in pieces:
         if piece:

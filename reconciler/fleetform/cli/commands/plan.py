@@ -6,24 +6,26 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fleetform.cli.arguments import who_asks
 from fleetform.cli.command import command as make_command
-from fleetform.cli.directory import directory_argument
+from fleetform.cli.command import directory_argument
 from fleetform.cli.exit import PLAN_CODES, Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import format_option
-from fleetform.cli.permissions import permission_options, permissions_of
-from fleetform.cli.plan_output import show_errored, show_plan
-from fleetform.cli.refresh import (
+from fleetform.cli.plan_options import (
     look_first,
     look_only,
+    permission_options,
+    permissions_of,
     refresh_options,
     refuse_beside_looking,
+    scope_of,
+    scope_options,
     show_drift,
 )
-from fleetform.cli.scope import scope_of, scope_options
+from fleetform.cli.plan_output import show_errored, show_plan
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import load, open_workspace, print_plan_warnings
-from fleetform.cli.who import who_asks
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
@@ -98,8 +100,8 @@ def command(
             show_errored(screen(), workspace, refusal.message)
         raise
     from fleetform.app.clock import SystemClock
-    from fleetform.app.keeping import keep_plan
-    from fleetform.app.planning import make_plan
+    from fleetform.app.kept_plans import keep_plan
+    from fleetform.app.plan import make_plan
     from fleetform.plan.exit import plan_code
 
     found = look_first(workspace) if refresh else None

@@ -10,14 +10,20 @@ import click
 from fleetform.cli.command import command as make_command
 from fleetform.cli.editing import EditOptions, edit_options, finish, in_default, open_editor
 from fleetform.cli.failure import Refused
-from fleetform.cli.names import complete_runs
 from fleetform.cli.screen import error_screen
-from fleetform.cli.wanted_runs import WantedRun, elements_of, find_runs, read_live, without
+from fleetform.cli.selection import (
+    WantedRun,
+    complete_runs,
+    elements_of,
+    find_runs,
+    read_live,
+    without,
+)
 from fleetform.model.figures import counted
 from fleetform.model.recovery import NO_EVIDENCE
 
 if TYPE_CHECKING:
-    from fleetform.app.editing import Editor
+    from fleetform.app.edit import Editor
     from fleetform.model.live import LiveResource
 
 _EXAMPLES = (
@@ -92,14 +98,14 @@ def _ask(editor: Editor, run: WantedRun) -> None:
         return
     editor.set(run.source, ("rerun",), number)
     if run.stop_wanted:
-        from fleetform.app.editing import ABSENT
+        from fleetform.app.edit import ABSENT
 
         editor.set(run.source, ("state",), ABSENT)
 
 
 def _resume(editor: Editor, run: WantedRun) -> None:
     """Take back what stopped an element: its entry, or by an exception from an entry of several."""
-    from fleetform.app.editing import ABSENT
+    from fleetform.app.edit import ABSENT
 
     said = editor.said(run.source, "state")
     if said == "stopped":

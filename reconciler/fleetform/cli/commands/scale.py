@@ -12,7 +12,7 @@ from fleetform.cli.failure import Refused
 from fleetform.model.figures import counted
 
 if TYPE_CHECKING:
-    from fleetform.app.locating import Source
+    from fleetform.app.locate import Source
 
 _EXAMPLES = (
     ("fleetform scale local 3", "Set the fleet `local` to three hosts"),

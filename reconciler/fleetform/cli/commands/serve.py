@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fleetform.cli.arguments import DURATION
 from fleetform.cli.command import command as make_command
-from fleetform.cli.directory import directory_argument
-from fleetform.cli.duration import DURATION
+from fleetform.cli.command import directory_argument
 from fleetform.cli.exit import Exit
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_to_write
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
-    from fleetform.cli.progress.log import LogFormat
+    from fleetform.cli.progress.plain import LogFormat
 
 _EXAMPLES = (
     ("fleetform serve", "Watch the configuration; `fleetform apply` hands its plans over"),
@@ -81,9 +81,9 @@ def command(
     import asyncio
 
     from fleetform.app.clock import SystemClock
-    from fleetform.app.serving import serve
+    from fleetform.app.serve import serve
     from fleetform.cli.background import given_back
-    from fleetform.cli.progress.log import LogProgress
+    from fleetform.cli.progress.plain import LogProgress
 
     workspace = open_to_write(path)
     progress = LogProgress(screen(), SystemClock(), form=log_format, show_output=show_output)

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
+from fleetform.cli.arguments import parse_setting
 from fleetform.cli.command import command as make_command
 from fleetform.cli.editing import EditOptions, edit_options, finish, open_editor
-from fleetform.cli.settings import parse_setting
 
 _EXAMPLES = (
     ("fleetform set run/train priority=10", "Change a field; comments stay where they are"),

@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fleetform.cli.command import group
-from fleetform.cli.directory import directory_option
+from fleetform.cli.arguments import who_asks
+from fleetform.cli.command import directory_option, group
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import load, open_reader, open_to_write, open_workspace, print_warnings
-from fleetform.cli.who import who_asks
 from fleetform.model.figures import counted
 from fleetform.views.moments import moment
 
 if TYPE_CHECKING:
-    from fleetform.app.rebuilding import Rebuilt
+    from fleetform.app.rebuild import Rebuilt
     from fleetform.cli.screen import Screen
 
 _EXAMPLES = (
@@ -122,7 +121,7 @@ def upgrade(path: str | None) -> None:
     that writes the ledger upgrades it in the same way, so this command is needed only to upgrade at
     a chosen time.
     """
-    from fleetform.app.upgrading import upgrade_if_older
+    from fleetform.app.state import upgrade_if_older
 
     workspace = open_workspace(path)
     if (upgraded := upgrade_if_older(workspace, who=who_asks())) is None:
@@ -198,7 +197,7 @@ def rebuild(
     """
     import asyncio
 
-    from fleetform.app.rebuilding import rebuild as rebuild_ledger
+    from fleetform.app.rebuild import rebuild as rebuild_ledger
     from fleetform.cli.background import given_back
 
     if from_nothing and not trial:

@@ -9,9 +9,8 @@ import click
 
 from fleetform.cli.command import command as make_command
 from fleetform.cli.editing import EditOptions, edit_options, finish, in_default, open_editor
-from fleetform.cli.names import complete_runs, some
 from fleetform.cli.screen import error_screen
-from fleetform.cli.wanted_runs import ask_for_stop, find_runs, read_live
+from fleetform.cli.selection import ask_for_stop, complete_runs, find_runs, read_live, some
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +43,7 @@ def command(names: tuple[str, ...], **typed: Any) -> int:
     run is not reviewed, so its stop is applied at once. `fleetform emergency stop` ends a run that
     no document declares.
     """
-    from fleetform.app.submitting import is_scratch
+    from fleetform.app.submit import is_scratch
 
     options = in_default(EditOptions.of(typed))
     workspace, editor = open_editor(options)

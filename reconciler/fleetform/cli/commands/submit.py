@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fleetform.cli.arguments import parse_setting, who_asks
 from fleetform.cli.command import command as make_command
-from fleetform.cli.directory import directory_option
+from fleetform.cli.command import directory_option
 from fleetform.cli.editing import shown
 from fleetform.cli.exit import SUBMIT_CODES, Exit
 from fleetform.cli.failure import Refused
@@ -20,10 +21,8 @@ from fleetform.cli.output_format import json_option
 from fleetform.cli.progress.plain import PlainProgress
 from fleetform.cli.run_output import EndLast, RunOutput
 from fleetform.cli.screen import error_screen, screen
-from fleetform.cli.settings import parse_setting
+from fleetform.cli.selection import read_live
 from fleetform.cli.tree import open_to_write, or_default, print_findings
-from fleetform.cli.wanted_runs import read_live
-from fleetform.cli.who import who_asks
 from fleetform.cli.words import directory_words
 from fleetform.model.figures import counted
 from fleetform.spec.names import EXPRESSION_MARK
@@ -31,8 +30,8 @@ from fleetform.spec.names import EXPRESSION_MARK
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fleetform.app.submit import Submission
     from fleetform.app.submitted_document import Setting
-    from fleetform.app.submitting import Submission
     from fleetform.app.workspace import Workspace
     from fleetform.model.live import Live
     from fleetform.model.plan import Plan
@@ -125,7 +124,7 @@ def command(
     controller`). With --format json, prints no output of the run (`fleetform logs` prints it) and,
     at the end, its result as JSON.
     """
-    from fleetform.app.submitting import prepare_submission, withdraw, write_submission
+    from fleetform.app.submit import prepare_submission, withdraw, write_submission
 
     settings = (*map(_variable, variables), *map(_field, fields))
     workspace = open_to_write(or_default(path, create=True))
@@ -164,11 +163,11 @@ def command(
 
 def _live(workspace: Workspace) -> Live | None:
     """Read the ledger; in the default environment, create its fleet first where there is none."""
-    from fleetform.app.default_environment import is_created_here
+    from fleetform.app.workspace import is_created_here
 
     live = read_live(workspace)
     if (live is None or not live.instances) and is_created_here(workspace.root):
-        from fleetform.cli.default_fleet import apply_default_fleet
+        from fleetform.cli.scoped import apply_default_fleet
 
         apply_default_fleet(workspace)
         live = read_live(workspace)
@@ -346,7 +345,7 @@ def _carry_out(
     as_json: bool,
 ) -> int:
     """Apply, and meanwhile print what the run prints; returns the exit code."""
-    from fleetform.app.applying import apply_plan
+    from fleetform.app.apply import apply_plan
     from fleetform.cli.background import leave, leave_quietly, say_left
 
     name = submission.key.name
@@ -415,7 +414,7 @@ def _print_json(
 
 
 def _say_next(workspace: Workspace, name: str, code: int, *, detach: bool) -> None:
-    from fleetform.app.default_environment import is_created_here
+    from fleetform.app.workspace import is_created_here
 
     say, where = error_screen(), directory_words(workspace, finds_default=True)
     if detach:

@@ -25,7 +25,7 @@ def command(addresses: tuple[str, ...], **typed: Any) -> int:
 
     Removes `drain` from the document of each FLEET, for all its hosts or for one HOST.
     """
-    from fleetform.app.editing import ABSENT
+    from fleetform.app.edit import ABSENT
 
     options = EditOptions.of(typed)
     workspace, editor = open_editor(options)

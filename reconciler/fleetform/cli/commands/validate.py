@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.directory import directory_option, take_folder
+from fleetform.cli.command import directory_option, take_folder
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import format_option
@@ -50,7 +50,7 @@ def command(
     Contacts no host: the same configuration always has the same findings. The check fails for
     errors, with --strict for warnings too, and never for notes.
     """
-    from fleetform.app.validating import check
+    from fleetform.app.validate import check
 
     if file is not None and path is not None:
         raise Refused(

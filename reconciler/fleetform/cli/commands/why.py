@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.directory import directory_option
+from fleetform.cli.command import directory_option
 from fleetform.cli.failure import Refused
-from fleetform.cli.names import complete_runs, unknown
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
-from fleetform.cli.selection import select_runs
+from fleetform.cli.selection import complete_runs, select_runs, unknown
 from fleetform.cli.tree import open_reader, open_workspace, or_default
 from fleetform.cli.words import not_driven
 from fleetform.model.run_state import FINAL, RunState
@@ -68,7 +67,7 @@ _OPEN = frozenset(RunState) - FINAL
 def _why(reader: Reader, resource: str) -> Why | tuple[WhyElement, ...]:
     """Answer for one resource, or for each run that an address means."""
     from fleetform.app.clock import SystemClock
-    from fleetform.app.why import why_absent, why_resource, why_runs
+    from fleetform.app.status import why_absent, why_resource, why_runs
     from fleetform.spec.desired import ResourceKey
 
     now_ms = SystemClock().now_ms()

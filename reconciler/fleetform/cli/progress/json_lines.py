@@ -19,7 +19,7 @@ from fleetform.model.plan import Plan, Step
 from fleetform.model.run import Run
 
 if TYPE_CHECKING:
-    from fleetform.app.applying import ApplyResult
+    from fleetform.app.apply import ApplyResult
 
 __all__ = ["EVENTS", "JsonProgress"]
 

@@ -5,8 +5,8 @@ from contextlib import closing
 import pytest
 
 import applied
-from fleetform.app.opening import open_for_writing
-from fleetform.app.planning import make_plan
+from fleetform.app.ledger import open_for_writing
+from fleetform.app.plan import make_plan
 from fleetform.app.workspace import Workspace
 from fleetform.cli.emergency import place_targets, run_targets
 from fleetform.cli.failure import Refused

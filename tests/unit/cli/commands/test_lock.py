@@ -84,7 +84,7 @@ def test_a_process_that_has_its_number_now_is_not_ended(typed, lab, held, monkey
     held.wait()
     bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
-        from fleetform.app import locking
+        from fleetform.app import lock as locking
         from fleetform.model.leadership import Holder
 
         found = Holder(bystander.pid, "ada", "serve", 1, locking.socket.gethostname())
@@ -110,8 +110,8 @@ def test_what_is_open_is_shown(asked, typed, lab):
     """An apply that nobody carries out is listed with its steps, and what goes on with it."""
     from contextlib import closing
 
-    from fleetform.app.opening import open_for_writing
-    from fleetform.app.planning import make_plan
+    from fleetform.app.ledger import open_for_writing
+    from fleetform.app.plan import make_plan
     from fleetform.model.plan import Permissions
     from fleetform.plan.serialize import dump
 
@@ -133,7 +133,7 @@ def test_what_is_open_is_shown(asked, typed, lab):
 def test_an_ended_lease_is_taken_up_again_by_whoever_lives(typed, lab, monkeypatch):
     """No process was ended, so that it is not said that somebody else may go on now."""
     holder = Holder(7, "serve", "serve", 0, "node1", fence=3, left_ms=9000)
-    monkeypatch.setattr("fleetform.app.locking.break_lock", lambda *_a, **_k: holder)
+    monkeypatch.setattr("fleetform.app.lock.break_lock", lambda *_a, **_k: holder)
     code, out, _err = typed("lock", "break", "--force", "--reason", "it hangs")
     assert code == 0
     assert "taken from serve (pid 7 on node1)" in out

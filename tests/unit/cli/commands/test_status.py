@@ -10,8 +10,8 @@ from contextlib import closing
 import pytest
 
 import applied
-from fleetform.app.opening import open_for_writing
-from fleetform.app.planning import make_plan
+from fleetform.app.ledger import open_for_writing
+from fleetform.app.plan import make_plan
 from fleetform.app.workspace import Workspace
 from fleetform.model.plan import Permissions
 from fleetform.plan.serialize import dump

@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 import applied
-from fleetform.app.applying import ApplyResult
+from fleetform.app.apply import ApplyResult
 from fleetform.app.problems import EditProblem
 from fleetform.app.workspace import Workspace
 from fleetform.cli.commands import submit as module
@@ -71,7 +71,7 @@ def test_two_that_make_the_scratch_folder_do_not_meet(typed, lab, script, plans,
         create_file(path, content)
         create_file(path, content)
 
-    monkeypatch.setattr("fleetform.app.submitting.create_file", make_after_another)
+    monkeypatch.setattr("fleetform.app.submit.create_file", make_after_another)
     code, _out, err = typed("submit", str(script), "-n", "try")
     assert code == 0, err
     assert (lab / "scratch/try.yaml").exists()
@@ -436,7 +436,7 @@ def test_a_secret_is_named_before_it_is_written(typed, lab, script, plans, monke
     document.write_text(f"type: task\ncommands: [ls]\n{env}")
     line = ("submit", str(document), "-n", "fit", *(("-e", "HF_TOKEN") if is_option else ()))
     with monkeypatch.context() as patch:
-        patch.setattr("fleetform.app.submitting.write_submission", refuse)
+        patch.setattr("fleetform.app.submit.write_submission", refuse)
         assert typed(*line)[2] == (
             "warning: the value of `HF_TOKEN` is stored in plaintext: in scratch/fit.yaml, in the ledger"
             " and on the host of the job\n"
@@ -636,7 +636,7 @@ def carried_out(monkeypatch):
                 raise result
             return result
 
-        monkeypatch.setattr("fleetform.app.applying.apply_plan", fake)
+        monkeypatch.setattr("fleetform.app.apply.apply_plan", fake)
 
     return install
 
@@ -678,7 +678,7 @@ def test_a_sweep_is_told_with_its_elements(typed, lab, script, carried_out, monk
         applied.run_all(workspace.root, exit_codes={"try[lr=0.2]": 3})
         return ApplyResult("done", Exit.RUN_FAILED)
 
-    monkeypatch.setattr("fleetform.app.applying.apply_plan", enter)
+    monkeypatch.setattr("fleetform.app.apply.apply_plan", enter)
     code, out, _err = typed(
         "submit", str(script), "-n", "try", "-s", "matrix={lr: [0.1, 0.2]}", "--json"
     )

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from fleetform.app.applying import ApplyResult
+from fleetform.app.apply import ApplyResult
 from fleetform.cli.apply_flow import _record, record_nothing
 from fleetform.cli.progress.json_lines import JsonProgress
-from fleetform.cli.progress.several import SeveralProgress
+from fleetform.cli.progress.plain import SeveralProgress
 from fleetform.model.plan import Step
 from fleetform.model.ports import RunHistory
 from fleetform.model.run import Run, RunState, RunUid, Template

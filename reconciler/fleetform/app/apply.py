@@ -1,0 +1,506 @@
+"""
+Applies a plan: enters it, then carries it out or follows whoever does.
+
+One process manages an environment at a time. An `apply` that finds none, or a background
+controller, becomes the manager until its own runs are over; one that finds `serve` or another
+`apply` leaves its plan in the ledger and watches. When the manager goes away meanwhile, a watcher
+takes its place, so that nothing is left lying.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fleetform.app.clock import SystemClock
+from fleetform.app.contents import freeze_contents
+from fleetform.app.driving import build_manager, under
+from fleetform.app.handover import become_manager, take_from_background
+from fleetform.app.ledger import (
+    host_provider,
+    open_for_writing,
+    recovering,
+    refuse_if_outgrown,
+)
+from fleetform.app.managing import try_manage
+from fleetform.app.problems import LedgerProblem
+from fleetform.app.silent_manager import TakenUp
+from fleetform.app.wait_policy import Patience
+from fleetform.model.leadership import BACKGROUND
+from fleetform.model.plan import Plan
+from fleetform.model.ports import (
+    Accepted,
+    FenceLost,
+    LedgerOutgrown,
+    RunHistory,
+)
+from fleetform.plan.exit import apply_code
+from fleetform.plan.serialize import dump
+from fleetform.plan.serialize import load as load_plan
+from fleetform.plan.wait_targets import ended_besides, ending, waited_for
+from fleetform.spec.names import natural_order
+from fleetform.store.blobs import FileBlobStore
+from fleetform.store.errors import LedgerError, UnreachableLedgerError
+from fleetform.store.gate import WriterGate
+
+if TYPE_CHECKING:
+    from fleetform.app.workspace import Workspace
+    from fleetform.controllers.manager import Manager
+    from fleetform.model.leadership import Holder, Tenure
+    from fleetform.model.ports import Clock, Gate, Ledger, Progress
+    from fleetform.model.run import RunState
+    from fleetform.providers.contract.hosts import HostProvider
+    from fleetform.store.ledger import StoredLedger
+__all__ = [
+    "FOLLOW_SECONDS",
+    "HANDED_OVER_MS",
+    "LEDGER_AWAY_MS",
+    "OUTPUT_GRACE_MS",
+    "STOPS_MS",
+    "STOPS_TOLD_MS",
+    "ApplyResult",
+    "Stops",
+    "apply_plan",
+    "failed_steps",
+    "find_apply",
+    "settle",
+    "unfinished",
+]
+
+
+FOLLOW_SECONDS = 0.05
+"""How late a follower sees the manager's commits."""
+
+OUTPUT_GRACE_MS = 3000
+"""How long to wait for the rest of the output once every run is over."""
+
+LEDGER_AWAY_MS = 60_000
+"""How long a ledger's server may be away: a restart or a failover takes seconds."""
+
+HANDED_OVER_MS = 60_000
+"""
+How long who does not wait for runs waits for the steps of a plan that somebody else carries out.
+
+Rows and hosts of this machine take seconds. What takes longer is not waited for by whoever said
+that they would not wait.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyResult:
+    """
+    What an apply came to.
+
+    `state` is `done`, `failed` (a step failed, or a rebuild of the ledger has put an end to it), or
+    `handed-over` (somebody else carries it out, and is not through with it after `HANDED_OVER_MS`).
+    `failed_steps` are sentences. `runs` are those that were waited for. `messages` say for what
+    nobody waited any longer.
+    """
+
+    state: str
+    exit_code: int
+    failed_steps: tuple[str, ...] = ()
+    runs: tuple[RunHistory, ...] = ()
+    messages: tuple[str, ...] = ()
+
+
+async def apply_plan(
+    workspace: Workspace,
+    plan: Plan,
+    *,
+    who: str,
+    detach: bool,
+    progress: Progress,
+    entered: Collection[str] = (),
+) -> ApplyResult:
+    """
+    Carry out `plan`, and wait for its runs unless `detach`; `entered` as in `plan.wait_targets`.
+
+    Raises:
+        StalePlan: Something that the plan touches is not as it was; nothing was changed.
+        Problem: The ledger cannot be used, or the world remembers another one.
+    """
+    workspace.require_same_uid()
+    with contextlib.ExitStack() as stack:
+        ledger = stack.enter_context(contextlib.closing(open_for_writing(workspace)))
+        hosts = host_provider(workspace)
+        holder = workspace.manager()
+        if holder is None:
+            await refuse_if_outgrown(ledger, hosts)
+        # Files may be large, and a session that waits for its agent must not.
+        await asyncio.to_thread(
+            freeze_contents, workspace, plan, FileBlobStore(workspace.paths.blobs)
+        )
+        tenure = None
+        if holder is not None and holder.command == BACKGROUND:
+            # Before it is entered: a background controller would begin what is then taken from it.
+            tenure = await take_from_background(
+                workspace, who=who, command="apply", notice=progress.notice
+            )
+        if tenure is not None:
+            stack.enter_context(tenure)
+        try:
+            accepted = ledger.accept(plan, dump(plan), who=who, now_ms=SystemClock().now_ms())
+        except LedgerError as problem:
+            raise LedgerProblem(str(problem), problem.advice) from problem
+        apply = _Apply(
+            workspace, plan, accepted, ledger, hosts, who, progress,
+            detach=detach, leave=detach, asked=holder is None, tenure=tenure, entered=entered,
+        )  # fmt: skip
+        return await apply.finish()
+
+
+def unfinished(workspace: Workspace) -> bool:
+    """Tell whether an apply was entered and has not finished."""
+    reader = workspace.reader()
+    if reader is None:
+        return False
+    with contextlib.closing(reader):
+        return any(record.state == "running" for record in reader.read_applies(limit=20))
+
+
+async def settle(workspace: Workspace, *, who: str, progress: Progress) -> None:
+    """
+    See what was entered before through, so that a new plan is made of what is there.
+
+    It was approved when it was entered. A manager that is alive is waited for, also a background
+    controller: the new plan may be looked at for long, and runs are driven meanwhile. Where a crash
+    left nobody, it is carried out here.
+    """
+    with contextlib.closing(open_for_writing(workspace)) as ledger:
+        hosts = host_provider(workspace)
+        while (found := ledger.unfinished_apply()) is not None:
+            accepted, body = found
+            plan = load_plan(body)
+            alone = workspace.manager() is None
+            if alone:
+                await refuse_if_outgrown(ledger, hosts)
+                progress.notice("resuming the interrupted apply")
+            apply = _Apply(
+                workspace, plan, accepted, ledger, hosts, who, progress,
+                detach=True, asked=alone, makes_way=True,
+            )  # fmt: skip
+            await apply.finish()
+
+
+class _Apply:
+    """One accepted plan on its way to its end."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        plan: Plan,
+        accepted: Accepted,
+        ledger: StoredLedger,
+        hosts: HostProvider,
+        who: str,
+        progress: Progress,
+        *,
+        detach: bool,
+        leave: bool = False,
+        asked: bool = False,
+        tenure: Tenure | None = None,
+        makes_way: bool = False,
+        entered: Collection[str] = (),
+    ) -> None:
+        self._workspace = workspace
+        # Taken already; used once.
+        self._tenure = tenure
+        # A background controller carries it out; else its place is taken.
+        self._makes_way = makes_way
+        # The world was, and nobody else has managed since.
+        self._asked = asked
+        self._plan = plan
+        self._accepted = accepted
+        self._ledger = ledger
+        self._hosts = hosts
+        self._who = who
+        # Do not wait for runs; and for changes that somebody else makes only so long.
+        self._detach = detach
+        self._leaves_at_ms = SystemClock().boot_ms() + HANDED_OVER_MS if leave else None
+        self._progress = progress
+        self._names = waited_for(plan, entered)
+        self._ending = {} if detach else ending(plan)
+        besides = {} if detach else ended_besides(plan)
+        self._patience = Patience(
+            ending={*self._ending, *besides}, clock=SystemClock(), notice=progress.notice
+        )
+        self._stops = self._new_stops()
+        self._over_since_ms: int | None = None
+        self._steps_told: set[str] = set()
+        self._followed: Holder | None = None
+
+    async def finish(self) -> ApplyResult:
+        if self._ending:
+            names = ", ".join(
+                sorted({one.name for one in self._ending.values()}, key=natural_order)
+            )
+            self._progress.notice(f"waiting for {names} to stop")
+        with contextlib.closing(WriterGate()) as gate:
+            while True:
+                asked, self._asked = self._asked, False
+                try:
+                    if await self._is_over(gate):
+                        break
+                    async with self._lock() as tenure:
+                        if tenure is not None:
+                            self._tell_succession()
+                            if not asked:
+                                # Who managed may have gone before they asked, or have found out.
+                                await refuse_if_outgrown(self._ledger, self._hosts, tenure)
+                            await self._drive(gate, tenure)
+                            break
+                        if await self._follow(gate):
+                            break
+                except FenceLost as lost:
+                    # Nothing was caused since. Whoever manages now carries the plan out, and we
+                    # watch; where nobody does, we are the next.
+                    self._progress.notice(f"this command lost the manager lease: {lost}")
+                except UnreachableLedgerError as problem:
+                    self._progress.notice(f"waiting for the ledger: {problem}")
+                    await self._wait_for_ledger(gate)
+            return await gate(self._result)
+
+    async def _wait_for_ledger(self, gate: Gate) -> None:
+        """
+        Return once it answers.
+
+        Raises:
+            LedgerUnavailable: It does not in `LEDGER_AWAY_MS`; the plan is entered and stays so.
+        """
+        until_ms = SystemClock().boot_ms() + LEDGER_AWAY_MS
+        while True:
+            try:
+                await gate(self._ledger.serial)
+            except UnreachableLedgerError:
+                if SystemClock().boot_ms() > until_ms:
+                    raise
+                await asyncio.sleep(1)
+            else:
+                return
+
+    @contextlib.asynccontextmanager
+    async def _lock(self) -> AsyncIterator[Tenure | None]:
+        tenure, self._tenure = self._tenure, None
+        if tenure is None:
+            tenure = await self._take()
+        try:
+            yield tenure
+        finally:
+            if tenure is not None:
+                tenure.release()
+
+    async def _take(self) -> Tenure | None:
+        if self._makes_way:
+            return try_manage(self._workspace, who=self._who, command="apply")
+        return await become_manager(
+            self._workspace, who=self._who, command="apply", notice=self._progress.notice
+        )
+
+    def _tell_succession(self) -> None:
+        """Say that whoever was to carry it out has gone, and that it is done here after all."""
+        if self._followed is not None:
+            gone = f"{self._followed.command} (pid {self._followed.pid})"
+            self._progress.notice(
+                f"{gone} no longer manages this environment; this command continues"
+            )
+            self._followed = None
+
+    # -- driving ----------------------------------------------------------------------------------
+
+    def _new_stops(self) -> Stops:
+        return Stops(clock=SystemClock(), notice=self._progress.notice)
+
+    async def _drive(self, gate: Gate, tenure: Tenure) -> None:
+        self._stops = self._new_stops()
+        manager = build_manager(
+            self._workspace,
+            self._ledger,
+            gate,
+            self._hosts,
+            tenure,
+            who=self._who,
+            progress=self._progress,
+        )
+        try:
+            await under(tenure, manager.run(self._driven))
+        except LedgerOutgrown as proof:
+            raise recovering(str(proof)) from proof
+
+    def _driven(self, manager: Manager) -> bool:
+        """Every accepted plan is carried out; are our runs over, and is their output here?"""
+        assert manager.runs is not None
+        # Nobody else would send it once we have gone, and the work would go on for ever.
+        if not self._stops.are_sent(manager.runs.owed_stops()):
+            return False
+        if self._detach:
+            return True
+        mirror = manager.runs.mirror
+        states = {name: mirror.state_of(name) for name in self._names}
+        if not self._patience.is_over(states, mirror):
+            self._over_since_ms = None
+            return False
+        now = SystemClock().now_ms()
+        if self._over_since_ms is None:
+            self._over_since_ms = now
+        return not manager.runs.owes_output() or now - self._over_since_ms > OUTPUT_GRACE_MS
+
+    # -- following --------------------------------------------------------------------------------
+
+    async def _follow(self, gate: Gate) -> bool:
+        """Watch until all is over (True), or until the manager has gone (False)."""
+        holder = self._workspace.manager()
+        if holder is not None:
+            self._progress.notice(
+                f"{holder.command} (pid {holder.pid}) manages this environment and applies the plan"
+            )
+        seen: dict[str, RunState] = {}
+        serial = -1
+        taken_up = TakenUp(self._accepted.apply_uid, clock=SystemClock())
+        while self._workspace.manager() is not None:
+            if self._leaves_at_ms is not None and SystemClock().boot_ms() > self._leaves_at_ms:
+                # It is entered, and whoever manages sees it through.
+                return True
+            # Silence writes nothing: that it has become long is seen by the clock alone.
+            if (now := await gate(self._ledger.serial)) != serial or self._patience.has_run_out():
+                serial = now
+                await self._show(gate, seen)
+                if await self._is_over(gate):
+                    # What ended between the two looks.
+                    await self._show(gate, seen)
+                    return True
+            if taken_up.is_due(serial) and (
+                complaint := await gate(
+                    partial(taken_up.complaint, self._ledger, self._workspace.manager())
+                )
+            ):
+                self._progress.notice(complaint)
+            await asyncio.sleep(max(FOLLOW_SECONDS, self._ledger.poll_seconds))
+        self._followed = holder
+        return False
+
+    async def _show(self, gate: Gate, seen: dict[str, RunState]) -> None:
+        """Show what has moved since: steps that were done, runs with another state."""
+        steps = {step.key: step for step in self._plan.steps}
+        for one in await gate(lambda: self._ledger.read_operations(self._accepted.apply_uid)):
+            is_over = one.state in {"done", "failed"}
+            if is_over and one.key in steps and one.key not in self._steps_told:
+                self._steps_told.add(one.key)
+                self._progress.step_finished(steps[one.key], one.error)
+        histories = await gate(lambda: self._ledger.read_runs(list(self._names)))
+        for history in histories:
+            run = history.run
+            if seen.get(run.name) is not run.state:
+                seen[run.name] = run.state
+                self._progress.run_changed(run, run.message)
+
+    async def _is_over(self, gate: Gate) -> bool:
+        if self._accepted.state == "already-applied" and not self._names and not self._ending:
+            return True
+        if await gate(lambda: find_apply(self._ledger, self._accepted.apply_uid)) == "running":
+            return False
+        if self._detach:
+            return True
+        book = await gate(self._ledger.read_book)
+        outcomes = {name: book.outcomes.get(name) for name in self._names}
+        states = {name: outcome.state if outcome else None for name, outcome in outcomes.items()}
+        return self._patience.is_over(states, book)
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    def _result(self) -> ApplyResult:
+        failures = failed_steps(self._ledger, self._accepted.apply_uid)
+        runs = self._ledger.read_runs(list(self._names)) if self._names else ()
+        return ApplyResult(
+            state=self._state(failures),
+            exit_code=apply_code(self._plan, failures, runs, detached=self._detach),
+            failed_steps=failures,
+            runs=runs,
+            messages=self._stops.left() or self._patience.left_waiting(),
+        )
+
+    def _state(self, failures: Sequence[str]) -> str:
+        if failures:
+            return "failed"
+        if find_apply(self._ledger, self._accepted.apply_uid) == "running":
+            return "handed-over"
+        return "done"
+
+
+def find_apply(ledger: Ledger, apply_uid: str) -> str:
+    """Return the state of an apply: `running`, `done`, `failed`, `interrupted` by a rebuild."""
+    record = ledger.read_apply(apply_uid)
+    return "done" if record is None else record.state
+
+
+def failed_steps(ledger: Ledger, apply_uid: str) -> tuple[str, ...]:
+    """Return a sentence for each step of an apply that failed, or for what put an end to it."""
+    record = ledger.read_apply(apply_uid)
+    if record is None or record.state not in {"failed", "interrupted"}:
+        return ()
+    return tuple(record.summary.splitlines()[1:]) or (record.summary,)
+
+
+# How long a manager that is about to leave waits for hosts to take the stops that they are owed.
+# Who leaves earlier leaves work at work that somebody has asked to end: agents act on what they
+# were told, and nobody is there to tell them. A host that is silent is not waited for long, and
+# named.
+
+STOPS_MS = 10_000
+"""How long nothing may come of it: an agent that restarts is back before."""
+
+STOPS_TOLD_MS = 3000
+"""After how long it is said who is waited for; an answer takes some milliseconds."""
+
+
+class Stops:
+    """Those of one manager."""
+
+    def __init__(self, *, clock: Clock, notice: Callable[[str], None]) -> None:
+        self._clock = clock
+        self._notice = notice
+        self._owed: frozenset[tuple[str, str]] = frozenset()
+        self._since_ms = 0
+        self._is_told = False
+
+    def are_sent(self, owed: Iterable[tuple[str, str]]) -> bool:
+        """Tell whether no host owes an answer, or those that do have not answered for long."""
+        now, before, self._owed = self._clock.boot_ms(), self._owed, frozenset(owed)
+        if not self._owed:
+            return True
+        # An answer of one is a sign of life; what is owed anew has its own time.
+        if not before or self._owed != before:
+            self._since_ms, self._is_told = now, False
+        waited = now - self._since_ms
+        if waited >= STOPS_TOLD_MS and not self._is_told:
+            self._is_told = True
+            self._notice(
+                f"waiting for {_hosts(self._owed)} to accept the stop of {_runs(self._owed)}"
+            )
+        return waited >= STOPS_MS
+
+    def left(self) -> tuple[str, ...]:
+        """Say for whose answer nobody waited any longer; empty where there is none."""
+        if not self._owed:
+            return ()
+        runs, hosts = _runs(self._owed), _hosts(self._owed)
+        verb = "is" if len({run for run, _ in self._owed}) == 1 else "are"
+        sentence = (
+            f"{runs} {verb} asked to stop, and {hosts} did not answer: their jobs continue until"
+            " `fleetform apply` or `fleetform serve` reaches the host"
+        )
+        return (sentence,)
+
+
+def _hosts(owed: Collection[tuple[str, str]]) -> str:
+    names = sorted({host for _, host in owed}, key=natural_order)
+    return f"host {names[0]}" if len(names) == 1 else f"hosts {', '.join(names)}"
+
+
+def _runs(owed: Collection[tuple[str, str]]) -> str:
+    names = sorted({run for run, _ in owed}, key=natural_order)
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

@@ -1,0 +1,420 @@
+"""
+What a plan would come to at once: the scheduler's own round over what there will be.
+
+`plan` and `schedule` do not know each other, so they meet here. A copy of the book is changed as
+the plan would change it, and the scheduler is asked what starts and why the rest waits. It is a
+forecast: the world may say no, and nothing of it is part of what was decided.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from fleetform.model.instance import Gpu, Instance, InstanceState
+from fleetform.model.ports import Book, Outcome
+from fleetform.model.run import Run, RunState, RunUid
+from fleetform.model.template import from_document
+from fleetform.plan.renames import renames_of
+from fleetform.schedule import Policies, queue_from_book, schedule
+from fleetform.spec.names import natural_order
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fleetform.model.plan import Plan, Step
+    from fleetform.schedule import Queue
+    from fleetform.spec.renaming import Renames
+__all__ = ["LISTED_MAX", "RUNS_MAX", "Machine", "MachineSize", "ThisMachine", "forecast"]
+
+
+RUNS_MAX = 3_000
+"""Runs that wait above which nothing is foretold: a round over so many takes as long as the plan."""
+
+LISTED_MAX = 100
+"""Runs of a list in the annex; how many there are in all is said beside it."""
+
+# What keeps a run whatever room there is; `model.decision.Waiting` has all codes.
+_NOT_FOR_ROOM = frozenset(
+    {
+        "dependency",
+        "not-before",
+        "concurrency",
+        "stopped",
+        "override",
+        "recovering",
+        "volume-leaving",
+    }
+)
+
+_NOTHING = Book(0, {}, {}, (), (), (), {})
+
+
+class Machine(Protocol):
+    """The machine of local fleets: asked only where a host of one is not known yet."""
+
+    def size(self) -> MachineSize: ...
+    def may_have_gpus(self) -> bool:
+        """Tell whether there is a driver; which GPUs it has, it takes seconds to say."""
+
+
+class _Fate(enum.StrEnum):
+    """Where a run is after a round of the scheduler; the name of its list in the annex."""
+
+    STARTS = "starts"
+    WAITS = "waits"
+    UNKNOWN = "unknown"
+    IMPOSSIBLE = "impossible"
+
+
+_Fates = Mapping[RunUid, tuple[_Fate, tuple[str, ...]]]
+"""By run that waited before the round: where it is, and for which reasons."""
+
+
+def forecast(
+    plan: Plan, book: Book | None, *, machine: Machine | None = None, now_ms: int
+) -> dict[str, Any]:
+    """
+    Foretell the first round after a plan.
+
+    Args:
+        plan: As it would be carried out.
+        book: What the ledger has now; None where there is none yet.
+        machine: The one whose shares new hosts are; None: their size is not known.
+        now_ms: Unix milliseconds.
+
+    Returns:
+        JSON values, each with `total` and the first of them: `starts`, `waits`, `impossible`,
+        `unknown` (runs for which the plan makes hosts whose size is not known), `ends` (runs that
+        the plan ends); or `skipped` with the reason. Only runs that the plan submits are in them, and
+        those for which it makes a difference.
+    """
+    before = book or _NOTHING
+    later = _After(before, machine)
+    later.rename(renames_of(plan.steps))
+    # Runs get their numbers in natural order of their names, and start by them.
+    for change in sorted(plan.changes, key=lambda change: natural_order(str(change.key))):
+        for step in change.steps:
+            later.carry_out(step)
+    queue = queue_from_book(later.book())
+    if not queue.runs:
+        return {}
+    if len(queue.runs) > RUNS_MAX:
+        return {
+            "skipped": f"{len(queue.runs)} runs would wait; the forecast covers up to {RUNS_MAX}"
+        }
+    after = _fates(later, queue, now_ms)
+    names = {run.uid: run.name for run in queue.runs}
+    untouched = after.keys() & before.runs.keys()
+    if untouched:
+        # What waited before and still waits is no news of this plan.
+        now = _After(before, machine)
+        known = _fates(now, queue_from_book(now.book()), now_ms)
+        after = {
+            uid: fate
+            for uid, fate in after.items()
+            if uid not in untouched or uid not in known or known[uid][0] is not fate[0]
+        }
+    in_order = sorted(after, key=lambda uid: natural_order(names[uid]))
+
+    def listed(fate: _Fate) -> list[RunUid]:
+        return [uid for uid in in_order if after[uid][0] is fate]
+
+    return {
+        **{
+            str(fate): _listed(names[uid] for uid in listed(fate))
+            for fate in (_Fate.STARTS, _Fate.UNKNOWN)
+        },
+        **{
+            str(fate): _listed(
+                {"run": names[uid], "reasons": list(after[uid][1])} for uid in listed(fate)
+            )
+            for fate in (_Fate.WAITS, _Fate.IMPOSSIBLE)
+        },
+        "ends": _listed(sorted(later.ended, key=natural_order)),
+    }
+
+
+def _fates(book: _After, queue: Queue, now_ms: int) -> dict[RunUid, tuple[_Fate, tuple[str, ...]]]:
+    decisions = schedule(queue, book.instances, (), Policies(), now_ms=now_ms)
+    never = {one.run_uid: tuple(one.reasons) for one in decisions.impossible}
+    never |= {uid: (reason,) for uid, reason in decisions.aborts.items()}
+    found: dict[RunUid, tuple[_Fate, tuple[str, ...]]] = {
+        one.run_uid: (_Fate.STARTS, ()) for one in decisions.starts
+    }
+    for run in queue.runs:
+        may_get_more = book.may_get_more(run)
+        if run.uid in never and run.uid not in decisions.aborts and may_get_more:
+            found[run.uid] = (_Fate.UNKNOWN, ())
+        elif run.uid in never:
+            found[run.uid] = (_Fate.IMPOSSIBLE, never[run.uid])
+        elif run.uid in decisions.waiting:
+            reasons = decisions.waiting[run.uid]
+            if may_get_more:
+                reasons = tuple(one for one in reasons if one.code in _NOT_FOR_ROOM)
+            fate = _Fate.WAITS if reasons else _Fate.UNKNOWN
+            found[run.uid] = (fate, tuple(one.detail for one in reasons))
+    return found
+
+
+def _listed(items: Iterable[Any]) -> dict[str, Any]:
+    every = list(items)
+    return {"total": len(every), "first": every[:LISTED_MAX]}
+
+
+@dataclass
+class _After:
+    """The book as it will be, step by step."""
+
+    before: Book
+    machine: Machine | None = None
+    runs: dict[RunUid, Run] = field(init=False)
+    outcomes: dict[str, Outcome] = field(init=False)
+    instances: list[Instance] = field(init=False)
+    volume_fleets: dict[str, str] = field(init=False)
+    queue_fleets: dict[str, tuple[str, ...]] = field(init=False)
+    default_queue: str = field(init=False)
+    by_name: dict[str, RunUid] = field(init=False)
+    number: int = field(init=False)
+    ended: set[str] = field(default_factory=set)
+    undetected: set[str] = field(default_factory=set)
+    """Fleets that get hosts whose size is not known."""
+    undetected_gpus: set[str] = field(default_factory=set)
+    """Fleets that get hosts of which only the GPUs are not known."""
+
+    def __post_init__(self) -> None:
+        self.runs = dict(self.before.runs)
+        self.outcomes = dict(self.before.outcomes)
+        self.instances = list(self.before.instances)
+        self.volume_fleets = dict(self.before.volume_fleets)
+        self.queue_fleets = dict(self.before.queue_fleets)
+        self.default_queue = self.before.default_queue
+        self.by_name = {run.name: uid for uid, run in self.runs.items()}
+        self.number = max((run.number for run in self.runs.values()), default=0)
+
+    def book(self) -> Book:
+        # What is ended gives back what it holds, sooner or later.
+        return replace(
+            self.before,
+            runs=self.runs,
+            attempts={uid: one for uid, one in self.before.attempts.items() if uid in self.runs},
+            allocations=tuple(one for one in self.before.allocations if one.run_uid in self.runs),
+            outcomes=self.outcomes,
+            volume_fleets=self.volume_fleets,
+            queue_fleets=self.queue_fleets,
+            default_queue=self.default_queue,
+        )
+
+    def rename(self, renames: Renames) -> None:
+        """Names go first: all other steps are about what is called so then."""
+        if not renames:
+            return
+        self.runs = {uid: _renamed(run, renames) for uid, run in self.runs.items()}
+        self.by_name = {run.name: uid for uid, run in self.runs.items()}
+        self.outcomes = {
+            renames.name("run", name): replace(one, parent=renames.name("run", one.parent))
+            for name, one in self.outcomes.items()
+        }
+        self.instances = [
+            replace(one, fleet=renames.name("fleet", one.fleet)) for one in self.instances
+        ]
+        self.volume_fleets = {
+            renames.name("volume", name): renames.name("fleet", fleet)
+            for name, fleet in self.volume_fleets.items()
+        }
+        self.queue_fleets = {
+            name: tuple(renames.name("fleet", one) for one in fleets)
+            for name, fleets in self.queue_fleets.items()
+        }
+
+    def carry_out(self, step: Step) -> None:
+        name, said = step.resource.name, step.arguments
+        if step.verb == "run.stop":
+            self.ended.add(name)
+            self._drop(name)
+        elif step.verb == "run.submit":
+            self._drop(name)
+            self._submit(name, said)
+            self._end_stopped(name)
+        elif step.verb == "run.update" and "earlier" in said:
+            # It is at work already under that name, and what waited for its end is no more.
+            self._drop(name)
+        elif step.verb in {"run.archive", "run.forget"}:
+            # Runs that depend on a whole sweep no longer count its removed elements.
+            self._drop(name)
+        elif step.verb == "run.update":
+            self._update(name, said)
+            self._end_stopped(name)
+        elif step.verb in {"fleet.make", "fleet.adopt", "fleet.update"}:
+            self._set_fleet(name, said)
+        elif step.verb in {"fleet.remove", "fleet.forget"}:
+            self.instances = [one for one in self.instances if one.fleet != name]
+        elif step.verb == "queue.set":
+            self._set_queue(name, said["document"])
+        elif step.verb == "queue.remove":
+            self.queue_fleets.pop(name, None)
+            self.default_queue = "" if self.default_queue == name else self.default_queue
+        elif step.verb in {"volume.make", "volume.adopt"}:
+            self.volume_fleets[name] = said.get("fleet", "")
+
+    def _drop(self, name: str) -> None:
+        uid = self.by_name.pop(name, None)
+        if uid is not None:
+            del self.runs[uid]
+        self.outcomes.pop(name, None)
+
+    def _end_stopped(self, name: str) -> None:
+        """End a run that is declared stopped: it never starts, and runs that depend on it are aborted."""
+        uid = self.by_name.get(name)
+        if uid is not None and self.runs[uid].template.wanted == "stopped":
+            outcome = self.outcomes[name]
+            self._drop(name)
+            self.outcomes[name] = replace(outcome, state=RunState.STOPPED)
+
+    def _submit(self, name: str, said: Mapping[str, Any]) -> None:
+        parent, element = said.get("parent", ""), said.get("element", "")
+        template = from_document(name, said["document"], parent=parent)
+        self.number += 1
+        uid = self.by_name[name] = RunUid(f"new {name}")
+        self.runs[uid] = Run(uid, name, template, RunState.SUBMITTED, self.number, attempt=1)
+        self.outcomes[name] = Outcome(RunState.SUBMITTED, parent, element, started=False)
+
+    def _update(self, name: str, said: Mapping[str, Any]) -> None:
+        uid = self.by_name.get(name)
+        if uid is not None:
+            run = self.runs[uid]
+            template = from_document(name, said["document"], parent=run.template.parent)
+            self.runs[uid] = replace(run, template=template)
+
+    def _set_fleet(self, name: str, said: Mapping[str, Any]) -> None:
+        """Hosts that stay, and new ones where it is declared what they have."""
+        wanted = {int(one["number"]): str(one["name"]) for one in said.get("instances", ())}
+        here = {one.number: one for one in self.instances if one.fleet == name}
+        others = [one for one in self.instances if one.fleet != name]
+        kept = [one for number, one in here.items() if number in wanted]
+        new = (
+            _host(name, number, host, said["document"], self.machine, len(wanted))
+            for number, host in wanted.items()
+            if number not in here
+        )
+        made = list(new)
+        if None in made:
+            self.undetected.add(name)
+        elif made and "gpu" not in said["document"].get("local", {}):
+            self.undetected_gpus.add(name)
+        self.instances = [*others, *kept, *(one for one in made if one is not None)]
+
+    def _set_queue(self, name: str, document: Mapping[str, Any]) -> None:
+        self.queue_fleets[name] = tuple(document.get("fleets", ()))
+        if document.get("default"):
+            self.default_queue = name
+        elif self.default_queue == name:
+            self.default_queue = ""
+
+    def may_get_more(self, run: Run) -> bool:
+        """Tell whether it may start on hosts whose room is not known before they exist."""
+        queue = run.template.queue or self.default_queue
+        fleets = run.template.fleets or self.queue_fleets.get(queue, ())
+        needs = run.template.requirement.gpu
+        growing = self.undetected
+        asks = needs is not None and needs.count_min and self.undetected_gpus
+        if asks and self.machine is not None and self.machine.may_have_gpus():
+            growing = growing | self.undetected_gpus
+        return bool(growing.intersection(fleets) if fleets else growing)
+
+
+def _renamed(run: Run, renames: Renames) -> Run:
+    template = run.template
+    name = renames.name("run", run.name)
+    return replace(
+        run,
+        name=name,
+        template=replace(
+            template,
+            name=name,
+            parent=renames.name("run", template.parent),
+            fleets=tuple(renames.name("fleet", one) for one in template.fleets),
+            volumes=tuple(
+                replace(one, name=renames.name("volume", one.name)) for one in template.volumes
+            ),
+            depends_on=tuple(
+                replace(one, run=renames.name("run", one.run)) for one in template.depends_on
+            ),
+        ),
+    )
+
+
+def _host(
+    fleet: str,
+    number: int,
+    name: str,
+    document: Mapping[str, Any],
+    machine: Machine | None,
+    parts: int,
+) -> Instance | None:
+    """A host of a local fleet: what is declared, else its share; None where its size is not known."""
+    local = document.get("local")
+    if local is None:
+        return None
+    share = MachineSize(0, 0, 0)
+    if not {"cpu", "memory"} <= local.keys():
+        if machine is None:
+            return None
+        share = machine.size()
+    return Instance(
+        uid=f"new {name}",
+        name=name,
+        fleet=fleet,
+        number=number,
+        state=InstanceState.READY,
+        sharing=document.get("sharing", "exact"),
+        blocks=document.get("blocks", 1),
+        cpu_millicores=local.get("cpu", share.cpu_millicores // parts),
+        memory_bytes=local.get("memory", share.memory_bytes // parts),
+        disk_bytes=local.get("disk", share.disk_bytes // parts),
+        gpus=tuple(_gpus(local.get("gpu") or {})),
+        boot_id="new",
+    )
+
+
+def _gpus(gpu: Mapping[str, Any]) -> Iterator[Gpu]:
+    names = gpu.get("name") or ("",)
+    memory = (gpu.get("memory") or {}).get("min") or 0
+    for index in range((gpu.get("count") or {}).get("min") or 0):
+        yield Gpu(f"new-{index}", names[0], memory, index, gpu.get("vendor") or "nvidia")
+
+
+# What this machine has for the hosts of a local fleet that does not exist yet.
+# The same probes as the agent's, so that a forecast and the first greeting of the agent agree.
+
+
+class MachineSize(NamedTuple):
+    """What all hosts of a fleet on one machine share."""
+
+    cpu_millicores: int
+    memory_bytes: int
+    disk_bytes: int
+
+
+class ThisMachine:
+    """Measures when it is asked: most plans create no host, and need none of the probes."""
+
+    def __init__(self, state: Path) -> None:
+        self._state = state.absolute()
+        """The state folder, on whose file system jobs get their directories; it may not exist yet."""
+
+    def size(self) -> MachineSize:
+        from fleetform.agents.host.probes import cpu, disk, memory
+
+        folder = next(one for one in (self._state, *self._state.parents) if one.exists())
+        return MachineSize(
+            cpu.millicores(), memory.measure().total, disk.measure(str(folder)).total
+        )
+
+    def may_have_gpus(self) -> bool:
+        """Tell whether there is a driver that would know them."""
+        from fleetform.agents.host.probes import gpu
+
+        return gpu.present()

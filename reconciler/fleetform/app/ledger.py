@@ -1,0 +1,288 @@
+"""
+Opens the ledger for writing, and refuses one that the world has outgrown.
+
+A lost or restored ledger is told by those who remember it: an agent that bears the
+environment's uid and another ledger's id, a higher epoch or fence, or more of its commits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleetform.app.clock import RandomIds, SystemClock
+from fleetform.app.generations import lost, mark_if_behind
+from fleetform.app.ledger_address import has_address, ledger_address, postgresql
+from fleetform.app.problems import LedgerProblem, Problem, RecoveringProblem
+from fleetform.model.live import LedgerStatus
+from fleetform.providers.contract.observed import InstanceSeen
+from fleetform.providers.registry import provider
+from fleetform.spec.private_folder import make_private_folder
+from fleetform.store.backup import BackupError
+from fleetform.store.errors import DamagedLedgerError, LedgerError
+from fleetform.store.opening import open_ledger
+from fleetform.store.reads import Reads
+
+if TYPE_CHECKING:
+    from fleetform.app.workspace import Workspace
+    from fleetform.model.leadership import Tenure
+    from fleetform.model.live import Live
+    from fleetform.model.ports import Clock, Ids
+    from fleetform.providers.contract.hosts import HostProvider
+    from fleetform.store.ledger import StoredLedger
+__all__ = [
+    "KEPT_MAX",
+    "backup_before",
+    "host_provider",
+    "is_damaged",
+    "keep_ledger",
+    "open_for_writing",
+    "outgrown_by",
+    "proof_of_loss",
+    "prove_outgrown",
+    "recovering",
+    "refuse_if_outgrown",
+    "told",
+]
+
+
+_NAMES_SHOWN = 8
+
+
+def open_for_writing(workspace: Workspace) -> StoredLedger:
+    """
+    Open or make the ledger; one that is older than what this machine knows is marked as recovering.
+
+    Raises:
+        LedgerProblem: It cannot be opened: damaged, newer, on a network file system; its server
+            does not answer.
+    """
+    uid, ids, clock = workspace.environment.uid, RandomIds(), SystemClock()
+    try:
+        ledger = _open(workspace, uid, ids, clock)
+        try:
+            mark_if_behind(ledger, uid)
+        except BaseException:
+            ledger.close()
+            raise
+    except LedgerError as problem:
+        raise LedgerProblem(str(problem), problem.advice) from problem
+    return ledger
+
+
+def _open(workspace: Workspace, uid: str, ids: Ids, clock: Clock) -> StoredLedger:
+    if (address := ledger_address()) is not None:
+        with postgresql():
+            from fleetform.store.postgres.opening import open_postgres
+
+            return open_postgres(address, uid, ids, clock)
+    return open_ledger(workspace.paths.ledger, uid, ids=ids, clock=clock)
+
+
+def host_provider(workspace: Workspace) -> HostProvider:
+    """Return the provider of this machine; fleets of other kinds come with other providers."""
+    return provider("local", state=workspace.state, environment_uid=workspace.environment.uid)
+
+
+async def refuse_if_outgrown(
+    ledger: StoredLedger, hosts: HostProvider, tenure: Tenure | None = None
+) -> None:
+    """
+    Compare the ledger with what bears the environment's uid in the world.
+
+    Args:
+        ledger: Whose knowledge is in question.
+        hosts: Who is asked.
+        tenure: That was just taken, before anything was done under it.
+
+    Raises:
+        RecoveringProblem: Somebody remembers another ledger, or more than this one knows.
+    """
+
+    def read_live() -> Live:
+        live = ledger.read_live()
+        if tenure is None or not tenure.holder.fence:
+            return live
+        # A lease comes with its fence: a host that has heard that one heard it from another ledger.
+        return replace(live, fence=tenure.holder.fence - 1)
+
+    # Its server may have failed over to an older copy meanwhile.
+    mark_if_behind(ledger, ledger.read_standing().environment_uid)
+    live = read_live()
+    proof = prove_outgrown(await hosts.inventory(live.environment_uid), live, read_live)
+    if proof:
+        ledger.begin_recovery(proof)
+    elif live.status is LedgerStatus.RECOVERING:
+        proof = "; ".join(live.notes)
+    else:
+        return
+    raise recovering(proof)
+
+
+def recovering(proof: str) -> RecoveringProblem:
+    """Put into words that the ledger is not the newest, given the sentence that proves it."""
+    return RecoveringProblem(
+        f"the ledger was lost or restored from an older copy: {proof}. "
+        "Nothing was started or removed",
+        "put the newest ledger back into the state folder, or run `fleetform state rebuild`,"
+        " which asks the hosts",
+    )
+
+
+def proof_of_loss(workspace: Workspace, live: Live) -> str:
+    """Return the sentence that proves that there was a ledger where there is none, or nothing."""
+    if proof := lost(live.environment_uid):
+        return proof
+    if not workspace.paths.hosts.is_dir():
+        return ""
+    # Here: most that open a ledger run a loop of their own.
+    import asyncio
+
+    hosts = host_provider(workspace)
+    return outgrown_by(asyncio.run(hosts.inventory(live.environment_uid)), live)
+
+
+def prove_outgrown(
+    instances: Sequence[InstanceSeen], live: Live, read_live: Callable[[], Live]
+) -> str:
+    """
+    Return the sentence that proves the ledger outgrown, or nothing.
+
+    Args:
+        instances: What the world remembers.
+        live: What the ledger said before the world was asked.
+        read_live: Reads the ledger anew: whoever manages meanwhile writes down, and then tells
+            hosts. What a host was told by then is in the ledger, unless that is an older one.
+    """
+    return outgrown_by(instances, live) and outgrown_by(instances, read_live())
+
+
+def outgrown_by(instances: Sequence[InstanceSeen], live: Live) -> str:
+    """Return the sentence that says which hosts know more than this ledger, or nothing."""
+    strangers = [one.name for one in instances if _obeys_another(one, live)]
+    if strangers:
+        return f"{_names(strangers)} another ledger of this environment"
+    newer = [
+        one.name for one in instances if one.ledger_id == live.ledger_id and _knows_more(one, live)
+    ]
+    if newer:
+        return f"{_names(newer)} a newer state of this ledger"
+    known = {one.uid for one in live.instances} | live.let_go
+    # An instance is written down before it is made, and gone before it is written off.
+    unknown = [one.name for one in instances if one.uid not in known]
+    return f"{_names(unknown)} this environment, and the ledger does not know it" if unknown else ""
+
+
+def _obeys_another(one: InstanceSeen, live: Live) -> bool:
+    # A rebuilt ledger has a higher epoch than all before it, and hosts obey it from its hello on.
+    return bool(one.ledger_id) and one.ledger_id != live.ledger_id and one.epoch >= live.epoch
+
+
+def _knows_more(one: InstanceSeen, live: Live) -> bool:
+    if (one.epoch, one.fence) > (live.epoch, live.fence):
+        return True
+    # Whoever manages for a month has one fence: a copy from within it shows by this alone.
+    return one.epoch == live.epoch and one.commits > live.serial
+
+
+def _names(hosts: Sequence[str]) -> str:
+    shown = ", ".join(hosts[:_NAMES_SHOWN])
+    more = len(hosts) - _NAMES_SHOWN
+    if more > 0:
+        shown = f"{shown} and {more} more"
+    return f"host {shown} knows" if len(hosts) == 1 else f"hosts {shown} know"
+
+
+# Keeps the ledger that is there before another takes its place.
+# One that can be read is backed up. One that cannot is put aside with its log: without it the file
+# would lack its last commits, and a new ledger beside an old log would be damaged by it.
+
+KEPT_MAX = 10
+"""How many backups of one kind stay: of a large ledger each is as large as the ledger."""
+
+_FILES = (".db", ".db-wal", ".db-shm")
+
+
+def keep_ledger(workspace: Workspace, *, who: str, before: str) -> str:
+    """
+    Back up what is there, or put aside what cannot be read.
+
+    Args:
+        workspace: Whose ledger; the caller manages it.
+        who: For the backup.
+        before: What is about to be done: it is in the backup's name.
+
+    Returns:
+        Where it is kept now; nothing where there was no ledger.
+    """
+    now_ms = SystemClock().now_ms()
+    folder = _folder(workspace)
+    try:
+        reader = workspace.reader()
+        if reader is None:
+            return ""
+        assert isinstance(reader, Reads)
+        with contextlib.closing(reader):
+            return str(backup_before(workspace, before, partial(reader.backup, who=who)))
+    except (LedgerError, LedgerProblem) as problem:
+        if not is_damaged(problem):
+            raise
+        return _put_aside(workspace.paths.ledger, folder / f"damaged-{now_ms}")
+
+
+def backup_before(workspace: Workspace, before: str, write: Callable[..., object]) -> Path:
+    """
+    Have a backup written into the state folder; the oldest of its kind beyond `KEPT_MAX` go.
+
+    Args:
+        workspace: Whose ledger.
+        before: What is about to be done: it is in the backup's name.
+        write: Takes the backup's path and `now_ms`, and writes it.
+    """
+    now_ms = SystemClock().now_ms()
+    folder, prefix = _folder(workspace), f"before-{before}-"
+    target = folder / f"{prefix}{now_ms}.jsonl"
+    with told():
+        write(target, now_ms=now_ms)
+    for old in sorted(folder.glob(f"{prefix}[0-9]*.jsonl"), key=_moment)[:-KEPT_MAX]:
+        old.unlink(missing_ok=True)
+    return target
+
+
+def _folder(workspace: Workspace) -> Path:
+    folder = workspace.paths.environment / "backups"
+    make_private_folder(folder)
+    return folder
+
+
+def _moment(backup: Path) -> int:
+    digits = backup.stem.rpartition("-")[2]
+    return int(digits) if digits.isdecimal() else 0
+
+
+def is_damaged(problem: LedgerError | LedgerProblem) -> bool:
+    """Tell whether it is a file that nobody can read: it, and no server's ledger, can be moved."""
+    cause = problem.__cause__ if isinstance(problem, LedgerProblem) else problem
+    return isinstance(cause, DamagedLedgerError) and not has_address()
+
+
+@contextlib.contextmanager
+def told() -> Iterator[None]:
+    """Turn what is wrong with a backup into a person's problem."""
+    try:
+        yield
+    except BackupError as problem:
+        raise Problem(str(problem), problem.advice) from problem
+
+
+def _put_aside(ledger: Path, folder: Path) -> str:
+    folder.mkdir(mode=0o700)
+    for suffix in _FILES:
+        file = ledger.with_suffix(suffix)
+        if file.exists():
+            file.replace(folder / file.name)
+    return str(folder)

@@ -1,0 +1,330 @@
+"""
+Asks the world what has become of what was made, and keeps what was found right.
+
+Nothing is started and nobody is disturbed by it: whoever manages the environment goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from fleetform.app.clock import SystemClock
+from fleetform.app.ledger import host_provider, open_for_writing
+from fleetform.app.problems import LedgerProblem
+from fleetform.model.drift import Drift, Observed, expected_and_seen
+from fleetform.model.history import LoggedEvent, LogLevel
+from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.refusals import LedgerUnavailable
+from fleetform.plan.drift import Comparison, accept, compare
+from fleetform.providers.contract.hosts import InstanceRequest
+
+if TYPE_CHECKING:
+    from fleetform.app.workspace import Workspace
+    from fleetform.model.live import Live
+    from fleetform.model.ports import Clock, Gate, Ledger, Progress, Reader
+    from fleetform.providers.contract.hosts import HostProvider
+    from fleetform.providers.contract.observed import HostSeen, PlaceSeen
+__all__ = [
+    "DRIFT_MS",
+    "HOST_SECONDS",
+    "PARALLEL_MAX",
+    "DriftWatch",
+    "Look",
+    "accept_drift",
+    "log_drift",
+    "look",
+    "refreshed",
+]
+
+
+PARALLEL_MAX = 64
+"""Hosts asked at a time."""
+
+HOST_SECONDS = 10.0
+"""How long one host may take to answer: one that is slower does not answer."""
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+
+class Look(NamedTuple):
+    """
+    The ledger as it was when the actual state was looked at, and what came of it.
+
+    `unrecorded` says why the ledger does not remember what was seen; empty where it does.
+    """
+
+    live: Live
+    comparison: Comparison
+    unrecorded: str = ""
+
+
+async def look(ledger: Ledger, hosts: HostProvider, gate: Gate, clock: Clock | None = None) -> Look:
+    """
+    Look at the world, compare it with the ledger, and note what is right.
+
+    Times are the system's, or `clock`'s.
+
+    Raises:
+        LedgerUnavailable: What was right cannot be noted now.
+    """
+    found = await _looked(ledger, hosts, gate, (clock or SystemClock()).now_ms())
+    await gate(lambda: _record(ledger, found))
+    return found
+
+
+async def _looked(ledger: Reader, hosts: HostProvider, gate: Gate, at_ms: int) -> Look:
+    before = await gate(ledger.read_live)
+    observed = await _observe(before, hosts, at_ms)
+    # After the look, so that what was made meanwhile is not taken for drift.
+    return await gate(lambda: _compared(ledger, before, observed))
+
+
+def _record(ledger: Ledger, found: Look) -> None:
+    assert found.live.observed_at_ms is not None
+    ledger.note_observations(
+        found.comparison.right, found.comparison.recorded, at_ms=found.live.observed_at_ms
+    )
+
+
+def _compared(ledger: Reader, before: Live, observed: Observed) -> Look:
+    live = ledger.read_live()
+    uids = [one.key.run_uid for seen in observed.hosts.values() for one in seen.records or ()]
+    observed = dataclasses.replace(
+        observed,
+        noted=ledger.read_noted(),
+        recorded=live.recorded_drift,
+        known_runs=ledger.read_known_runs(uids),
+        changed=ledger.read_last_changes(),
+        moving=_moving(before, live),
+    )
+    comparison = compare(live, observed)
+    seen = dataclasses.replace(
+        live,
+        drift=comparison.drifts,
+        recorded_drift=comparison.recorded,
+        observed_at_ms=observed.at_ms,
+    )
+    return Look(seen, comparison)
+
+
+def refreshed(workspace: Workspace) -> Look:
+    """
+    Look at the actual state from a command, and record what was seen.
+
+    That takes no lock of a manager, but a transaction of its own. Where the ledger cannot be
+    written, because it is read-only or busy, the answer is the same, and says so.
+
+    Raises:
+        LedgerProblem: The ledger cannot be read.
+    """
+
+    async def at_once(call: Callable[[], T]) -> T:
+        return call()
+
+    reader = workspace.reader()
+    assert reader is not None, "the caller has seen that there is a ledger"
+    with contextlib.closing(reader):
+        now_ms = SystemClock().now_ms()
+        found = asyncio.run(_looked(reader, host_provider(workspace), at_once, now_ms))
+    try:
+        with contextlib.closing(open_for_writing(workspace)) as ledger:
+            _record(ledger, found)
+    except (LedgerProblem, LedgerUnavailable) as problem:
+        return found._replace(unrecorded=str(problem))
+    return found
+
+
+def accept_drift(workspace: Workspace, found: Look, *, who: str) -> tuple[Drift, ...]:
+    """Accept drift that was only observed; returns what is no longer reported."""
+    noted = accept(found.comparison.drifts)
+    if not noted:
+        return ()
+    now_ms = SystemClock().now_ms()
+    accepted = tuple(
+        one for one in found.comparison.drifts if one.path in noted.get(one.resource, {})
+    )
+    with contextlib.closing(open_for_writing(workspace)) as ledger:
+        ledger.note_observations(noted, at_ms=now_ms)
+        log_drift(ledger, "drift.accepted", accepted, now_ms, f" ({who} accepted it)")
+    return accepted
+
+
+def log_drift(
+    ledger: Ledger, kind: str, drifts: Iterable[Drift], now_ms: int, after: str = ""
+) -> None:
+    """Write an event for each of these."""
+    ledger.append_events(
+        [
+            LoggedEvent(
+                kind,
+                now_ms,
+                f"{_sentence(one, kind)}{after}",
+                one.resource,
+                data={"path": one.path, "expected": one.expected, "seen": one.seen, "by": one.by},
+            )
+            for one in drifts
+        ]
+    )
+
+
+def _sentence(one: Drift, kind: str) -> str:
+    if kind == "drift.corrected":
+        return f"{one.path} of {one.resource} is {one.expected} again"
+    by = f", {one.by}" if one.by else ""
+    return f"{one.path} of {one.resource} was {one.expected} and is {one.seen}{by}"
+
+
+# -- looking ------------------------------------------------------------------------------------
+
+
+async def _observe(live: Live, hosts: HostProvider, at_ms: int) -> Observed:
+    instances = await hosts.inventory(live.environment_uid)
+    alive = {one.uid for one in instances if one.alive}
+    answers = await _side_by_side(
+        {
+            one.uid: _asking(hosts, one)
+            for one in live.instances
+            if one.uid in alive and one.state is not InstanceState.TERMINATING
+        }
+    )
+    paths = {
+        key.name: str(json.loads(row.document).get("path", ""))
+        for key, row in live.resources.items()
+        if key.kind == "volume" and not row.archived and row.state == "present"
+    }
+    places = await _side_by_side(
+        {name: _seeing(hosts, live.environment_uid, path) for name, path in paths.items()}
+    )
+    volumes = await hosts.volumes(live.environment_uid) if paths else ()
+    return Observed(
+        at_ms=at_ms,
+        instances=tuple(instances),
+        hosts={uid: seen for uid, seen in answers.items() if seen is not None},
+        places=places,
+        volumes=tuple(volumes),
+    )
+
+
+def _asking(hosts: HostProvider, instance: Instance) -> Callable[[], Awaitable[HostSeen | None]]:
+    request = InstanceRequest(
+        uid=instance.uid,
+        name=instance.name,
+        fleet=instance.fleet,
+        declared=instance.declared,
+        share=(instance.parts, instance.number),
+    )
+
+    async def ask() -> HostSeen | None:
+        try:
+            async with asyncio.timeout(HOST_SECONDS):
+                return await hosts.observe(request)
+        except TimeoutError:
+            return None
+
+    return ask
+
+
+def _seeing(hosts: HostProvider, uid: str, path: str) -> Callable[[], Awaitable[PlaceSeen]]:
+    return lambda: hosts.place_at(uid, path)
+
+
+async def _side_by_side(calls: Mapping[K, Callable[[], Awaitable[T]]]) -> dict[K, T]:
+    slots = asyncio.Semaphore(PARALLEL_MAX)
+
+    async def one(call: Callable[[], Awaitable[T]]) -> T:
+        async with slots:
+            return await call()
+
+    answers = await asyncio.gather(*(one(call) for call in calls.values()))
+    return dict(zip(calls, answers, strict=True))
+
+
+def _moving(before: Live, after: Live) -> frozenset[str]:
+    """Name by uid what an apply made, changed, greeted or let go while the world was looked at."""
+    was = {row.uid: row.generation for row in before.resources.values()}
+    was.update({one.uid: one.generation for one in before.instances})
+    now = {row.uid: row.generation for row in after.resources.values()}
+    now.update({one.uid: one.generation for one in after.instances})
+    return frozenset(uid for uid in {*was, *now} if was.get(uid) != now.get(uid))
+
+
+# How `serve` watches for drift: a look at the world now and then, told once, and corrected.
+# A look costs a connection a host, so it is rarer than a plan. What it finds goes into the plan
+# that follows it; in between the ledger alone is compared.
+
+DRIFT_MS = 300_000
+"""Five minutes: what matters to runs is seen by their sessions at once, and this is for the rest."""
+
+
+class DriftWatch:
+    """
+    Looks at the world when it is due, and remembers what it has told.
+
+    `every_ms` is the least time between two looks. The first is due after one such time: whoever
+    has just begun to manage greets every host anyway.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        gate: Gate,
+        hosts: HostProvider,
+        progress: Progress,
+        every_ms: int,
+    ) -> None:
+        self.every_ms = every_ms
+        self._ledger = ledger
+        self._gate = gate
+        self.hosts = hosts
+        self._progress = progress
+        self._told: dict[tuple[str, str], Drift] = {}
+        self._next_ms = SystemClock().boot_ms() + every_ms
+
+    async def live(self) -> Live:
+        """
+        Read the ledger, with what the world has become where a look is due.
+
+        Raises:
+            LedgerUnavailable: What was seen cannot be written down.
+        """
+        if SystemClock().boot_ms() < self._next_ms:
+            return await self._gate(self._ledger.read_live)
+        found = await look(self._ledger, self.hosts, self._gate)
+        # Counted from its end: many slow hosts must not make one look follow the other.
+        self._next_ms = SystemClock().boot_ms() + self.every_ms
+        await self._tell(found.live.drift)
+        return found.live
+
+    async def _tell(self, drifts: tuple[Drift, ...]) -> None:
+        now = {(str(one.resource), one.path): one for one in drifts}
+        new = [
+            one
+            for place, one in now.items()
+            if place not in self._told or self._told[place].seen != one.seen
+        ]
+        over = [one for place, one in self._told.items() if place not in now]
+        at_ms = SystemClock().now_ms()
+        if new:
+            await self._gate(lambda: log_drift(self._ledger, "drift.found", new, at_ms))
+        if over:
+            await self._gate(lambda: log_drift(self._ledger, "drift.corrected", over, at_ms))
+        self._told = now
+        for one in new:
+            self._progress.notice(
+                f"drift: {one.resource} {expected_and_seen(one.path, one.expected, one.seen)}",
+                event="drift.found",
+                level=LogLevel.WARNING,
+                details={"resource": str(one.resource), "path": one.path},
+            )
+        for one in over:
+            self._progress.notice(
+                f"drift: {one.resource} {one.path} no longer differs",
+                event="drift.over",
+                details={"resource": str(one.resource), "path": one.path},
+            )

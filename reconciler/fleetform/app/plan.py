@@ -1,0 +1,418 @@
+"""From a loaded tree to a plan that a second reader has checked."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from fleetform.agents.host import job_environment
+from fleetform.app.generations import known_generation, lost, with_generation
+from fleetform.app.problems import PlanProblem, ScopeProblem
+from fleetform.checker import check
+from fleetform.model.claim import Claim
+from fleetform.model.live import LedgerStatus, Live
+from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
+from fleetform.model.rows import RowsOutdated, quiet_digests
+from fleetform.plan.notes import with_notes
+from fleetform.plan.planner import plan
+from fleetform.plan.scope import idle_addresses, known_addresses, with_new_names
+from fleetform.plan.sealed_names import with_sealed_names
+from fleetform.spec.desired import ResourceKey
+from fleetform.spec.folders import Places
+from fleetform.spec.table import digests_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleetform.app.workspace import Workspace
+    from fleetform.model.plan import Plan
+    from fleetform.model.ports import Reader
+    from fleetform.model.volume import LeftData
+    from fleetform.providers.contract.hosts import HostProvider
+    from fleetform.providers.contract.observed import PlaceSeen
+    from fleetform.spec.desired import Desired, Loaded
+__all__ = [
+    "LISTED_MAX",
+    "checked_plan",
+    "claimed",
+    "make_plan",
+    "nothing_yet",
+    "only_on_callers_path",
+    "with_claims",
+]
+
+
+_DIRTY = "+dirty"
+"""Behind the commit of a tree that has changes which no commit has."""
+
+_SHOWN_MAX = 6
+"""How many addresses somebody who named none of them is shown."""
+
+
+def make_plan(
+    workspace: Workspace,
+    loaded: Loaded,
+    permissions: Permissions,
+    scope: Scope = WHOLE,
+    *,
+    now_ms: int,
+    live: Live | None = None,
+) -> Plan:
+    """
+    Compare the tree with the ledger, or with `live` where the world was asked before.
+
+    For a command; whatever goes on for long asks `checked_plan`.
+
+    Raises:
+        LedgerProblem: The ledger cannot be read.
+        PlanProblem: The plan breaks an invariant; it is a fault of ours and must not be applied.
+    """
+    assert loaded.desired is not None, "the caller refuses a configuration without an environment"
+    made = _compared(workspace, loaded.desired, permissions, scope, now_ms=now_ms, live=live)
+    annex: dict[str, Any] = {}
+    # Who manages the environment hears from its hosts all the time, and notes what is new.
+    if made.annex["hosts"]["count"] and (holder := workspace.manager()) is not None:
+        annex["watched_by"] = holder.command
+    if any(step.verb.startswith("run.") for step in made.steps):
+        annex["forecast"] = _forecast(workspace, made, now_ms)
+        if lost := _lost_programs(made, loaded.desired):
+            annex["only_on_callers_path"] = lost
+    return dataclasses.replace(made, annex={**made.annex, **annex}) if annex else made
+
+
+def _compared(
+    workspace: Workspace,
+    desired: Desired,
+    permissions: Permissions,
+    scope: Scope,
+    *,
+    now_ms: int,
+    live: Live | None,
+) -> Plan:
+    if live is not None:
+        live = with_claims(workspace, desired, live)
+        if (reader := workspace.reader()) is not None:
+            with contextlib.closing(reader):
+                live = _with_newer_commit(workspace, desired, live, reader)
+        return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
+    # Before the ledger is read: the controller goes on meanwhile.
+    known = known_generation(desired.environment.uid)
+    reader = workspace.reader()
+    if reader is None:
+        live = with_claims(workspace, desired, _without_ledger(workspace, desired))
+        return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
+    with contextlib.closing(reader):
+        try:
+            # Most that is declared is as it should be, and no more is read of it.
+            live = with_generation(reader.read_live(digests_of(desired.resources)), known)
+            live = _with_newer_commit(
+                workspace, desired, with_claims(workspace, desired, live), reader
+            )
+            return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
+        except RowsOutdated:
+            # It was asked for after all, and somebody had committed meanwhile.
+            live = with_generation(reader.read_live(), known)
+            live = with_claims(workspace, desired, live)
+            live = _with_newer_commit(workspace, desired, live, reader)
+            return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
+
+
+def _with_newer_commit(workspace: Workspace, desired: Desired, live: Live, reader: Reader) -> Live:
+    """Find out whether the tree is at a commit that the one applied last was made from."""
+    here = desired.commit.removesuffix(_DIRTY)
+    if not here:
+        return live
+    last = reader.read_history(limit=1, applies_only=True)
+    applied = last[0].commit.removesuffix(_DIRTY) if last else ""
+    if applied in {"", here}:
+        return live
+    # Only here: most plans are of the commit applied last, or of no repository.
+    from fleetform.spec.tree.git import is_ancestor
+
+    if not is_ancestor(workspace.root, here, applied):
+        return live
+    return dataclasses.replace(live, newer_commit=applied)
+
+
+def _forecast(workspace: Workspace, made: Plan, now_ms: int) -> dict[str, Any]:
+    """What would start and what would wait: for people, and no part of what was decided."""
+    # Here and not above: most plans change no run, and need neither book nor scheduler.
+    from fleetform.app.forecast import RUNS_MAX, ThisMachine, forecast
+
+    submitted = sum(step.verb == "run.submit" for step in made.steps)
+    if submitted > RUNS_MAX:
+        return {"skipped": f"{submitted} runs are new; the forecast covers up to {RUNS_MAX}"}
+    machine = ThisMachine(workspace.state)
+    reader = workspace.reader()
+    if reader is None:
+        return forecast(made, None, machine=machine, now_ms=now_ms)
+    with contextlib.closing(reader):
+        book = reader.read_book()
+    return forecast(made, book, machine=machine, now_ms=now_ms)
+
+
+def _lost_programs(made: Plan, desired: Desired) -> list[dict[str, str]]:
+
+    return only_on_callers_path(made, desired, os.environ.get("PATH", ""))
+
+
+def checked_plan(
+    desired: Desired,
+    live: Live,
+    permissions: Permissions,
+    scope: Scope = WHOLE,
+    *,
+    now_ms: int,
+) -> Plan:
+    desired = with_sealed_names(desired, live)
+    _refuse_idle(desired, live, scope)
+    scope = with_new_names(desired, scope)
+    made = plan(desired, live, permissions=permissions, scope=scope, now_ms=now_ms)
+    if violations := check(made, desired, live, permissions, scope):
+        raise PlanProblem(
+            "this plan is invalid, which is a bug in fleetform: "
+            + "; ".join(violation.sentence for violation in violations),
+            "nothing was changed; please report it with the output of `fleetform plan --format json`",
+        )
+    return with_notes(made, live)
+
+
+def _refuse_idle(desired: Desired, live: Live, scope: Scope) -> None:
+    """An address that means nothing is a slip: the plan would be of something else than meant."""
+    for text, suggestion in idle_addresses(desired, live, scope):
+        raise ScopeProblem(
+            f"no declared or existing resource matches `{text}`",
+            f"did you mean `{suggestion}`?"
+            if suggestion
+            else f"there {_there(known_addresses(desired, live))}",
+        )
+
+
+def _there(addresses: Sequence[str]) -> str:
+    if not addresses:
+        return "are no resources yet"
+    shown = ", ".join(addresses[:_SHOWN_MAX])
+    more = len(addresses) - _SHOWN_MAX
+    return f"{'is' if len(addresses) == 1 else 'are'} {shown}" + (
+        f" and {more} more" if more > 0 else ""
+    )
+
+
+def _without_ledger(workspace: Workspace, desired: Desired) -> Live:
+    """Tell an environment that was never applied from one whose ledger was lost."""
+    live = nothing_yet(desired.environment.uid)
+    if not workspace.paths.hosts.is_dir() and not lost(live.environment_uid):
+        return live
+    # Only here: a plan of an environment that has a ledger meets no host.
+    from fleetform.app.ledger import proof_of_loss
+
+    proof = proof_of_loss(workspace, live)
+    if not proof:
+        return live
+    return dataclasses.replace(live, status=LedgerStatus.RECOVERING, notes=(proof,))
+
+
+def nothing_yet(environment_uid: str) -> Live:
+    """What is live before the first apply."""
+    return Live(
+        environment_uid=environment_uid,
+        ledger_id="",
+        epoch=0,
+        status=LedgerStatus.EMPTY,
+        serial=0,
+        resources={},
+    )
+
+
+# Looks at what new volumes would take of this machine, so that a plan can name its owner, or that it
+# is a file, or is not there to be taken in.
+# Only where a path leads out of the environment's own folder, is to be taken in as it is found, or
+# meets one where data was left, and only for what is about to be made: whether a volume that is
+# there is still ours is drift's to say. What was left and is gone by now does not come back, and is
+# in nobody's way. On other machines the agent finds out, and refuses with the same sentence.
+
+
+def with_claims(workspace: Workspace, desired: Desired, live: Live) -> Live:
+    """Return what is live, with who owns what new volumes would take, and what is really left."""
+    if not _new_places(desired, live) and not _left_met(desired, live):
+        return live
+    # Most plans make no volume of such a path, and need neither a loop nor what drives hosts.
+    import asyncio
+
+    from fleetform.app.ledger import host_provider
+
+    return asyncio.run(claimed(host_provider(workspace), desired, live))
+
+
+async def claimed(hosts: HostProvider, desired: Desired, live: Live) -> Live:
+    """As `with_claims`, for whoever runs a loop already."""
+    claims: dict[ResourceKey, Claim] = {}
+    uid = desired.environment.uid
+    for key, path in _new_places(desired, live).items():
+        seen = await hosts.place_at(uid, path)
+        if seen.is_file:
+            claims[key] = Claim(what=path, owner_uid="", is_file=True)
+            continue
+        if seen.environment_uid not in {"", uid}:
+            claims[key] = _claim(path, seen)
+            continue
+        around = await hosts.volume_around(uid, path)
+        if around is not None and not _goes(around.mark, uid, key, desired, live):
+            claims[key] = dataclasses.replace(
+                _claim(path, around.mark), near=around.mark.path, is_inside=around.is_inside
+            )
+        elif not seen.exists and key in desired.imports:
+            # Last: where somebody else's lies around it, it may not be made either.
+            claims[key] = Claim(what=seen.path, owner_uid="", missing=str(key))
+    gone = {one for one in _left_met(desired, live) if not await _is_there(hosts, uid, one)}
+    if gone:
+        left = tuple(one for one in live.left if one not in gone)
+        live = dataclasses.replace(live, left=left)
+    return dataclasses.replace(live, claims=claims) if claims else live
+
+
+async def _is_there(hosts: HostProvider, uid: str, left: LeftData) -> bool:
+    seen = await hosts.place_at(uid, left.path)
+    return (seen.environment_uid, seen.volume_uid) == (uid, left.uid)
+
+
+def _claim(path: str, mark: PlaceSeen) -> Claim:
+    return Claim(
+        what=path,
+        owner_uid=mark.environment_uid,
+        owner_name=mark.environment_name,
+        holds=f"volume {mark.volume_name}" if mark.volume_name else "",
+        since_ms=mark.marked_at_ms,
+    )
+
+
+def _goes(mark: PlaceSeen, uid: str, key: ResourceKey, desired: Desired, live: Live) -> bool:
+    """
+    Tell whether a volume of ours is this one where it was, or is declared no more.
+
+    It lets its place go first then, which is for the planner to see to, and for the agent.
+    """
+    owner = ResourceKey("volume", mark.volume_name)
+    is_known = mark.environment_uid == uid and owner in live.resources
+    return is_known and (owner == key or owner not in desired.resources)
+
+
+def _new_places(desired: Desired, live: Live) -> Mapping[ResourceKey, str]:
+    """Paths of volumes that are not there as they are declared, by key, where they are looked at."""
+    found = frozenset(desired.imports)
+    return {
+        key: path
+        for key, path in _new_paths(desired, live)
+        if path.startswith("/") or (path and key in found)
+    }
+
+
+def _left_met(desired: Desired, live: Live) -> tuple[LeftData, ...]:
+    """What was left where volumes are to be that are not there yet, or around it or within."""
+    if not live.left:
+        return ()
+    coming = Places((path, key) for key, path in _new_paths(desired, live))
+    return tuple(one for one in live.left if coming.meets(one.path))
+
+
+def _new_paths(desired: Desired, live: Live) -> Iterator[tuple[ResourceKey, str]]:
+    quiet = quiet_digests(live.resources)
+    for key, digest in digests_of(desired.resources).items():
+        if key.kind != "volume" or quiet.get(key) == digest:
+            continue
+        declared = desired.resources[key]
+        row = live.resources.get(key)
+        if row is None or row.archived or row.digest != declared.digest:
+            yield key, declared.document.get("path", "")
+
+
+# Finds commands that the caller's PATH has and the job's has not.
+# A job does not get the PATH of the shell that plans, so `python` of an activated virtual environment is
+# another `python` there, or none. A run would say so only when it fails. Nothing is executed: the first
+# word of each line is looked up in the folders of both.
+
+LISTED_MAX = 20
+"""A configuration that was written for another machine has as many as it has runs."""
+
+# Variables may stand before the word that is looked up; a word with a `/` is a path and is not.
+_FIRST_WORD = re.compile(r"\s*(?:[A-Za-z_]\w*=\S*\s+)*(?P<word>[\w.+-]+)(?=[\s;&|)]|\Z)")
+
+# From here on the script decides by itself where programs are found.
+_CHANGES_PATH = re.compile(r"\bPATH=|\A\s*(?:\.|source|eval|module|conda|spack)\s|\bactivate\b")
+
+
+def only_on_callers_path(plan: Plan, desired: Desired, callers_path: str) -> list[dict[str, str]]:
+    """
+    Return a row for each run and program: `run`, `program`, and where the caller has it, `found`.
+
+    Only runs that the plan starts or changes, on fleets of this machine: of a sweep, its first
+    element stands for all.
+    """
+
+    @functools.cache
+    def found(program: str, path: str) -> str:
+        if shutil.which(program, path=path):
+            return ""
+        return shutil.which(program, path=callers_path) or ""
+
+    local = {
+        key.name: _path_of(desired.resources[key].document)
+        for key in desired.resources
+        if key.kind == "fleet" and "local" in desired.resources[key].document
+    }
+    rows = (
+        {"run": run, "program": program, "found": place}
+        for run, document in _documents(plan)
+        if _runs_here(document, local)
+        for program in _programs(document)
+        for path in _paths(document, local)
+        if (place := found(program, path))
+    )
+    unique = {(row["run"], row["program"]): row for row in rows}
+    return list(unique.values())[:LISTED_MAX]
+
+
+def _documents(plan: Plan) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    known = set()
+    for change in plan.changes:
+        name = change.parent or change.key.name
+        for step in change.steps:
+            if step.verb in {"run.submit", "run.update"} and name not in known:
+                known.add(name)
+                yield name, step.arguments["document"]
+
+
+def _runs_here(document: Mapping[str, Any], local: Mapping[str, str]) -> bool:
+    if document.get("image") or document.get("runtime", "process") != "process":
+        return False
+    fleets = set(document.get("fleets") or local)
+    return bool(fleets) and fleets <= local.keys()
+
+
+def _programs(document: Mapping[str, Any]) -> Iterator[str]:
+    for line in _lines(document.get("commands") or ()):
+        if _CHANGES_PATH.search(line):
+            return
+        if match := _FIRST_WORD.match(line):
+            yield match["word"]
+
+
+def _lines(commands: Iterable[str]) -> Iterator[str]:
+    for command in commands:
+        yield from command.splitlines()
+
+
+def _paths(document: Mapping[str, Any], local: Mapping[str, str]) -> set[str]:
+    """The job's PATH on each fleet that the run may be placed on."""
+    own = _path_of(document, "")
+    return {own or local[fleet] for fleet in document.get("fleets") or local}
+
+
+def _path_of(document: Mapping[str, Any], default: str = job_environment.PATH) -> str:
+    return str((document.get("env") or {}).get("PATH") or default)

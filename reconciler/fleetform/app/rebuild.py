@@ -1,0 +1,306 @@
+"""
+Puts a lost or restored ledger together again: from its hosts, and from the tree.
+
+Every host that bears the environment's uid must answer, or be declared lost by a person: a
+job on a host that was not asked may still run. Then the ledger takes an epoch above all that
+anybody has heard of, each host is told, and what they remember is written in one transaction.
+Until that is done the ledger is recovering, and whoever tries again begins anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fleetform.app.clock import RandomIds, SystemClock
+from fleetform.app.driving import fence_of
+from fleetform.app.generations import (
+    behind,
+    hosts_know_all,
+    known_generation,
+    note_generation,
+)
+from fleetform.app.handover import become_manager
+from fleetform.app.ledger import (
+    host_provider,
+    is_damaged,
+    keep_ledger,
+    open_for_writing,
+    prove_outgrown,
+)
+from fleetform.app.problems import LedgerProblem, Problem, RecoveringProblem
+from fleetform.app.serve import locked
+from fleetform.controllers.fencing import GuardedHosts
+from fleetform.model.live import LedgerStatus
+from fleetform.model.recovery import Difference, Evidence, Recovered, differences
+from fleetform.plan.kinds.fleet import propose_create
+from fleetform.providers.contract.errors import ProviderError
+from fleetform.providers.contract.hosts import Identity, InstanceRequest
+from fleetform.store.errors import LedgerError
+from fleetform.store.opening import ledger_in_memory
+
+if TYPE_CHECKING:
+    from fleetform.app.workspace import Workspace
+    from fleetform.model.leadership import Tenure
+    from fleetform.model.live import Live
+    from fleetform.model.plan import Step
+    from fleetform.model.ports import Clock
+    from fleetform.providers.contract.hosts import HostProvider
+    from fleetform.providers.contract.observed import HostSeen, InstanceSeen, VolumeSeen
+    from fleetform.spec.desired import Desired
+    from fleetform.store.generations import Generation
+    from fleetform.store.ledger import StoredLedger
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """
+    What a rebuild came to.
+
+    `needed`: the ledger did not know everything that its hosts know. `epoch` is the one that
+    holds from now on; with a trial, the one that holds already. `differs` is what a trial that
+    begins from nothing does not find as the ledger has it. `kept` is where the ledger that was
+    there is kept, as a backup or put aside; empty where none was, or nothing was changed.
+    """
+
+    needed: bool
+    epoch: int
+    found: tuple[Recovered, ...]
+    differs: tuple[Difference, ...] = ()
+    kept: str = ""
+
+
+async def rebuild(
+    workspace: Workspace,
+    desired: Desired,
+    *,
+    who: str,
+    lost: Sequence[str],
+    trial: bool,
+    notice: Callable[[str], None],
+    from_nothing: bool = False,
+) -> Rebuilt:
+    """
+    Fill the ledger from what its hosts remember; with `trial` only say what would come of it.
+
+    Args:
+        workspace: Whose ledger.
+        desired: The tree: it says what the digests that hosts keep stand for.
+        who: For the events.
+        lost: Names of hosts that a person says are gone for good.
+        trial: Nothing is written, and hosts go on obeying whom they obey.
+        notice: Told which process is waited for, where one takes long to give its lease up.
+        from_nothing: A trial as if there were no ledger, compared with the one that is there.
+
+    Raises:
+        Locked: Somebody manages the environment.
+        Problem: A host does not answer, or the ledger cannot be used.
+    """
+    known = None if from_nothing else known_generation(workspace.environment.uid)
+    lock = None
+    if not trial:
+        lock = await become_manager(workspace, who=who, command="state rebuild", notice=notice)
+        if lock is None:
+            raise locked(workspace)
+    with contextlib.ExitStack() as stack:
+        kept = ""
+        if lock is not None:
+            stack.enter_context(lock)
+            kept = keep_ledger(workspace, who=who, before="rebuild")
+        ledger = stack.enter_context(
+            contextlib.closing(_open(workspace, trial=trial, from_nothing=from_nothing))
+        )
+        hosts = host_provider(workspace)
+        if lock is not None:
+            hosts = GuardedHosts(hosts, lock)
+        work = Rebuild(ledger, hosts, desired, who, lost, lock, known=known)
+        if trial and not from_nothing:
+            # It is a copy, and whoever manages goes on with the ledger that it was taken of.
+            work.read_again = functools.partial(_read_again, workspace, ledger)
+        result = await work.run(trial=trial)
+        if not trial:
+            note_generation(ledger)
+        if not from_nothing:
+            return dataclasses.replace(result, kept=kept)
+        return dataclasses.replace(result, differs=_differences(workspace, ledger))
+
+
+def _differences(workspace: Workspace, rebuilt: StoredLedger) -> tuple[Difference, ...]:
+    reader = workspace.reader()
+    if reader is None:
+        return ()
+    with contextlib.closing(reader):
+        return differences(reader.read_live(), rebuilt.read_live())
+
+
+def _open(workspace: Workspace, *, trial: bool, from_nothing: bool) -> StoredLedger:
+    if not trial:
+        return open_for_writing(workspace)
+    if from_nothing or not _is_readable(workspace):
+        return ledger_in_memory(
+            workspace.environment.uid, RandomIds(), now_ms=SystemClock().now_ms()
+        )
+    with contextlib.closing(open_for_writing(workspace)) as ledger:
+        return ledger.copy()
+
+
+def _read_again(workspace: Workspace, copy: StoredLedger) -> Live:
+    reader = workspace.reader() if _is_readable(workspace) else None
+    if reader is None:
+        return copy.read_live()
+    with contextlib.closing(reader):
+        return reader.read_live()
+
+
+def _is_readable(workspace: Workspace) -> bool:
+    """Tell whether there is a ledger; one that is damaged makes way for the rebuilt one."""
+    try:
+        reader = workspace.reader()
+        if reader is None:
+            return False
+        with contextlib.closing(reader):
+            reader.read_live()
+    except (LedgerError, LedgerProblem) as problem:
+        if is_damaged(problem):
+            return False
+        raise
+    return True
+
+
+class Rebuild:
+    """One rebuild of one ledger, which may be a copy that is thrown away."""
+
+    def __init__(
+        self,
+        ledger: StoredLedger,
+        hosts: HostProvider,
+        desired: Desired,
+        who: str,
+        lost: Sequence[str],
+        tenure: Tenure | None = None,
+        clock: Clock | None = None,
+        known: Generation | None = None,
+    ) -> None:
+        """`known` is how far this machine has seen the ledger come."""
+        self._known = known
+        self._clock = clock or SystemClock()
+        self._ledger = ledger
+        self._tenure = tenure
+        self._hosts = hosts
+        self._desired = desired
+        self._who = who
+        self._lost = frozenset(lost)
+        self.read_again: Callable[[], Live] = ledger.read_live
+
+    async def run(self, *, trial: bool) -> Rebuilt:
+        live = self._ledger.read_live()
+        instances = tuple(await self._hosts.inventory(live.environment_uid))
+        self._check_lost(instances)
+        asked = [one for one in instances if one.name not in self._lost]
+        seen = await self._look(asked)
+        needed = _is_needed(live, self._known, instances, self.read_again)
+        if not trial:
+            seen = await self._take_over(live, asked, seen)
+        evidence = Evidence(
+            self._desired,
+            instances,
+            seen,
+            await self._volumes(live),
+            is_complete=not needed or hosts_know_all(self._known, instances),
+        )
+        found = self._ledger.adopt_world(
+            evidence,
+            _fleet_steps(self._desired),
+            who=self._who,
+            now_ms=self._clock.now_ms(),
+            mark_missing=needed,
+        )
+        return Rebuilt(needed, self._ledger.read_live().epoch, found)
+
+    def _check_lost(self, instances: Sequence[InstanceSeen]) -> None:
+        unknown = sorted(self._lost - {one.name for one in instances})
+        if unknown:
+            raise Problem(
+                f"no host of this environment is called {', '.join(unknown)}",
+                f"there are {', '.join(one.name for one in instances) or 'none'}",
+            )
+
+    async def _look(self, instances: Sequence[InstanceSeen]) -> dict[str, HostSeen]:
+        """Ask every host what it remembers; refuse where one is silent."""
+        answers = await asyncio.gather(
+            *(self._hosts.look(one) for one in instances), return_exceptions=True
+        )
+        seen: dict[str, HostSeen] = {}
+        for instance, answer in zip(instances, answers, strict=True):
+            if isinstance(answer, ProviderError):
+                raise RecoveringProblem(
+                    f"host {instance.name} does not report its jobs: {answer}",
+                    f"start it again, or, if it is lost permanently, pass --lost {instance.name}: "
+                    "its runs are then unknown",
+                ) from answer
+            if isinstance(answer, BaseException):
+                raise answer
+            seen[instance.uid] = answer
+        return seen
+
+    async def _take_over(
+        self, live: Live, instances: Sequence[InstanceSeen], seen: dict[str, HostSeen]
+    ) -> dict[str, HostSeen]:
+        """Raise the epoch above all others and have every host obey it from here on."""
+        self._ledger.begin_recovery("`fleetform state rebuild` has not finished")
+        heard = [*(one.epoch for one in instances), *(one.epoch for one in seen.values())]
+        if self._known is not None:
+            heard.append(self._known.epoch)
+        epoch = self._ledger.raise_epoch(above=max(heard, default=0))
+        fence = fence_of(self._tenure, self._ledger, who=self._who)
+        identity = Identity(live.environment_uid, live.ledger_id, epoch, fence)
+        obeyed: dict[str, HostSeen] = {}
+        for instance in instances:
+            request = InstanceRequest(instance.uid, instance.name, instance.fleet, {})
+            try:
+                host = await self._hosts.connect(request, identity, None)
+            except ProviderError as problem:
+                raise RecoveringProblem(
+                    f"host {instance.name} does not accept the new epoch: {problem}",
+                    "run `fleetform state rebuild` again",
+                ) from problem
+            await host.close()
+            obeyed[instance.uid] = host.seen
+        return obeyed
+
+    async def _volumes(self, live: Live) -> dict[str, VolumeSeen]:
+        found: dict[str, VolumeSeen] = {}
+        for key, declared in self._desired.resources.items():
+            if key.kind == "volume":
+                volume = await self._hosts.volume_at(
+                    live.environment_uid, declared.document["path"]
+                )
+                if volume is not None:
+                    found[key.name] = volume
+        return found
+
+
+def _is_needed(
+    live: Live,
+    known: Generation | None,
+    instances: Sequence[InstanceSeen],
+    read_again: Callable[[], Live],
+) -> bool:
+    if behind(live, known):
+        return True
+    if live.status is LedgerStatus.RECOVERING or prove_outgrown(instances, live, read_again):
+        return True
+    return live.status is LedgerStatus.EMPTY and bool(instances)
+
+
+def _fleet_steps(desired: Desired) -> dict[str, Step]:
+    return {
+        key.name: propose_create(declared).change.steps[0]
+        for key, declared in desired.resources.items()
+        if key.kind == "fleet"
+    }

@@ -1,0 +1,415 @@
+"""
+`serve`: the manager for as long as it runs, with the tree kept and the API answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from fleetform.app.api_server import AddressUnusable, answer
+from fleetform.app.clock import SystemClock
+from fleetform.app.contents import freeze_contents
+from fleetform.app.driving import build_manager, stop_on_signals, under, until_stopped
+from fleetform.app.handover import become_manager
+from fleetform.app.kept_plans import keep_converged
+from fleetform.app.ledger import (
+    host_provider,
+    open_for_writing,
+    recovering,
+    refuse_if_outgrown,
+)
+from fleetform.app.managing import keep_reserve
+from fleetform.app.observe import DRIFT_MS, DriftWatch
+from fleetform.app.plan import checked_plan, claimed
+from fleetform.app.problems import Locked, Problem
+from fleetform.app.workspace import ENVIRONMENT_FILE
+from fleetform.controllers.task_group import Nursery
+from fleetform.controllers.tree import (
+    RESYNC_SECONDS,
+    Look,
+    NotNow,
+    Planned,
+    TreeKeeper,
+)
+from fleetform.model.history import LogLevel
+from fleetform.model.leadership import BACKGROUND
+from fleetform.model.override import Override, OverrideKind, holding
+from fleetform.model.plan import HeldBy, Permissions, Plan
+from fleetform.model.ports import FenceLost, LedgerOutgrown, LedgerUnavailable
+from fleetform.model.redaction import short_uid
+from fleetform.plan.serialize import dump
+from fleetform.source.tree import Unreadable, fingerprint
+from fleetform.store.blobs import FileBlobStore
+from fleetform.store.gate import WriterGate
+from fleetform.views.controllers import held_by
+from fleetform.views.moments import moment
+from fleetform.views.notices import NOTHING_CHANGES, held_notices, mistake_notices, not_planned
+
+if TYPE_CHECKING:
+    import signal
+
+    from fleetform.app.workspace import Workspace
+    from fleetform.controllers.manager import Manager
+    from fleetform.model.leadership import Tenure
+    from fleetform.model.ports import Gate, Progress
+    from fleetform.providers.contract.hosts import HostProvider
+    from fleetform.spec.desired import Loaded, ResourceKey
+    from fleetform.store.ledger import StoredLedger
+
+WHO = "serve"
+
+STOP_SECONDS = 5.0
+"""How long what is under way may take after a signal; the next manager takes up what is cut off."""
+
+REST_SECONDS = 0.5
+"""How late the end of a takeover is seen."""
+
+
+async def serve(
+    workspace: Workspace,
+    *,
+    listen: str | None,
+    insecure_listen: bool = False,
+    progress: Progress,
+    once: bool = False,
+    drift_every_ms: int = DRIFT_MS,
+    signalled: Callable[[signal.Signals], object] = lambda _: None,
+) -> None:
+    """
+    Manage the environment until a signal, or with `once` until nothing is left to do.
+
+    While somebody has taken it over (`apply --takeover`), it is let go of, and taken up again
+    when that ends; the API is answered all the time. `signalled` is called with each signal that
+    ends it: what is left of the work is the caller's to leave.
+
+    Raises:
+        Locked: Somebody else manages it.
+        Problem: The ledger cannot be used, or the address not be listened at.
+    """
+    with contextlib.closing(open_for_writing(workspace)) as ledger:
+        hosts = host_provider(workspace)
+        await refuse_if_outgrown(ledger, hosts)
+        with contextlib.closing(WriterGate()) as gate:
+            serving = _Serving(
+                workspace, ledger, gate, hosts, progress, once, drift_every_ms, signalled
+            )
+            try:
+                async with Nursery() as nursery:
+                    if listen is not None:
+                        nursery.start(
+                            answer(workspace, listen, progress, insecure=insecure_listen),
+                            name="api",
+                        )
+                    await nursery.run(serving.run())
+            except AddressUnusable as problem:
+                # Mostly it is the other `serve` of this environment that has the address.
+                holder = workspace.manager()
+                if holder is not None and holder.command != BACKGROUND:
+                    raise locked(workspace) from problem
+                raise
+
+
+class _Serving:
+    """One `serve`: tenures, and the rests between them."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        ledger: StoredLedger,
+        gate: Gate,
+        hosts: HostProvider,
+        progress: Progress,
+        once: bool,
+        drift_every_ms: int,
+        signalled: Callable[[signal.Signals], object] = lambda _: None,
+    ) -> None:
+        self._workspace = workspace
+        self._ledger = ledger
+        self._gate = gate
+        self._hosts = hosts
+        self._progress = progress
+        self._once = once
+        self._stopped = asyncio.Event()
+        self._signalled = signalled
+        self._has_rested = False
+        """Somebody else may have managed since: what is on the hosts is looked at once more."""
+        self._drift = DriftWatch(ledger, gate, hosts, progress, drift_every_ms)
+
+    async def run(self) -> None:
+        """Serve tenure after tenure until the signal; a ledger that is away is waited for."""
+        wake = stop_on_signals(self._stopped, self._signalled)
+        told = ""
+        while not self._stopped.is_set():
+            try:
+                if await self._serve_next(wake):
+                    return
+                told = ""
+            except FenceLost as lost:
+                # Nothing was caused since. We stand by, and take up again when nobody manages.
+                self._progress.notice(
+                    f"this controller lost the manager lease: {lost}",
+                    event="lease.lost",
+                    level=LogLevel.WARNING,
+                )
+                self._has_rested = True
+            except LedgerUnavailable as away:
+                # It could be used when this began, so that its address is right.
+                if str(away) != told:
+                    told = str(away)
+                    self._progress.notice(
+                        f"waiting until the ledger is available: {away}",
+                        event="ledger.unavailable",
+                        level=LogLevel.ERROR,
+                    )
+                self._has_rested = True
+                await self._pause()
+
+    async def _serve_next(self, wake: list[Callable[[], None]]) -> bool:
+        """Rest, wait or serve one tenure, whatever is due; True: all is done."""
+        taken = await self._taken_over()
+        if taken is not None:
+            await self._rest(taken)
+            self._has_rested = True
+            return False
+        tenure = await self._take()
+        if tenure is None:
+            if not self._has_rested:
+                raise locked(self._workspace)
+            # Whoever took over is not done yet, although the time is up.
+            await self._pause()
+            return False
+        with tenure:
+            # Who takes over writes it, and then looks whether we hold the environment: so we look
+            # once more now that we do, or both would go on.
+            if await self._taken_over() is not None:
+                return False
+            if self._has_rested:
+                await refuse_if_outgrown(self._ledger, self._hosts, tenure)
+            return await self._manage(tenure, wake)
+
+    async def _take(self) -> Tenure | None:
+        """Take the lease, also from a background controller; None where it is not given up."""
+        try:
+            return await become_manager(
+                self._workspace, who=WHO, command="serve", notice=self._progress.notice
+            )
+        except Locked as silent:
+            if not self._has_rested:
+                raise
+            self._progress.notice(silent.message, event="lease.unavailable", level=LogLevel.WARNING)
+            return None
+
+    # -- managing -----------------------------------------------------------------------------
+
+    async def _manage(self, tenure: Tenure, wake: list[Callable[[], None]]) -> bool:
+        """Manage until the end (True), or until somebody takes the environment over (False)."""
+        manager = build_manager(
+            self._workspace,
+            self._ledger,
+            self._gate,
+            self._hosts,
+            tenure,
+            who=WHO,
+            progress=self._progress,
+        )
+        wake[:] = [manager.wake]
+        keeping = _Keeping(
+            self._workspace, self._ledger, self._gate, manager, self._drift, self._progress
+        )
+        keeper = TreeKeeper(
+            keeping.look,
+            keeping.make_plan,
+            keeping.accept,
+            self._progress,
+            min(RESYNC_SECONDS, self._drift.every_ms / 1000),
+        )
+        over = False
+
+        def finished(manager: Manager) -> bool:
+            nonlocal over
+            assert manager.runs is not None
+            is_idle = self._once and keeping.looked.is_set() and not manager.runs.mirror.runs
+            over = self._stopped.is_set() or is_idle
+            return (
+                over or takeover(manager.runs.mirror.overrides, SystemClock().now_ms()) is not None
+            )
+
+        try:
+            async with Nursery() as nursery:
+                nursery.start(keeper.keep(), name="tree")
+                name, root = self._workspace.environment.name, self._workspace.root
+                self._progress.notice(
+                    f"serving {name} from {root}",
+                    event="serve.started",
+                    details={"environment": name},
+                )
+                managing = under(tenure, manager.run(finished))
+                await nursery.run(until_stopped(managing, self._stopped, seconds=STOP_SECONDS))
+        except LedgerOutgrown as proof:
+            raise recovering(str(proof)) from proof
+        return over or self._stopped.is_set()
+
+    # -- resting ------------------------------------------------------------------------------
+
+    async def _taken_over(self) -> Override | None:
+        return takeover(await self._gate(self._ledger.read_overrides), SystemClock().now_ms())
+
+    async def _rest(self, taken: Override) -> None:
+        """Apply nothing and drive nothing until nobody has taken the environment over."""
+        self._progress.notice(
+            f"paused: {taken.who} has taken over{_until(taken)}: {taken.reason};"
+            f" `fleetform emergency lift {taken.number}` ends the takeover",
+            event="serve.resting",
+            level=LogLevel.WARNING,
+        )
+        while not self._stopped.is_set() and await self._taken_over() is not None:
+            await self._pause()
+        if not self._stopped.is_set():
+            self._progress.notice("resuming: the takeover has ended", event="serve.resumed")
+
+    async def _pause(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(REST_SECONDS):
+                await self._stopped.wait()
+
+
+class _Keeping:
+    """What `controllers.tree` needs for one tenure: looks at the tree, plans, entries of plans."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        ledger: StoredLedger,
+        gate: Gate,
+        manager: Manager,
+        drift: DriftWatch,
+        progress: Progress,
+    ) -> None:
+        self._workspace = workspace
+        self._ledger = ledger
+        self._gate = gate
+        self._manager = manager
+        self._drift = drift
+        self._progress = progress
+        self._name = workspace.environment.name
+        self._files: list[str] = []
+        self._bases: list[str] = []
+        self._blocked: tuple[tuple[ResourceKey, HeldBy, str], ...] | None = None
+        self.looked = asyncio.Event()
+
+    def look(self) -> Look:
+        found = fingerprint(self._workspace.root, self._files, self._bases)
+        return Look(
+            (found, self._in_force()), found.reason if isinstance(found, Unreadable) else ""
+        )
+
+    def _in_force(self) -> tuple[int, ...]:
+        """Numbers of the overrides: when one comes or goes, what it held is planned anew."""
+        runs = self._manager.runs
+        above = () if runs is None else runs.mirror.overrides
+        return tuple(one.number for one in holding(above, SystemClock().now_ms()))
+
+    async def make_plan(self) -> Planned:
+        # It may have been used since, and the disk have room again.
+        keep_reserve(self._workspace)
+        try:
+            loaded = await asyncio.to_thread(self._workspace.load)
+            if (other := _elsewhere(loaded, self._workspace)) is not None:
+                return Planned(None, not_planned(other))
+            if loaded.desired is not None:
+                # What documents name is looked at too from now on.
+                self._files[:] = sorted(loaded.desired.contents.values())
+                self._tell_name(loaded.desired.environment.name)
+            self._bases[:] = loaded.bases
+            planned = await _plan(loaded, self._ledger, self._gate, self._drift)
+            if planned.plan is not None:
+                await self._record_blocked(planned.plan)
+            return planned
+        finally:
+            self.looked.set()
+
+    async def _record_blocked(self, plan: Plan) -> None:
+        """Record what is blocked whenever that changes, for `status`, and that a failure is over."""
+        blocked = tuple((one.change.key, one.by, one.detail) for one in plan.held)
+        if not plan.is_empty:
+            # It is recorded when it is entered, and may fail.
+            self._blocked = None
+        elif blocked != self._blocked and await asyncio.to_thread(
+            keep_converged, self._workspace, plan, who=WHO
+        ):
+            self._blocked = blocked
+
+    def _tell_name(self, name: str) -> None:
+        if name != self._name:
+            self._progress.notice(
+                f"the environment `{self._name}` is called `{name}` from now on; the API shows"
+                " the new name after a restart of `serve`",
+                event="environment.renamed",
+            )
+            self._name = name
+
+    async def accept(self, plan: Plan) -> None:
+        try:
+            await asyncio.to_thread(
+                freeze_contents, self._workspace, plan, FileBlobStore(self._workspace.paths.blobs)
+            )
+        except Problem as problem:
+            # A file was edited since, or the disk is full: neither ends the manager.
+            raise NotNow(problem.message) from problem
+        body = dump(plan)
+        now = SystemClock().now_ms()
+        await self._gate(lambda: self._ledger.accept(plan, body, who=WHO, now_ms=now))
+        self._manager.plan_accepted()
+
+
+def takeover(overrides: Iterable[Override], now_ms: int) -> Override | None:
+    """Return the takeover that is in force, if there is one."""
+    return next(
+        (one for one in overrides if one.kind is OverrideKind.TAKEOVER and one.holds_at(now_ms)),
+        None,
+    )
+
+
+def _until(taken: Override) -> str:
+    return "" if taken.until_ms is None else f" until {moment(taken.until_ms)}"
+
+
+def _elsewhere(loaded: Loaded, workspace: Workspace) -> str | None:
+    """A sentence where the folder holds another environment by now: a branch was switched."""
+    if loaded.desired is None or loaded.desired.environment.uid == workspace.environment.uid:
+        return None
+    other, name = loaded.desired.environment, workspace.environment.name
+    return (
+        f"{ENVIRONMENT_FILE} now has the uid of `{other.name}` ({short_uid(other.uid)}), and"
+        f" `{name}` ({short_uid(workspace.environment.uid)}) is served: nothing is planned until"
+        " its uid is there again"
+    )
+
+
+async def _plan(loaded: Loaded, ledger: StoredLedger, gate: Gate, drift: DriftWatch) -> Planned:
+    """Plan what was loaded; what is broken holds back itself, and a broken environment all."""
+    notices = mistake_notices(loaded.errors)
+    if loaded.desired is None:
+        return Planned(None, (*notices, NOTHING_CHANGES))
+    try:
+        live = await claimed(drift.hosts, loaded.desired, await drift.live())
+        plan = checked_plan(loaded.desired, live, Permissions(), now_ms=SystemClock().now_ms())
+    except Problem as problem:
+        return Planned(None, (*notices, *not_planned(problem.message)))
+    except LedgerUnavailable as problem:
+        return Planned(None, (*notices, *not_planned(str(problem))))
+    return Planned(plan, notices, held_notices(plan.held))
+
+
+def locked(workspace: Workspace) -> Locked:
+    """Say who manages the environment, to somebody who would."""
+    holder = workspace.manager()
+    if holder is None:
+        return Locked("another process has just begun to manage this environment", "try again")
+    return Locked(
+        f"{held_by(holder)} manages this environment",
+        "wait for it, or stop it",
+    )
