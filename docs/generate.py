@@ -29,7 +29,7 @@ from fleetform.cli.command import Command, Group
 from fleetform.cli.exit import CODES, Exit
 from fleetform.cli.main import ROWS, fleetform
 from fleetform.cli.progress.json_lines import EVENTS
-from fleetform.spec import documents, fields, schema
+from fleetform.spec import fields, schema, syntax
 from fleetform.spec.kinds.base import Model
 from fleetform.spec.kinds.codes import SUMMARIES
 from fleetform.spec.schema import wording
@@ -169,7 +169,7 @@ def _findings_page() -> Iterator[str]:
 def _syntax_findings() -> dict[str, str]:
     """What the room that reads YAML says; it knows nothing of fields, nor of their table."""
     found: dict[str, str] = {}
-    for file in sorted(Path(documents.__file__).parent.glob("*.py")):
+    for file in sorted(Path(syntax.__file__).parent.glob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call):
                 continue

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from fleetform.spec import fields, schema
-from fleetform.spec.documents import read_documents
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds import BACKEND_TYPES as BACKENDS
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.kinds.unsupported import KINDS as UNBUILT_KINDS
 from fleetform.spec.kinds.unsupported import WHY
 from fleetform.spec.nodes import plain
+from fleetform.spec.syntax import read_documents
 from fleetform.spec.tree.unsupported import notes
 
 _INTRODUCTION = """\

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 
 from measuring import parser_of, positive
 
-from fleetform.spec.documents import Limits, read_documents
+from fleetform.spec.syntax import Limits, read_documents
 
 SMALL = """\
 type: task

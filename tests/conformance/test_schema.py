@@ -18,12 +18,12 @@ from pydantic import ValidationError
 
 from conformance import deviations, seeds
 from conformance.deviations import Row
-from fleetform.spec.documents import read_documents
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.kinds.base import Model, written_fields
 from fleetform.spec.nodes import plain
 from fleetform.spec.schema import ALL_KINDS, MODELS, generate
 from fleetform.spec.schema.files import EDITORS
+from fleetform.spec.syntax import read_documents
 
 TASK = {"type": "task", "name": "train", "commands": ["true"]}
 SERVICE = {"type": "service", "name": "serve", "commands": ["true"], "port": 80}

@@ -26,10 +26,10 @@ from hypothesis import strategies as st
 from conformance import deviations, seeds
 from conformance.test_documents import DOCUMENTS
 from conformance.test_schema import CLOUD, FIELDS, SERVICE, SSH, TASK, document, validators
-from fleetform.spec.documents import read_documents
 from fleetform.spec.findings import Level
 from fleetform.spec.nodes import plain
 from fleetform.spec.schema import MODELS, generate
+from fleetform.spec.syntax import read_documents
 
 ENVIRONMENTS = Path(__file__).parents[2] / "environments"
 GATEWAY = {"type": "gateway", "name": "public", "backend": "aws", "region": "eu-west-1"}

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from fleetform.spec import interpolate, names
-from fleetform.spec.documents import Limits, read_stream
-from fleetform.spec.documents.source import split_lines
 from fleetform.spec.findings import Finding, Level
 from fleetform.spec.findings_text import render_findings
 from fleetform.spec.kinds.array import parse_array
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, plain
 from fleetform.spec.quantities import cpu, duration, gpu, memory, moment, price, ranges
+from fleetform.spec.syntax import Limits, read_stream
+from fleetform.spec.syntax.source import split_lines
 from fleetform.spec.tree import load_tree
 
 __all__ = ["TARGETS", "documents", "interpolation", "quantities", "tree"]

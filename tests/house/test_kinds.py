@@ -11,10 +11,10 @@ import jsonschema
 import pytest
 
 from fleetform.spec import field_table_generator, fields, schema
-from fleetform.spec.documents import read_documents
 from fleetform.spec.kinds import BACKEND_TYPES
 from fleetform.spec.kinds.base import Model, written_fields
 from fleetform.spec.nodes import plain
+from fleetform.spec.syntax import read_documents
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "tests" / "data" / "kinds"

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from fleetform.spec import schema
-from fleetform.spec.documents import read_documents
 from fleetform.spec.nodes import plain
+from fleetform.spec.syntax import read_documents
 
 ROOT = Path(__file__).parents[2]
 # Inline links to files; addresses elsewhere are not ours to check.

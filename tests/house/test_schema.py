@@ -9,12 +9,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from fleetform.spec.documents import read_documents
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.nodes import plain
 from fleetform.spec.schema import ALL_KINDS, MODELS, generate, snippets
 from fleetform.spec.schema.annotate import Definitions, annotated
 from fleetform.spec.schema.files import EDITORS
+from fleetform.spec.syntax import read_documents
 
 EXAMPLES = Path(__file__).parents[1] / "data" / "kinds"
 

@@ -32,16 +32,16 @@ from fleetform.app.problems import EditProblem
 from fleetform.app.workspace import validate_words
 from fleetform.model.figures import counted
 from fleetform.spec.desired import ResourceKey
-from fleetform.spec.edit import (
-    EditRefused,
+from fleetform.spec.findings import Level
+from fleetform.spec.syntax.edit import (
     add_item,
     append_document,
     remove,
     remove_document,
-    same_values,
     set_value,
 )
-from fleetform.spec.findings import Level
+from fleetform.spec.syntax.refused import EditRefused
+from fleetform.spec.syntax.same import same_values
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace

@@ -25,7 +25,7 @@ from fleetform.source.commits import (
     push,
     require_committable,
 )
-from fleetform.spec.edit import FileChanged, create_file, remove_file, replace_file
+from fleetform.spec.syntax.files import FileChanged, create_file, remove_file, replace_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from fleetform.app.problems import EditProblem
 from fleetform.model.selection import split_correction
 from fleetform.spec.desired import Declared, ResourceKey
-from fleetform.spec.documents import read_documents
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.names import Address, nearest, parse_address
 from fleetform.spec.nodes import plain
+from fleetform.spec.syntax import read_documents
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleetform.app.problems import EditProblem
 from fleetform.model.figures import counted
-from fleetform.spec.documents import read_documents
-from fleetform.spec.edit import set_value
 from fleetform.spec.findings import Level
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.names import EXPRESSION_MARK
 from fleetform.spec.nodes import plain
+from fleetform.spec.syntax import read_documents
+from fleetform.spec.syntax.edit import set_value
 
 if TYPE_CHECKING:
     from fleetform.spec.convert.slurm import Partitions
@@ -155,7 +155,7 @@ def _with_arguments(file: Path, text: str, said: dict[str, Any], arguments: Sequ
 
 
 def _script(file: Path, text: str, arguments: Sequence[str], name: str) -> Made:
-    from fleetform.spec.edit import append_document
+    from fleetform.spec.syntax.edit import append_document
 
     program = _program(file, text)
     command = _escaped(shlex.join([*program, *arguments]))

@@ -34,10 +34,10 @@ from fleetform.source.bundle import Bundle, BundleRefused, make_bundle
 from fleetform.source.git import working_tree
 from fleetform.spec.convert.naming import derive_name
 from fleetform.spec.desired import ResourceKey
-from fleetform.spec.edit import create_file
 from fleetform.spec.names import NAME_LENGTH_MAX, name_problem
 from fleetform.spec.private_folder import make_private_folder
 from fleetform.spec.secrecy import names_secret
+from fleetform.spec.syntax.files import create_file
 from fleetform.store.blobs import FileBlobStore
 
 if TYPE_CHECKING:

@@ -16,10 +16,11 @@ from fleetform.app.edit import ABSENT
 from fleetform.app.locate import documents_of, value_at, written_path
 from fleetform.app.problems import EditProblem
 from fleetform.app.scripts import file_mappings, is_document
-from fleetform.spec.documents import read_documents
-from fleetform.spec.edit import EditRefused, remove, set_value
 from fleetform.spec.findings import Finding, Place
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, Span, spot
+from fleetform.spec.syntax import read_documents
+from fleetform.spec.syntax.edit import remove, set_value
+from fleetform.spec.syntax.refused import EditRefused
 
 if TYPE_CHECKING:
     from fleetform.app.scripts import Made
@@ -129,7 +130,7 @@ def _with_setting(text: str, setting: Setting, file: Path) -> str:
 
 
 def _in_order(text: str, path: str) -> str:
-    from fleetform.spec.format import format_bytes
+    from fleetform.spec.syntax.format import format_bytes
 
     return format_bytes(text.encode(), path).data.decode()
 

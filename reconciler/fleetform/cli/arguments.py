@@ -52,9 +52,9 @@ def _value(text: str, change: str) -> Any:
     """Read a value as a document would; nothing behind the sign is an empty text."""
     if not text:
         return ""
-    from fleetform.spec.documents import read_documents
     from fleetform.spec.findings import Level
     from fleetform.spec.nodes import plain
+    from fleetform.spec.syntax import read_documents
 
     nodes, findings = read_documents(text.encode("utf-8", "surrogatepass"), "")
     if len(nodes) != 1 or any(one.level is Level.ERROR for one in findings):

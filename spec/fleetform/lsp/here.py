@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from fleetform.lsp.mentions import kind_of
 from fleetform.lsp.text import Extent, Text
-from fleetform.spec.documents import read_stream
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from fleetform.spec.syntax import read_stream
 from fleetform.spec.tree.sources import implied
 
 __all__ = ["Here", "document_at", "here", "type_of"]

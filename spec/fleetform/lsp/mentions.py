@@ -15,12 +15,12 @@ from fleetform.lsp.expressions import expressions
 from fleetform.lsp.reference_fields import Spelling, Target, named_by
 from fleetform.lsp.text import Extent, Text
 from fleetform.spec.desired import ResourceKey
-from fleetform.spec.documents import read_stream
 from fleetform.spec.findings import Level
 from fleetform.spec.interpolate import MARK
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.names import split_element
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode
+from fleetform.spec.syntax import read_stream
 from fleetform.spec.tree.sources import implied
 
 __all__ = ["Declaration", "FileIndex", "Mention", "index_file"]

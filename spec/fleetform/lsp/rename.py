@@ -16,8 +16,8 @@ from fleetform.lsp.places import range_of
 from fleetform.lsp.session import Cursor, Session
 from fleetform.lsp.text import Encoding
 from fleetform.spec.desired import ResourceKey
-from fleetform.spec.documents.resolve import WORDS
 from fleetform.spec.names import name_problem, secret_name_problem
+from fleetform.spec.syntax.resolve import WORDS
 
 __all__ = ["RenameRefused", "prepare", "rename"]
 

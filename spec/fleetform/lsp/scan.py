@@ -15,11 +15,11 @@ from pydantic import ValidationError
 
 from fleetform.lsp.mentions import FileIndex, index_file
 from fleetform.lsp.text import Text
-from fleetform.spec.documents import read_documents
 from fleetform.spec.environment import EnvironmentDocument
 from fleetform.spec.findings import Finding
 from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.nodes import Node, plain
+from fleetform.spec.syntax import read_documents
 from fleetform.spec.tree.bases import Bases
 from fleetform.spec.tree.walk import read_file, walk
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from fleetform.lsp.index import Index
 from fleetform.lsp.meaning import listed
-from fleetform.spec.documents import read_documents
 from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, Span, plain
 from fleetform.spec.plurals import counted
+from fleetform.spec.syntax import read_documents
 
 __all__ = ["NAMESPACES", "Known", "Said", "known"]
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from fleetform.lsp.text import Text
-from fleetform.spec.documents import read_stream
 from fleetform.spec.interpolate import MARK
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from fleetform.spec.syntax import read_stream
 
 __all__ = ["Typing", "typing_at"]
 

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from fleetform.spec.documents import read_documents
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.nodes import plain
 from fleetform.spec.schema import MODELS, snippets
+from fleetform.spec.syntax import read_documents
 from integration.yaml_language_server.editor import CURSOR, Editor, documentation
 
 TASK = "type: task\nname: train\ncommands: [python train.py]\n"

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetform.lsp.text import Encoding, Extent, Point, Text
-from fleetform.spec.documents import read_documents
 from fleetform.spec.nodes import Span
+from fleetform.spec.syntax import read_documents
 
 UNITS = {"utf-8": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 WIDTHS = {"utf-8": 1, "utf-16": 2, "utf-32": 4}

@@ -13,10 +13,10 @@ from fleetform.spec.convert import Partitions, convert, convert_slurm
 from fleetform.spec.convert.slurm.options import TABLE
 from fleetform.spec.convert.slurm.sbatch import LONG_OPTIONS, is_batch_script, read_script
 from fleetform.spec.convert.slurm.steps import FLAGS, OPTIONS, SHORT, SHORT_FLAGS
-from fleetform.spec.documents import read_documents
 from fleetform.spec.findings import Level
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.nodes import plain
+from fleetform.spec.syntax import read_documents
 from fleetform.spec.tree import load_tree
 from unit.spec.trees import ENVIRONMENT, write
 

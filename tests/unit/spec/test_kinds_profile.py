@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fleetform.spec.documents import read_documents
 from fleetform.spec.kinds.profile import Profile
 from fleetform.spec.nodes import plain
+from fleetform.spec.syntax import read_documents
 from unit.spec.trees import load
 
 DOCUMENT = "type: profile\nname: cheap\n"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fleetform.spec.documents import read_documents
 from fleetform.spec.findings import Place
 from fleetform.spec.nodes import Node, child, lookup, plain, spot
+from fleetform.spec.syntax import read_documents
 
 TEXT = """\
 type: task

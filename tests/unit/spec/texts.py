@@ -6,9 +6,9 @@ import yaml
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from fleetform.spec.documents import read_documents
-from fleetform.spec.edit import append_document
 from fleetform.spec.nodes import plain
+from fleetform.spec.syntax import read_documents
+from fleetform.spec.syntax.edit import append_document
 
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(-9, 9), st.floats(-9, 9).map(lambda number: round(number, 2) + 0.0),

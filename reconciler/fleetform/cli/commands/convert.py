@@ -145,7 +145,7 @@ def _environment(root: Path) -> list[Written]:
 
 def _in_order(result: Conversion) -> list[Written]:
     """Return the files as `fmt` would leave them, so that its first use changes nothing."""
-    from fleetform.spec.format import format_bytes
+    from fleetform.spec.syntax.format import format_bytes
 
     return [
         file._replace(text=format_bytes(file.text.encode(), file.path).data.decode())

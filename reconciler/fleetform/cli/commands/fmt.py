@@ -17,7 +17,7 @@ from fleetform.cli.screen import error_screen, screen
 from fleetform.model.figures import counted
 
 if TYPE_CHECKING:
-    from fleetform.spec.format import FormattedFile
+    from fleetform.spec.tree.format import FormattedFile
 
 _EXAMPLES = (
     ("fleetform fmt", "Format every document of the configuration"),
@@ -65,7 +65,7 @@ def command(paths: tuple[str, ...], path: str | None, check: bool, diff: bool) -
 
 def _files(paths: Sequence[str], directory: str | None) -> Iterator[tuple[Path, FormattedFile]]:
     """Each file with the folder that its path is relative to; none twice."""
-    from fleetform.spec.format import format_files
+    from fleetform.spec.tree.format import format_files
 
     if not paths:
         from fleetform.app.workspace import find_root
@@ -86,7 +86,8 @@ def _files(paths: Sequence[str], directory: str | None) -> Iterator[tuple[Path, 
 
 
 def _one(path: Path) -> FormattedFile:
-    from fleetform.spec.format import FormattedFile, format_bytes
+    from fleetform.spec.syntax.format import format_bytes
+    from fleetform.spec.tree.format import FormattedFile
 
     if not path.is_file():
         raise Refused(f"{path} is not a file or a folder", advice="name an existing one")
@@ -102,7 +103,7 @@ def _take(folder: Path, file: FormattedFile, *, check: bool, diff: bool) -> None
     elif check:
         screen().line(shown)
     else:
-        from fleetform.spec.edit import FileChanged, replace_file
+        from fleetform.spec.syntax.files import FileChanged, replace_file
 
         try:
             replace_file(folder / file.path, file.before, file.formatted.data)
@@ -141,7 +142,8 @@ def _show_summary(changed: int, in_order: int, *, is_written: bool) -> None:
 
 
 def _format_input(paths: Sequence[str], *, check: bool) -> Exit:
-    from fleetform.spec.format import FormattedFile, format_bytes
+    from fleetform.spec.syntax.format import format_bytes
+    from fleetform.spec.tree.format import FormattedFile
 
     if len(paths) > 1:
         raise Refused("standard input is formatted alone", advice="leave the other paths out")

@@ -14,12 +14,13 @@ from typing import Any, Final, NamedTuple
 
 from fleetform.spec.convert.naming import Names, derive_name
 from fleetform.spec.convert.result import Notes
-from fleetform.spec.documents import read_documents, read_stream
-from fleetform.spec.edit import EditRefused, remove, rename_key, set_value
 from fleetform.spec.findings import Finding, Level
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.names import name_problem
 from fleetform.spec.nodes import Node, plain, spot
+from fleetform.spec.syntax import read_documents, read_stream
+from fleetform.spec.syntax.edit import remove, rename_key, set_value
+from fleetform.spec.syntax.refused import EditRefused
 
 __all__ = ["convert_dstack"]
 

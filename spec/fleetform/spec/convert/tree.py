@@ -21,10 +21,10 @@ from fleetform.spec.convert.result import Conversion, Copied, Notes, Written
 from fleetform.spec.convert.slurm import NO_PARTITIONS, Partitions, convert_slurm
 from fleetform.spec.convert.slurm.local_files import submit_folders
 from fleetform.spec.convert.slurm.sbatch import is_batch_script, read_script
-from fleetform.spec.documents import read_documents
 from fleetform.spec.findings import Finding
 from fleetform.spec.names import name_problem
 from fleetform.spec.nodes import plain
+from fleetform.spec.syntax import read_documents
 from fleetform.spec.tree.walk import read_file
 
 __all__ = ["convert"]

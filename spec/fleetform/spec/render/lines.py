@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from fleetform.spec.edit.render import literal_lines, scalar_text
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from fleetform.spec.syntax.emit import literal_lines, scalar_text
 
 __all__ = ["Remark", "document_lines"]
 

@@ -21,9 +21,9 @@ from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from fleetform.spec.documents import read_documents
 from fleetform.spec.kinds.base import Model
 from fleetform.spec.nodes import plain
+from fleetform.spec.syntax import read_documents
 
 _EXAMPLE = "Example:"
 

@@ -8,8 +8,8 @@ import functools
 import json
 from typing import Any
 
-from fleetform.spec.documents import read_documents
 from fleetform.spec.nodes import plain
+from fleetform.spec.syntax import read_documents
 
 
 def flow(value: Any) -> str:

@@ -110,9 +110,9 @@ def read_environment(root: Path) -> tuple[Environment | None, tuple[Finding, ...
 
 def _read_plainly(root: Path) -> Environment | None:
     """Read a file that is right without the models; None: they have to say what it is."""
-    from fleetform.spec.documents import read_documents
     from fleetform.spec.identity import plain_environment
     from fleetform.spec.nodes import plain
+    from fleetform.spec.syntax import read_documents
     from fleetform.spec.tree.walk import read_file
 
     data = read_file(Path(root), FILE_NAME)

@@ -147,6 +147,6 @@ def quoted(data: Mapping[str, bytes], file: str, findings: Iterable[Finding]) ->
     """Findings of a file, with the lines that they are about where its bytes are at hand."""
     if file not in data:
         return findings
-    from fleetform.spec.documents import quote_lines
+    from fleetform.spec.syntax import quote_lines
 
     return quote_lines(findings, data[file])

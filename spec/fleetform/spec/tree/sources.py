@@ -251,7 +251,7 @@ class Sources:
         return data
 
     def _parse(self, file: str, data: bytes) -> list[Node]:
-        from fleetform.spec.documents import read_documents
+        from fleetform.spec.syntax import read_documents
 
         nodes, findings = read_documents(data, file)
         for told in findings:

@@ -19,7 +19,7 @@ from fleetform.app.workspace import Workspace
 from fleetform.cli.commands import submit as module
 from fleetform.cli.exit import Exit
 from fleetform.model.run_state import RunState
-from fleetform.spec.edit import create_file
+from fleetform.spec.syntax.files import create_file
 
 
 @pytest.fixture

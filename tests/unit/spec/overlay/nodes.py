@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from fleetform.spec.documents import read_documents
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, Span
+from fleetform.spec.syntax import read_documents
 
 AT = Span(1, 1)
 

@@ -9,10 +9,10 @@ import pytest
 
 from fleetform.spec.canonical import digest
 from fleetform.spec.desired import ResourceKey
-from fleetform.spec.documents import read_documents
 from fleetform.spec.fields import EXECUTION_FIELDS
 from fleetform.spec.kinds import KINDS as TYPES
 from fleetform.spec.nodes import plain
+from fleetform.spec.syntax import read_documents
 from unit.spec.trees import good
 
 KINDS = Path(__file__).parents[3] / "data" / "kinds"

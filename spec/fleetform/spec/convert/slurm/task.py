@@ -23,9 +23,9 @@ from fleetform.spec.convert.slurm.needs import needs_srun, report_files, report_
 from fleetform.spec.convert.slurm.options import TABLE
 from fleetform.spec.convert.slurm.sbatch import Option, Script, read_script
 from fleetform.spec.convert.slurm.variables import report_variables, sourced_names
-from fleetform.spec.edit import append_document
 from fleetform.spec.findings import Finding, Level
 from fleetform.spec.kinds import KINDS
+from fleetform.spec.syntax.edit import append_document
 
 __all__ = ["SlurmTask", "convert_slurm"]
 

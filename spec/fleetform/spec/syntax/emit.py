@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any, Final
 
-from fleetform.spec.documents.resolve import NUMBER_STARTS, WORDS
+from fleetform.spec.syntax.resolve import NUMBER_STARTS, WORDS
 
 __all__ = ["block_lines", "flow_text", "is_plain", "literal_lines", "scalar_text"]
 

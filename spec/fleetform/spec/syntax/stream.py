@@ -14,11 +14,11 @@ from yaml import CBaseLoader
 from yaml.error import YAMLError
 
 from fleetform.spec.bounds import DEFAULT, Limits
-from fleetform.spec.documents.build import Builder, CannotGoOnError
-from fleetform.spec.documents.source import count_breaks, decode, quote_lines, split_lines
-from fleetform.spec.documents.syntax import DOCUMENT_EXPECTED, explain
 from fleetform.spec.findings import Finding, Level, Place
 from fleetform.spec.nodes import Node
+from fleetform.spec.syntax.build import Builder, CannotGoOnError
+from fleetform.spec.syntax.errors import DOCUMENT_EXPECTED, explain
+from fleetform.spec.syntax.source import count_breaks, decode, quote_lines, split_lines
 
 __all__ = ["Document", "read_documents", "read_stream"]
 

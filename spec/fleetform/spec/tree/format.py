@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from fleetform.spec.documents import read_documents
 from fleetform.spec.findings import Finding, Level
-from fleetform.spec.format.payload import payload_of
-from fleetform.spec.format.text import Formatted, format_read
 from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.nodes import Node, plain
+from fleetform.spec.syntax import read_documents
+from fleetform.spec.syntax.format import Formatted, format_read
+from fleetform.spec.tree.payload import payload_of
 from fleetform.spec.tree.walk import read_file, walk
 
 __all__ = ["FormattedFile", "format_files"]

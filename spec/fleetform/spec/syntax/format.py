@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from fleetform.spec.documents import quote_lines, read_documents
-from fleetform.spec.edit import same_values
-from fleetform.spec.edit.layout import Layout, Leaf, Mapping, Page, read_layout
-from fleetform.spec.edit.refused import EditRefused
 from fleetform.spec.findings import Finding, Level, Place
-from fleetform.spec.format.order import Hints, hints_of_document
-from fleetform.spec.format.pages import page_lines
 from fleetform.spec.kinds.codes import SUMMARIES
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, plain
+from fleetform.spec.syntax import quote_lines, read_documents
+from fleetform.spec.syntax.field_order import Hints, hints_of_document
+from fleetform.spec.syntax.layout import Layout, Leaf, Mapping, Page, read_layout
+from fleetform.spec.syntax.pages import page_lines
+from fleetform.spec.syntax.refused import EditRefused
+from fleetform.spec.syntax.same import same_values
 
 __all__ = ["Formatted", "format_bytes", "format_read", "format_text"]
 

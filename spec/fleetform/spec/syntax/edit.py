@@ -13,16 +13,15 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
-from fleetform.spec.documents import read_documents
-from fleetform.spec.edit import splice
-from fleetform.spec.edit.layout import Layout, Leaf, Page, read_layout
-from fleetform.spec.edit.refused import EditRefused
-from fleetform.spec.edit.render import mapping_lines
-from fleetform.spec.edit.same import same_values
 from fleetform.spec.findings import Level
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.names import parse_address
 from fleetform.spec.nodes import plain
+from fleetform.spec.syntax import read_documents, splice
+from fleetform.spec.syntax.emit import mapping_lines
+from fleetform.spec.syntax.layout import Layout, Leaf, Page, read_layout
+from fleetform.spec.syntax.refused import EditRefused
+from fleetform.spec.syntax.same import same_values
 
 __all__ = [
     "add_item",

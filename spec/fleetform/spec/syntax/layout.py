@@ -36,7 +36,7 @@ from yaml.tokens import (
     ValueToken,
 )
 
-from fleetform.spec.edit.refused import EditRefused
+from fleetform.spec.syntax.refused import EditRefused
 
 __all__ = [
     "Comment",

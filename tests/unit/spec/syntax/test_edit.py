@@ -8,20 +8,19 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleetform.spec.documents import read_documents
-from fleetform.spec.edit import (
-    EditRefused,
-    FileChanged,
+from fleetform.spec.nodes import plain
+from fleetform.spec.syntax import read_documents
+from fleetform.spec.syntax.edit import (
     add_item,
     append_document,
     remove,
     remove_document,
     rename_key,
-    replace_file,
     set_value,
 )
-from fleetform.spec.edit.render import scalar_text
-from fleetform.spec.nodes import plain
+from fleetform.spec.syntax.emit import scalar_text
+from fleetform.spec.syntax.files import FileChanged, replace_file
+from fleetform.spec.syntax.refused import EditRefused
 from unit.spec.texts import VALUES, texts
 
 TRAIN = """\
@@ -213,7 +212,7 @@ def paths(value, path=()):
 
 
 def comments_of(text):
-    from fleetform.spec.edit import read_layout
+    from fleetform.spec.syntax.layout import read_layout
 
     return [comment.text for comment in read_layout(text).comments]
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleetform.spec.documents import Limits, read_documents, read_stream
 from fleetform.spec.findings import Finding, Level
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, plain, spot
+from fleetform.spec.syntax import Limits, read_documents, read_stream
 from unit.spec.trees import load, write
 
 

@@ -9,15 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleetform.spec.documents import read_documents
-from fleetform.spec.edit import EditRefused, read_layout
-from fleetform.spec.format import format_bytes, format_files, format_text
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.nodes import plain
+from fleetform.spec.syntax import read_documents
+from fleetform.spec.syntax.format import format_bytes, format_text
+from fleetform.spec.syntax.layout import read_layout
+from fleetform.spec.syntax.refused import EditRefused
+from fleetform.spec.tree.format import format_files
 from unit.spec.texts import VALUES, texts
 from unit.spec.trees import ENVIRONMENT, write
 
-REPOSITORY = Path(__file__).parents[3]
+REPOSITORY = Path(__file__).parents[4]
 DATA = REPOSITORY / "tests" / "data"
 ENVIRONMENTS = REPOSITORY / "environments"
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence as Steps
 from typing import Any, NamedTuple
 
-from fleetform.spec.edit.layout import Entry, Item, Layout, Leaf, Mapping, Part, Sequence
-from fleetform.spec.edit.refused import EditRefused
-from fleetform.spec.edit.render import (
+from fleetform.spec.syntax.emit import (
     block_lines,
     flow_text,
     item_lines,
     mapping_lines,
     scalar_text,
 )
+from fleetform.spec.syntax.layout import Entry, Item, Layout, Leaf, Mapping, Part, Sequence
+from fleetform.spec.syntax.refused import EditRefused
 
 __all__ = ["Found", "append_item", "drop", "find", "insert_entry", "replace", "rewrite_key"]
 

@@ -24,9 +24,9 @@ from yaml.events import (
 )
 
 from fleetform.spec.bounds import Limits
-from fleetform.spec.documents.resolve import NUMBER_STARTS, WORDS, OutOfRangeError, number
 from fleetform.spec.findings import Finding, Level
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, Span
+from fleetform.spec.syntax.resolve import NUMBER_STARTS, WORDS, OutOfRangeError, number
 
 __all__ = ["Builder", "CannotGoOnError"]
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from fleetform.spec.edit.layout import (
+from fleetform.spec.syntax.field_order import Hints, arrange, hints_of_item
+from fleetform.spec.syntax.layout import (
     Comment,
     Entry,
     Item,
@@ -25,8 +26,7 @@ from fleetform.spec.edit.layout import (
     Part,
     Sequence,
 )
-from fleetform.spec.edit.refused import EditRefused
-from fleetform.spec.format.order import Hints, arrange, hints_of_item
+from fleetform.spec.syntax.refused import EditRefused
 
 __all__ = ["page_lines"]
 
