@@ -16,7 +16,7 @@ from fleetform.spec.findings import Level
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.kinds.base import Document
 from fleetform.spec.kinds.groups import GROUP_NAME
-from fleetform.spec.kinds.retry import _TRUE as RETRY_TRUE
+from fleetform.spec.kinds.run_policies import _TRUE as RETRY_TRUE
 from fleetform.spec.names import name_problem
 from fleetform.spec.quantities import (
     OFF,

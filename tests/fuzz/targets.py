@@ -17,7 +17,7 @@ from typing import Any
 from fleetform.spec import interpolate, names
 from fleetform.spec.findings import Finding, Level
 from fleetform.spec.findings_text import render_findings
-from fleetform.spec.kinds.array import parse_array
+from fleetform.spec.kinds.task import parse_array
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, plain
 from fleetform.spec.quantities import cpu, duration, gpu, memory, moment, price, ranges
 from fleetform.spec.syntax import Limits, read_stream

@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from fleetform.spec import fields
 from fleetform.spec.interpolate import mentions
-from fleetform.spec.kinds.array import parse_array
+from fleetform.spec.kinds.task import parse_array
 from fleetform.spec.names import scalar_text
 from fleetform.spec.quantities import (
     OFF,

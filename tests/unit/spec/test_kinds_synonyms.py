@@ -7,8 +7,7 @@ import pytest
 from fleetform.spec.environment import EnvironmentDocument
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.kinds.base import Model
-from fleetform.spec.kinds.synonyms import MEANT
-from fleetform.spec.kinds.synonyms_values import VALUES
+from fleetform.spec.kinds.synonyms import MEANT, VALUES
 from fleetform.spec.tree.validation_errors import _leaves, _model_at
 from unit.spec.trees import load
 

@@ -6,7 +6,7 @@ import pytest
 
 from fleetform.spec.bounds import ELEMENTS_MAX
 from fleetform.spec.kinds import KINDS
-from fleetform.spec.kinds.array import parse_array
+from fleetform.spec.kinds.task import parse_array
 from unit.spec.trees import codes, good, load
 
 TASK = "type: task\nname: train\ncommands: [python train.py]\n"

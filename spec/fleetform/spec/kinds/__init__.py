@@ -53,8 +53,8 @@ BACKEND_TYPES = (
 
 KINDS: Mapping[str, Kind] = {
     **{name: Kind("backend", f"backend:{name}") for name in BACKEND_TYPES},
-    "kubernetes": Kind("backend", "backend_clusters:Kubernetes"),
-    "slurm": Kind("backend", "backend_clusters:Slurm"),
+    "kubernetes": Kind("backend", "clusters:Kubernetes"),
+    "slurm": Kind("backend", "clusters:Slurm"),
     "dev-environment": Kind("run", "dev_environment:DevEnvironment"),
     "fleet": Kind("fleet", "fleet:Fleet"),
     "gateway": Kind("gateway", "gateway:Gateway"),

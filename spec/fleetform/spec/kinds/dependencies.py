@@ -1,6 +1,4 @@
-"""
-What a run waits for before it starts.
-"""
+"""What a run waits for before it starts: other runs, and a limit on runs at a time."""
 
 from __future__ import annotations
 
@@ -10,9 +8,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from fleetform.spec.field_facts import Facts, default
-from fleetform.spec.kinds.base import Entries, Flag, Model, one_or_many, refuse
+from fleetform.spec.kinds.base import Entries, Flag, Model, Name, Whole, one_or_many, refuse
 from fleetform.spec.names import name_problem, split_element
 from fleetform.spec.quantities.ranges import shown, unfit
+
+# MERGED dependencies: What a run waits for before it starts.
 
 
 def _run_reference(value: str) -> str:
@@ -128,4 +128,28 @@ DependsOnSpec = Annotated[
         _depends_on,
         json_schema_input_type=str | Dependency | DependsOn | list[str | Dependency],
     ),
+]
+
+# MERGED concurrency: How many runs of a group, or elements of one document, run at a time.
+
+
+class Concurrency(Model):
+    """A limit on the number of runs or elements that run at a time."""
+
+    group: Name | None = None
+    """
+    The name of the group of runs that share the limit. Default: the elements of this document.
+    Example: `gpu-tests`.
+    """
+
+    limit: Annotated[Whole, Field(ge=1)]
+    """The number of runs or elements that may run at a time. Example: `1`."""
+
+
+def _concurrency(value: Any) -> Any:
+    return {"limit": value} if isinstance(value, int | str) else value
+
+
+ConcurrencySpec = Annotated[
+    Concurrency, BeforeValidator(_concurrency, json_schema_input_type=int | Concurrency)
 ]

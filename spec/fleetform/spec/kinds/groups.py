@@ -19,13 +19,13 @@ from pydantic import (
 
 from fleetform.spec.field_facts import control
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.amount_schemas import COUNT, WHOLE, text
+from fleetform.spec.kinds.amounts import COUNT, WHOLE, text
 from fleetform.spec.kinds.base import Entries, Flag, Model, Whole, one_or_many, refuse
 from fleetform.spec.kinds.commands import Commands
 from fleetform.spec.kinds.container import Image, Python, source_problems
 from fleetform.spec.kinds.offers import Text
 from fleetform.spec.kinds.ports import Ports
-from fleetform.spec.kinds.rates import Scaling
+from fleetform.spec.kinds.requests import Scaling
 from fleetform.spec.kinds.resources import Resources
 from fleetform.spec.quantities import Range, parse_int_range
 from fleetform.spec.quantities.patterns import DIGITS, EXPRESSION, exact_text

@@ -24,13 +24,13 @@ from pydantic import (
 
 from fleetform.spec.field_facts import SECRET
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.amount_schemas import text
+from fleetform.spec.kinds.amounts import text
 from fleetform.spec.kinds.base import Model, Tags, one_or_many, refuse
-from fleetform.spec.kinds.capacity import Capacity
 from fleetform.spec.kinds.credentials import Guarded, warn_in_clear
 from fleetform.spec.kinds.offers import Text
 from fleetform.spec.kinds.ports import PORT_MAX, Port
-from fleetform.spec.kinds.windows import Window, window
+from fleetform.spec.kinds.resources import Capacity
+from fleetform.spec.kinds.schedules import Window, window
 from fleetform.spec.quantities.patterns import exact_text, from_one_to
 from fleetform.spec.quantities.ranges import parse_count, shown, unfit
 

@@ -14,14 +14,10 @@ from pydantic import Field
 from fleetform.spec.field_facts import control
 from fleetform.spec.kinds.amounts import Limit
 from fleetform.spec.kinds.base import Flag, Name, Whole
-from fleetform.spec.kinds.checkpoint import Checkpoint
-from fleetform.spec.kinds.offers import Offable, OfferChoice
-from fleetform.spec.kinds.placing import Fleets, Instances
-from fleetform.spec.kinds.retry import RetrySpec
-from fleetform.spec.kinds.runtime import Runtime
+from fleetform.spec.kinds.container import Runtime
+from fleetform.spec.kinds.offers import Fleets, Instances, Offable, OfferChoice
+from fleetform.spec.kinds.run_policies import Checkpoint, RetrySpec, SilenceSpec, UtilizationPolicy
 from fleetform.spec.kinds.schedules import Schedule
-from fleetform.spec.kinds.silence import SilenceSpec
-from fleetform.spec.kinds.utilization import UtilizationPolicy
 from fleetform.spec.kinds.variables import Variables
 
 

@@ -1,9 +1,4 @@
-"""
-A queue: a way into the fleets, with rules for the runs that take it. Slurm calls it a partition.
-
-Several queues may lead to the same hosts; of the runs that wait, those of the higher tier come
-first.
-"""
+"""A queue: a way into the fleets, with rules for the runs that take it. Slurm calls it a partition."""
 
 from __future__ import annotations
 
@@ -14,13 +9,28 @@ from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from fleetform.spec.field_facts import control
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.access import Allowed
-from fleetform.spec.kinds.amount_schemas import COUNT_RANGE
-from fleetform.spec.kinds.amounts import Duration, Limit
+from fleetform.spec.kinds.amounts import COUNT_RANGE, Duration, Limit
 from fleetform.spec.kinds.base import Document, Flag, Model, Tags, Whole
+from fleetform.spec.kinds.container import Runtime
 from fleetform.spec.kinds.offers import Names
-from fleetform.spec.kinds.runtime import Runtime
 from fleetform.spec.quantities import Range, format_duration, parse_int_range
+
+# MERGED access: Who may use something: people and projects, by their names.
+
+
+class Allowed(Model):
+    """Users and projects. A user is allowed when listed, or as a member of a listed project."""
+
+    users: Names | None = None
+    """The allowed users, by the names of their `user` documents. Example: `[ada, grace]`."""
+
+    projects: Names | None = None
+    """The allowed projects, with all their members. Example: `[vision]`."""
+
+
+# MERGED queue: A queue: a way into the fleets, with rules for the runs that take it. Slurm calls it a partition.
+# MERGED queue: Several queues may lead to the same hosts; of the runs that wait, those of the higher tier come
+# MERGED queue: first.
 
 _NodesRange = Annotated[
     Range,

@@ -15,7 +15,7 @@ from fleetform.spec.kinds.amounts import Duration
 from fleetform.spec.kinds.base import Document, Entries, Flag, Name, Whole, each_once, one_or_many
 from fleetform.spec.kinds.hosts import Hostname
 from fleetform.spec.kinds.offers import Names
-from fleetform.spec.kinds.windows import Moment, window
+from fleetform.spec.kinds.schedules import Moment, window
 from fleetform.spec.quantities import format_duration
 
 REPEAT_SECONDS = {"daily": 86_400, "weekly": 7 * 86_400}

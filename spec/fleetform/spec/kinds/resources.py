@@ -1,6 +1,4 @@
-"""
-What one node of a run needs of its host.
-"""
+"""What one node of a run needs of its host, and what a host has."""
 
 from __future__ import annotations
 
@@ -8,8 +6,18 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 from fleetform.spec.field_facts import UNSUPPORTED, Facts, carried_out_by, unit
-from fleetform.spec.kinds.amounts import Cpus, DiskRange, Gpus, MemoryRange, Size
+from fleetform.spec.kinds.amounts import (
+    CapacityCpu,
+    CapacityGpu,
+    Cpus,
+    DiskRange,
+    Gpus,
+    MemoryRange,
+    Size,
+)
 from fleetform.spec.kinds.base import Model
+
+# MERGED resources: What one node of a run needs of its host.
 
 
 class Resources(Model):
@@ -51,4 +59,30 @@ class Resources(Model):
     GPUs together), `compute_capability` (the least), and `slice` (a MIG slice). Example:
     `A100:80GB:1..8`, `24GB..`, `nvidia:2`, `{name: [A100, H100], count: 8}`, `{name: A100, slice:
     1g.10gb, count: 2}`, `{total_memory: 160GB.., compute_capability: 8.0}`.
+    """
+
+
+# MERGED capacity: What a host has, where a document says so and nobody has to look.
+
+
+class Capacity(Model):
+    """The resources of one host. Resources that are not set are detected."""
+
+    other_facts: ClassVar[Mapping[str, tuple[Facts, ...]]] = {"gpu.memory": (unit("bytes"),)}
+
+    cpu: CapacityCpu | None = None
+    """
+    Number of CPUs of a node. It may be larger than that of the machine. Default: detected. Example:
+    `256`, `0.5`.
+    """
+
+    memory: Size | None = None
+    """Memory of a node. Default: detected. Example: `256GB`."""
+
+    disk: Size | None = None
+    """Disk space of a node. Default: detected. Example: `1TB`."""
+
+    gpu: CapacityGpu | None = None
+    """
+    GPUs of a node: name, memory of one GPU, and count. Default: detected. Example: `A100:80GB:8`.
     """

@@ -34,27 +34,31 @@ from fleetform.spec.kinds.base import (
     one_or_many,
     refuse,
 )
-from fleetform.spec.kinds.checkpoint import Checkpoint
-from fleetform.spec.kinds.code import Code, code_problems
-from fleetform.spec.kinds.commands import Commands, without_nul
-from fleetform.spec.kinds.compat import slurm_beyond, slurm_problems
-from fleetform.spec.kinds.concurrency import ConcurrencySpec
-from fleetform.spec.kinds.container import Image, Python, RegistryAuth, User, source_problems
+from fleetform.spec.kinds.commands import Commands, slurm_beyond, slurm_problems, without_nul
+from fleetform.spec.kinds.container import (
+    Image,
+    Python,
+    RegistryAuth,
+    Runtime,
+    User,
+    source_problems,
+)
 from fleetform.spec.kinds.credentials import warn_in_clear
-from fleetform.spec.kinds.dependencies import DependsOnSpec
-from fleetform.spec.kinds.files import Files, files_beyond
+from fleetform.spec.kinds.dependencies import ConcurrencySpec, DependsOnSpec
+from fleetform.spec.kinds.files import (
+    Code,
+    Files,
+    Repos,
+    code_problems,
+    files_beyond,
+    warn_of_passwords,
+)
 from fleetform.spec.kinds.mounts import Mounts, mount_problems, mounts_beyond
-from fleetform.spec.kinds.offers import Offable, OfferChoice, Text
-from fleetform.spec.kinds.placing import Fleets, Instances
-from fleetform.spec.kinds.repos import Repos, warn_of_passwords
+from fleetform.spec.kinds.offers import Fleets, Instances, Offable, OfferChoice, Text
 from fleetform.spec.kinds.resources import Resources
-from fleetform.spec.kinds.retry import RetrySpec
-from fleetform.spec.kinds.runtime import Runtime
-from fleetform.spec.kinds.schedules import Schedule
-from fleetform.spec.kinds.silence import SilenceSpec
-from fleetform.spec.kinds.utilization import UtilizationPolicy
+from fleetform.spec.kinds.run_policies import Checkpoint, RetrySpec, SilenceSpec, UtilizationPolicy
+from fleetform.spec.kinds.schedules import Moment, Schedule
 from fleetform.spec.kinds.variables import Variables, warn_of_secrets, without_value
-from fleetform.spec.kinds.windows import Moment
 from fleetform.spec.quantities import OFF
 from fleetform.spec.quantities.ranges import parse_count, shown
 

@@ -1,24 +1,32 @@
-"""
-Cron expressions, which start runs repeatedly, in UTC.
-
-The grammar is that of cron(5) as Debian has it: five fields, weekdays from Sunday, 0 or 7.
-dstack gives the same five fields to a library that counts weekdays from Monday: names, `mon-fri`,
-have the same meaning in both, and numbers do not.
-"""
+"""Times: cron expressions, moments and windows."""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
 
+from fleetform.spec.field_facts import unit
 from fleetform.spec.kinds.base import Entries, Flag, Model, one_or_many, refuse
 from fleetform.spec.plurals import counted
+from fleetform.spec.quantities.moment import parse_moment
 from fleetform.spec.quantities.patterns import EXPRESSION, either_case, whole_text
 from fleetform.spec.quantities.ranges import shown
+
+# MERGED schedules: Cron expressions, which start runs repeatedly, in UTC.
+# MERGED schedules: The grammar is that of cron(5) as Debian has it: five fields, weekdays from Sunday, 0 or 7.
+# MERGED schedules: dstack gives the same five fields to a library that counts weekdays from Monday: names, `mon-fri`,
+# MERGED schedules: have the same meaning in both, and numbers do not.
 
 _FIELDS = ("minute", "hour", "day of the month", "month", "weekday")
 _DAY = 2
@@ -148,3 +156,56 @@ class Schedule(Model):
     Whether the last missed start is made up for, for example after a night without a controller.
     Default: `false`. Example: `true`.
     """
+
+
+# MERGED windows: Spans of time: for maintenance of hosts, and for reservations.
+
+Moment = Annotated[
+    int,
+    PlainValidator(parse_moment),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "pattern": r"^\s*(\d{4}-\d\d-\d\d[Tt ]+\d\d:\d\d(:\d\d)?\s*([Zz]|[+-]\d\d(:?\d\d)?)|.*\$\{\{.*)\s*$",
+            "examples": ["2026-12-24T18:00Z", "2026-12-24 18:00+01:00"],
+        }
+    ),
+    unit("moment"),
+]
+"""A point in time with its time zone; seconds since 1970 in UTC."""
+
+
+class Window(Model):
+    """A period from `begin` to `end`."""
+
+    begin: Moment
+    """
+    The begin, as a time with its time zone; `from` is the same field. Example: `2026-12-24T18:00Z`.
+    """
+
+    end: Moment
+    """
+    The end, as a time with its time zone; `to` is the same field. Example: `2026-12-24T20:00Z`.
+    """
+
+    @model_validator(mode="after")
+    def _is_forward(self) -> Self:
+        if self.end <= self.begin:
+            raise refuse("contradiction", "It ends before it begins.", "Swap the two.")
+        return self
+
+
+_ALIASES = {"from": "begin", "to": "end", "for": "duration"}
+
+
+def window(value: Any) -> Any:
+    """`from`, `to` and `for` as `begin`, `end` and `duration`."""
+    if not isinstance(value, Mapping):
+        return value
+    named: dict[Any, Any] = {}
+    for key, item in value.items():
+        name = _ALIASES.get(key, key)
+        if name in named:
+            raise refuse("said-twice", f"`{key}` is already set by another field.", "Keep one.")
+        named[name] = item
+    return named

@@ -1,18 +1,15 @@
-"""
-A service: replicas that answer requests for as long as it is declared.
-"""
+"""A service: replicas that answer requests until they are stopped."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Tag
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag
 
 from fleetform.spec.field_facts import control, execution
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import FORM, Flag
-from fleetform.spec.kinds.chat_model import ChatModelSpec
+from fleetform.spec.kinds.base import FORM, Flag, Model, refuse
 from fleetform.spec.kinds.commands import Commands
 from fleetform.spec.kinds.container import SOURCES
 from fleetform.spec.kinds.groups import (
@@ -25,13 +22,80 @@ from fleetform.spec.kinds.groups import (
     router_problems,
     scaling_problems,
 )
-from fleetform.spec.kinds.offers import Text
-from fleetform.spec.kinds.placing import Gateway
+from fleetform.spec.kinds.offers import Gateway, Text
 from fleetform.spec.kinds.ports import ServicePort
-from fleetform.spec.kinds.probes import Probes, probe_problems
-from fleetform.spec.kinds.rates import RateLimits, Scaling, rate_limit_problems
+from fleetform.spec.kinds.requests import (
+    Probes,
+    RateLimits,
+    Scaling,
+    probe_problems,
+    rate_limit_problems,
+)
 from fleetform.spec.kinds.run import Run
 from fleetform.spec.quantities import Range
+from fleetform.spec.quantities.ranges import unfit
+
+# MERGED chat_model: The language model that a service serves, for an endpoint that all models share.
+
+
+class ChatModel(Model):
+    """A language model, and the protocol of its service."""
+
+    type: Literal["chat"] | None = None
+    """The type of the model. Example: `chat`."""
+
+    name: Text
+    """The name of the model, as clients send it. Example: `meta-llama/Llama-3.1-8B-Instruct`."""
+
+    format: Literal["openai", "tgi"]
+    """
+    The protocol of the service. `openai`: the API of OpenAI. `tgi`: the API of Text Generation
+    Inference. Example: `openai`.
+    """
+
+    prefix: Text | None = None
+    """The path prefix of the API, with `format: openai`. Default: `/v1`. Example: `/v1`."""
+
+    chat_template: Text | None = None
+    """
+    The chat template, with `format: tgi`. Default: the template of the model. Example: `"{% for m
+    in messages %}{{ m.content }}{% endfor %}"`.
+    """
+
+    eos_token: Text | None = None
+    """
+    The token that ends an answer, with `format: tgi`. Default: the token of the model. Example:
+    `</s>`.
+    """
+
+
+def _chat_model(value: Any) -> Any:
+    if isinstance(value, str):
+        return {"name": value, "format": "openai"}
+    if isinstance(value, Mapping | ChatModel):
+        return value
+    raise refuse("wrong-type", str(unfit(value, "a model's name")))
+
+
+def _check_chat_model(value: ChatModel) -> ChatModel:
+    others = {"openai": ("chat_template", "eos_token"), "tgi": ("prefix",)}[value.format]
+    for name in others:
+        if getattr(value, name) is not None:
+            raise refuse(
+                "contradiction",
+                f"`{name}` does not go with `format: {value.format}`.",
+                "Remove one of the two.",
+            )
+    return value
+
+
+ChatModelSpec = Annotated[
+    ChatModel,
+    BeforeValidator(_chat_model, json_schema_input_type=str | ChatModel),
+    AfterValidator(_check_chat_model),
+]
+
+# MERGED service: A service: replicas that answer requests for as long as it is declared.
 
 # Said for the whole service or for its groups.
 _ONCE = ("image", "docker", "privileged", "python", "nvcc", "spot_policy", "reservation")

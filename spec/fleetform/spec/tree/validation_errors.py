@@ -18,8 +18,7 @@ from fleetform.spec.findings import Problem
 from fleetform.spec.kinds import BACKEND_TYPES
 from fleetform.spec.kinds.base import FORM, WITHIN, Model, written_fields
 from fleetform.spec.kinds.codes import SUMMARIES
-from fleetform.spec.kinds.synonyms import MEANT
-from fleetform.spec.kinds.synonyms_values import meant_value
+from fleetform.spec.kinds.synonyms import MEANT, meant_value
 from fleetform.spec.names import bare_word, nearest
 from fleetform.spec.quantities.ranges import PartError, shown, unfit
 from fleetform.spec.tree.budget import PROBLEMS_MAX

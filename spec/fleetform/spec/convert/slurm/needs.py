@@ -12,7 +12,7 @@ from fleetform.spec.convert.slurm.job import Job
 from fleetform.spec.convert.slurm.local_files import Line, LocalFiles
 from fleetform.spec.convert.slurm.steps import report_steps
 from fleetform.spec.findings import Level
-from fleetform.spec.kinds.compat import SRUN_ADVICE, SRUN_ON_NODES
+from fleetform.spec.kinds.commands import SRUN_ADVICE, SRUN_ON_NODES
 
 __all__ = ["needs_srun", "report_files", "report_needs"]
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 from fleetform.spec.convert.naming import derive_name
 from fleetform.spec.convert.slurm.job import Job, UnfitError, size_text
 from fleetform.spec.convert.slurm.sbatch import Option
-from fleetform.spec.kinds.array import parse_array
+from fleetform.spec.kinds.task import parse_array
 from fleetform.spec.names import name_problem
 from fleetform.spec.quantities.duration import OFF, format_duration
 

@@ -1,0 +1,209 @@
+"""Policies of a run: retries, checkpoints, unreachable hosts, idle GPUs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
+
+from fleetform.spec.field_facts import control, per_kind, unit
+from fleetform.spec.kinds.amounts import Duration
+from fleetform.spec.kinds.base import Entries, Model, Whole, each_once, one_or_many, refuse
+from fleetform.spec.names import nearest
+from fleetform.spec.quantities import format_duration
+from fleetform.spec.quantities.ranges import shown, unfit
+
+# MERGED retry: Retry: which ends of an attempt are followed by another, and how many, and when.
+
+_EVENTS = ("error", "interruption", "no-capacity", "node-failure", "preemption", "time-limit")
+# `retry: true` of dstack is everything that may pass by itself. A time limit does not: the next
+# attempt would meet it as well.
+_TRUE = tuple(event for event in _EVENTS if event != "time-limit")
+
+Event = Literal["error", "interruption", "no-capacity", "node-failure", "preemption", "time-limit"]
+
+
+def _add_alias(schema: dict[str, Any]) -> None:
+    schema["properties"]["on_events"] = {**schema["properties"]["on"], "x-same-as": "on"}
+
+
+class Retry(Model):
+    """When and how often a failed run is attempted again."""
+
+    model_config = ConfigDict(json_schema_extra=_add_alias)
+
+    on: (
+        Annotated[
+            tuple[Event, ...],
+            Field(min_length=1),
+            BeforeValidator(one_or_many, json_schema_input_type=Event | Entries[Event]),
+            AfterValidator(each_once("event")),
+        ]
+        | None
+    ) = None
+    """
+    The events after which the run is attempted again; `on_events` is the same field. Default: all
+    except `time-limit`; also without `error` if `requeue_exit_codes` is set. `error`: a command
+    failed. `interruption`: the host was taken away. `no-capacity`: no host was available.
+    `node-failure`: the host failed. `preemption`: another run took its place. `time-limit`: the
+    attempt exceeded `max_duration`. Example: `[error, preemption]`.
+    """
+
+    max_attempts: Annotated[Whole, Field(ge=1, le=10_000)] | None = None
+    """The largest number of attempts, including the first. Default: no limit. Example: `3`."""
+
+    duration: Duration | None = None
+    """
+    The time after submission within which a new attempt may begin. Default: no limit. Example:
+    `48h`.
+    """
+
+    delay: Duration | None = None
+    """
+    The delay before the second attempt; it doubles with each further attempt. Default: the second
+    attempt starts at once, and the delay grows from 1 second. Example: `30s`.
+    """
+
+    requeue_exit_codes: (
+        Annotated[
+            tuple[Annotated[Whole, Field(ge=1, le=255)], ...],
+            AfterValidator(each_once("exit code")),
+        ]
+        | None
+    ) = None
+    """Exit codes, from 1 to 255, after which the run is attempted again. Example: `[75, 130]`."""
+
+    def to_canonical(self) -> dict[str, Any]:
+        canonical = super().to_canonical()
+        if self.on is None:
+            # What is meant has one spelling; nobody who reads the document has to know the rule.
+            coded = self.requeue_exit_codes is not None
+            canonical["on"] = [event for event in _TRUE if not (coded and event == "error")]
+        return canonical
+
+
+def _retry(value: Any) -> Any:
+    if value is True:
+        return {"on": list(_TRUE)}
+    if isinstance(value, Mapping) and "on_events" in value:
+        if "on" in value:
+            raise refuse("said-twice", "`on` and `on_events` are the same field.", "Keep one.")
+        return {"on" if key == "on_events" else key: item for key, item in value.items()}
+    if isinstance(value, Mapping | Retry) or value is None:
+        return value
+    if value is False:
+        return None
+    raise refuse("wrong-type", str(unfit(value, "`true`, or a mapping such as `{on: [error]}`")))
+
+
+RetrySpec = Annotated[Retry | None, BeforeValidator(_retry, json_schema_input_type=bool | Retry)]
+
+# MERGED checkpoint: A signal ahead of the end, for programs that save their state.
+
+# The signals a program may use to save its state. KILL and STOP cannot be caught.
+_SIGNALS = ("ALRM", "CONT", "HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "WINCH", "XCPU")
+
+
+def _signal(value: str) -> str:
+    name = value.upper().removeprefix("SIG")
+    if name not in _SIGNALS:
+        close = nearest(name, _SIGNALS)
+        raise refuse(
+            "bad-value",
+            f"{shown(value)} is not a signal for saving the state of a program.",
+            (f"Did you mean `{close}`? " if close else "") + f"There is {', '.join(_SIGNALS)}.",
+        )
+    return name
+
+
+class Checkpoint(Model):
+    """A signal that is sent before an attempt is ended, so that the program can save its state."""
+
+    signal: Annotated[str, AfterValidator(_signal)]
+    """The signal, with or without `SIG`. Example: `USR1`."""
+
+    lead: Duration
+    """The time between the signal and the end of the attempt. Example: `5m`."""
+
+
+# MERGED silence: What becomes of a job whose host has not been heard of for a while.
+# MERGED silence: Silence is no proof of an end: a job is waited for. A run may ask for the other choice, at its
+# MERGED silence: own risk: its jobs end by themselves when nobody has reached their host for so long.
+
+_STOP = re.compile(r"stop\s+after\s+(.+)", re.IGNORECASE)
+
+
+class Silence(Model):
+    """What a job does while its host cannot be reached."""
+
+    action: Literal["wait", "stop"]
+    """`wait`: the job continues to run. `stop`: the job ends after `after`. Example: `stop`."""
+
+    after: Annotated[Duration, Field(ge=60), per_kind(run=control())] | None = None
+    """
+    How long the host must have been unreachable, at least one minute. Only for `action: stop`.
+    Example: `10m`.
+    """
+
+
+def _silence(value: Any) -> Any:
+    if isinstance(value, Mapping | Silence):
+        return value
+    if not isinstance(value, str):
+        raise refuse("wrong-type", str(unfit(value, "`wait`, or `stop after 10m`")))
+    stop = _STOP.fullmatch(value.strip())
+    if stop is not None:
+        return {"action": "stop", "after": stop[1]}
+    if value.strip() == "wait":
+        return {"action": "wait"}
+    raise refuse(
+        "bad-value",
+        f"{shown(value)} is neither `wait` nor `stop after` a time.",
+        "Write for example `stop after 10m`.",
+    )
+
+
+def _check_silence(value: Silence) -> Silence:
+    if (value.action == "stop") != (value.after is not None):
+        raise refuse(
+            "contradiction",
+            "`after` sets when to stop, and requires `action: stop`.",
+            "Write `stop after 10m`, or `wait`.",
+        )
+    return value
+
+
+SilenceSpec = Annotated[
+    Silence,
+    BeforeValidator(_silence, json_schema_input_type=str | Silence),
+    AfterValidator(_check_silence),
+]
+
+# MERGED utilization: Ending runs that hold GPUs and leave them idle.
+
+# Loading a checkpoint takes minutes in which no GPU does anything; dstack has the same bound.
+WINDOW_SECONDS_MIN = 300
+
+
+def _window(value: int) -> int:
+    if value < WINDOW_SECONDS_MIN:
+        least = format_duration(WINDOW_SECONDS_MIN)
+        raise ValueError(
+            f"`{format_duration(value)}` is too short: a run that loads its data would be mistaken for idle;"
+            f" the least is `{least}`."
+        )
+    return value
+
+
+class UtilizationPolicy(Model):
+    """The least GPU utilization; a run below it is ended."""
+
+    min_gpu_utilization: Annotated[Whole, Field(le=100), unit("percent")]
+    """The least utilization of each GPU, in percent. Example: `10`."""
+
+    time_window: Annotated[Duration, AfterValidator(_window)]
+    """
+    How long a GPU may stay below `min_gpu_utilization` before the run is ended. Example: `30m`.
+    """
