@@ -1,4 +1,9 @@
-"""Amounts as fields: the parsers of `quantities` and the JSON schemas of what they read."""
+"""
+Amounts as fields: the parsers of `quantities` and the JSON schemas of what they read.
+
+Not every mistake shows in a schema: it compares no two numbers, so `8..2` is valid for it. The
+description of a part has the form of a field's docstring, examples included.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +32,6 @@ from fleetform.spec.quantities.duration import DURATION, OFF_WORDS, SECONDS_MAX
 from fleetform.spec.quantities.gpu import CAPABILITY, SLICE, VENDOR
 from fleetform.spec.quantities.memory import SIZE
 from fleetform.spec.quantities.patterns import DIGITS, EXPRESSION, exact_text, range_of, whole_text
-
-# MERGED amounts: Amounts as fields: the parsers of `quantities` with the schemas of `amount_schemas`.
-
-# MERGED amount_schemas: JSON schemas of amounts, with the patterns of their parsers.
-# MERGED amount_schemas: Not every mistake shows in a schema: it compares no two numbers, so `8..2` is valid for it. The
-# MERGED amount_schemas: description of a part has the form of a field's docstring, examples included.
 
 Schema = dict[str, Any]
 

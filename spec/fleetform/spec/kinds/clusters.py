@@ -16,8 +16,6 @@ from fleetform.spec.kinds.offers import Text, Texts
 from fleetform.spec.kinds.ports import Port
 from fleetform.spec.quantities import parse_gpu
 
-# MERGED clusters: Hosts of clusters that somebody else manages: Kubernetes and Slurm.
-
 
 class Toleration(Model):
     """A toleration of the pods of a fleet, as in Kubernetes."""
@@ -101,8 +99,6 @@ class SlurmHosts(Model):
     reservation: Text | None = None
     """The Slurm reservation to use. Example: `conference`."""
 
-
-# MERGED backend_clusters: Backends that are clusters: Kubernetes and Slurm.
 
 _Parts = Iterator[tuple[tuple[str | int, ...], Guarded | None]]
 

@@ -12,8 +12,6 @@ from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import not_carried_out, one_or_many, refuse, text_of
 from fleetform.spec.quantities.ranges import shown, unfit
 
-# MERGED commands: Shell commands: a list, or one alone.
-
 
 def commands(value: Any) -> Any:
     """The commands as texts."""
@@ -85,10 +83,9 @@ Commands = Annotated[
     BeforeValidator(commands, json_schema_input_type=str | list[str | int | float | bool]),
 ]
 
-# MERGED compat: What `compat: slurm` means beside the other fields of a run: counts in `env:`, and `srun` on several nodes.
-# MERGED compat: A document has no fields for tasks. A script's `--ntasks`, `--ntasks-per-node` and `--cpus-per-task` are
-# MERGED compat: entries of `env:` under the names of Slurm's variables (ADR 35).
-
+# What `compat: slurm` means beside the other fields of a run: counts in `env:`, and `srun` on several nodes.
+# A document has no fields for tasks. A script's `--ntasks`, `--ntasks-per-node` and `--cpus-per-task` are
+# entries of `env:` under the names of Slurm's variables (ADR 35).
 SLURM_COUNTS = ("SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", "SLURM_CPUS_PER_TASK")
 """Entries of `env:` that a job's other variables of Slurm follow from."""
 

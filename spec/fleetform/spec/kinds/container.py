@@ -1,4 +1,12 @@
-"""The runtime of commands: processes of the host, or a container."""
+"""
+The runtime of commands: processes of the host, or a container.
+
+Nothing starts containers yet. An image is not looked up here either: whether it exists is the
+registry's to say.
+
+`Runtime` is one type for whatever may set it: a run for itself, and a profile, a fleet or a queue for
+runs that do not.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +22,6 @@ from fleetform.spec.kinds.base import refuse
 from fleetform.spec.kinds.credentials import Guarded
 from fleetform.spec.kinds.offers import Text
 from fleetform.spec.quantities.ranges import shown, unfit
-
-# MERGED container: What a run's container is made from: image, user, the credentials to fetch it.
-# MERGED container: Nothing starts containers yet. An image is not looked up here either: whether it exists is the
-# MERGED container: registry's to say.
 
 # What dstack 0.22 has base images for.
 PYTHONS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
@@ -131,9 +135,5 @@ def source_problems(
                     at_key=True,
                 )
 
-
-# MERGED runtime: How commands run: as processes of the host, or in a container.
-# MERGED runtime: One type for whoever may say so: a run for itself, a profile, fleet or queue for runs that do not.
-# MERGED runtime: What the container is made from is said elsewhere (`container`).
 
 Runtime: TypeAlias = Literal["process", "container"]

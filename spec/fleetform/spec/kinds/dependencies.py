@@ -12,8 +12,6 @@ from fleetform.spec.kinds.base import Entries, Flag, Model, Name, Whole, one_or_
 from fleetform.spec.names import name_problem, split_element
 from fleetform.spec.quantities.ranges import shown, unfit
 
-# MERGED dependencies: What a run waits for before it starts.
-
 
 def _run_reference(value: str) -> str:
     problem = name_problem(split_element(value)[0])
@@ -129,8 +127,6 @@ DependsOnSpec = Annotated[
         json_schema_input_type=str | Dependency | DependsOn | list[str | Dependency],
     ),
 ]
-
-# MERGED concurrency: How many runs of a group, or elements of one document, run at a time.
 
 
 class Concurrency(Model):

@@ -16,8 +16,6 @@ from fleetform.spec.kinds.credentials import sealed_address
 from fleetform.spec.kinds.offers import Text
 from fleetform.spec.quantities.ranges import shown
 
-# MERGED files: Files next to the document that a job receives when it starts.
-
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
@@ -92,8 +90,6 @@ Files = Annotated[
     tuple[Annotated[FileEntry, BeforeValidator(_file), AfterValidator(_check_file)], ...],
     BeforeValidator(one_or_many, json_schema_input_type=str | FileEntry | list[str | FileEntry]),
 ]
-
-# MERGED repos: Repositories that a run's commands find checked out.
 
 
 def _checkout_path(value: str) -> str:
@@ -219,11 +215,10 @@ Repos = Annotated[
     AfterValidator(_one_repo),
 ]
 
-# MERGED code: Code: a working copy as somebody had it, frozen as one content.
-# MERGED code: The commit beside it is for people: what is executed is said by the digest alone, so that the
-# MERGED code: same files of another commit are the same execution.
 
-
+# Code: a working copy as somebody had it, frozen as one content.
+# The commit beside it is for people: what is executed is said by the digest alone, so that the
+# same files of another commit are the same execution.
 class Code(Model):
     """A bundle of files that was created when the run was submitted."""
 

@@ -1,4 +1,9 @@
-"""Where a run may start: offers of clouds, fleets and hosts."""
+"""
+Where a run may start: offers of clouds, fleets and hosts.
+
+A backend is named by its type, `aws`, or by the name of a document that declares one. A type
+needs no document: most clouds are reached with the credentials that their own tools use.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +30,6 @@ from fleetform.spec.quantities import parse_duration
 from fleetform.spec.quantities.patterns import EXPRESSION, exact_text
 from fleetform.spec.quantities.price import parse_price
 from fleetform.spec.quantities.ranges import shown, unfit
-
-# MERGED offers: Which offers of clouds will do: for fleets that are made of them, and for profiles of runs.
-# MERGED offers: A backend is named by its type, `aws`, or by the name of a document that declares one. A type
-# MERGED offers: needs no document: most clouds are reached with the credentials that their own tools use.
 
 Text = Annotated[str, Field(min_length=1, max_length=4000), AfterValidator(storable)]
 """A name that somebody else gave: of a region, an instance type, an account."""
@@ -170,8 +171,6 @@ class OfferChoice(Document):
     ) = None
     """Options that only one backend has. Example: `[{type: vastai, min_reliability: 0.98}]`."""
 
-
-# MERGED placing: Where a run may be placed: fleets, single hosts, and how its nodes lie to each other.
 
 _PARTS = ("project", "name")
 

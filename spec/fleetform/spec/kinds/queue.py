@@ -1,4 +1,9 @@
-"""A queue: a way into the fleets, with rules for the runs that take it. Slurm calls it a partition."""
+"""
+A queue: a way into the fleets, with rules for the runs that take it. Slurm calls it a partition.
+
+Several queues may lead to the same hosts; of the runs that wait, those of the higher tier come
+first.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +20,6 @@ from fleetform.spec.kinds.container import Runtime
 from fleetform.spec.kinds.offers import Names
 from fleetform.spec.quantities import Range, format_duration, parse_int_range
 
-# MERGED access: Who may use something: people and projects, by their names.
-
 
 class Allowed(Model):
     """Users and projects. A user is allowed when listed, or as a member of a listed project."""
@@ -27,10 +30,6 @@ class Allowed(Model):
     projects: Names | None = None
     """The allowed projects, with all their members. Example: `[vision]`."""
 
-
-# MERGED queue: A queue: a way into the fleets, with rules for the runs that take it. Slurm calls it a partition.
-# MERGED queue: Several queues may lead to the same hosts; of the runs that wait, those of the higher tier come
-# MERGED queue: first.
 
 _NodesRange = Annotated[
     Range,

@@ -15,8 +15,6 @@ from fleetform.spec.kinds.amounts import Duration
 from fleetform.spec.kinds.base import Flag, Model, Whole, one_or_many, refuse
 from fleetform.spec.quantities.ranges import COUNT_MAX, shown, unfit
 
-# MERGED probes: Probes: requests that tell whether a replica works.
-
 
 def _url(value: str) -> str:
     if not value.startswith("/") or not value.isprintable():
@@ -102,8 +100,6 @@ def probe_problems(probes: Sequence[Probe]) -> Iterator[Problem]:
                 "Remove one.",
             )
 
-
-# MERGED rates: Requests a second, held in millionths, and what is done about them: limits and scaling.
 
 MICRO = 1_000_000
 # One in a minute, and a billion in a second: outside of these it was meant in another unit.

@@ -17,8 +17,6 @@ from fleetform.spec.kinds.amounts import (
 )
 from fleetform.spec.kinds.base import Model
 
-# MERGED resources: What one node of a run needs of its host.
-
 
 class Resources(Model):
     """
@@ -60,9 +58,6 @@ class Resources(Model):
     `A100:80GB:1..8`, `24GB..`, `nvidia:2`, `{name: [A100, H100], count: 8}`, `{name: A100, slice:
     1g.10gb, count: 2}`, `{total_memory: 160GB.., compute_capability: 8.0}`.
     """
-
-
-# MERGED capacity: What a host has, where a document says so and nobody has to look.
 
 
 class Capacity(Model):

@@ -15,8 +15,6 @@ from fleetform.spec.names import nearest
 from fleetform.spec.quantities import format_duration
 from fleetform.spec.quantities.ranges import shown, unfit
 
-# MERGED retry: Retry: which ends of an attempt are followed by another, and how many, and when.
-
 _EVENTS = ("error", "interruption", "no-capacity", "node-failure", "preemption", "time-limit")
 # `retry: true` of dstack is everything that may pass by itself. A time limit does not: the next
 # attempt would meet it as well.
@@ -100,8 +98,6 @@ def _retry(value: Any) -> Any:
 
 RetrySpec = Annotated[Retry | None, BeforeValidator(_retry, json_schema_input_type=bool | Retry)]
 
-# MERGED checkpoint: A signal ahead of the end, for programs that save their state.
-
 # The signals a program may use to save its state. KILL and STOP cannot be caught.
 _SIGNALS = ("ALRM", "CONT", "HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "WINCH", "XCPU")
 
@@ -128,10 +124,9 @@ class Checkpoint(Model):
     """The time between the signal and the end of the attempt. Example: `5m`."""
 
 
-# MERGED silence: What becomes of a job whose host has not been heard of for a while.
-# MERGED silence: Silence is no proof of an end: a job is waited for. A run may ask for the other choice, at its
-# MERGED silence: own risk: its jobs end by themselves when nobody has reached their host for so long.
-
+# What becomes of a job whose host has not been heard of for a while.
+# Silence is no proof of an end: a job is waited for. A run may ask for the other choice, at its
+# own risk: its jobs end by themselves when nobody has reached their host for so long.
 _STOP = re.compile(r"stop\s+after\s+(.+)", re.IGNORECASE)
 
 
@@ -180,8 +175,6 @@ SilenceSpec = Annotated[
     BeforeValidator(_silence, json_schema_input_type=str | Silence),
     AfterValidator(_check_silence),
 ]
-
-# MERGED utilization: Ending runs that hold GPUs and leave them idle.
 
 # Loading a checkpoint takes minutes in which no GPU does anything; dstack has the same bound.
 WINDOW_SECONDS_MIN = 300

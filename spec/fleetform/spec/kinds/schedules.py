@@ -1,4 +1,10 @@
-"""Times: cron expressions, moments and windows."""
+"""
+Times: cron expressions, moments and windows.
+
+The grammar is that of cron(5) as Debian has it: five fields, weekdays from Sunday, 0 or 7. dstack
+gives the same five fields to a library that counts weekdays from Monday: names, `mon-fri`, have
+the same meaning in both, and numbers do not.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +28,6 @@ from fleetform.spec.plurals import counted
 from fleetform.spec.quantities.moment import parse_moment
 from fleetform.spec.quantities.patterns import EXPRESSION, either_case, whole_text
 from fleetform.spec.quantities.ranges import shown
-
-# MERGED schedules: Cron expressions, which start runs repeatedly, in UTC.
-# MERGED schedules: The grammar is that of cron(5) as Debian has it: five fields, weekdays from Sunday, 0 or 7.
-# MERGED schedules: dstack gives the same five fields to a library that counts weekdays from Monday: names, `mon-fri`,
-# MERGED schedules: have the same meaning in both, and numbers do not.
 
 _FIELDS = ("minute", "hour", "day of the month", "month", "weekday")
 _DAY = 2
@@ -157,8 +158,6 @@ class Schedule(Model):
     Default: `false`. Example: `true`.
     """
 
-
-# MERGED windows: Spans of time: for maintenance of hosts, and for reservations.
 
 Moment = Annotated[
     int,

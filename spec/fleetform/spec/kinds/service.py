@@ -35,8 +35,6 @@ from fleetform.spec.kinds.run import Run
 from fleetform.spec.quantities import Range
 from fleetform.spec.quantities.ranges import unfit
 
-# MERGED chat_model: The language model that a service serves, for an endpoint that all models share.
-
 
 class ChatModel(Model):
     """A language model, and the protocol of its service."""
@@ -94,8 +92,6 @@ ChatModelSpec = Annotated[
     BeforeValidator(_chat_model, json_schema_input_type=str | ChatModel),
     AfterValidator(_check_chat_model),
 ]
-
-# MERGED service: A service: replicas that answer requests for as long as it is declared.
 
 # Said for the whole service or for its groups.
 _ONCE = ("image", "docker", "privileged", "python", "nvcc", "spot_policy", "reservation")

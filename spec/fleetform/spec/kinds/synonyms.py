@@ -9,8 +9,6 @@ from fleetform.spec.names import bare_word
 
 __all__ = ["MEANT", "VALUES", "meant_value"]
 
-# MERGED synonyms: What people write that is not a field here, and what the same thing is called here.
-
 _RESOURCE_WORDS = {
     word: field
     for field, words in {
@@ -161,10 +159,9 @@ MEANT: Mapping[str, Mapping[str, str]] = {
 }
 """By type, or type and part: what the same thing is called here."""
 
-# MERGED synonyms_values: What people write as a field's value that is none of its choices, and which of them it is here.
-# MERGED synonyms_values: The words are those of Slurm, Kubernetes, Terraform, container engines and the clouds. A field of
-# MERGED synonyms_values: one name may have other choices in another kind, so whoever asks looks whether it has the answer.
-
+# What people write as a field's value that is none of its choices, and which of them it is here.
+# The words are those of Slurm, Kubernetes, Terraform, container engines and the clouds. A field of
+# one name may have other choices in another kind, so whoever asks looks whether it has the answer.
 VALUES: Mapping[str, Mapping[str, str]] = {
     "runtime": {
         "container": "docker podman containerd enroot pyxis apptainer singularity oci kubernetes",

@@ -21,10 +21,9 @@ from fleetform.spec.kinds.run import Run
 from fleetform.spec.kinds.variables import warn_of_secret_parameters
 from fleetform.spec.quantities.ranges import shown, unfit
 
-# MERGED array: Job arrays: `1-100:2%10` is the indices 1, 3, … 99, ten of them at a time.
-# MERGED array: The grammar is Slurm's (sbatch(1), --array): indices and spans with a step, separated by
-# MERGED array: commas, and the throttle behind a percent sign.
-
+# Job arrays: `1-100:2%10` is the indices 1, 3, … 99, ten of them at a time.
+# The grammar is Slurm's (sbatch(1), --array): indices and spans with a step, separated by
+# commas, and the throttle behind a percent sign.
 # Slurm's largest MaxArraySize.
 INDEX_MAX = 4_000_000
 
@@ -124,8 +123,6 @@ ArraySpec = Annotated[
         }
     ),
 ]
-
-# MERGED task: A task: commands that run to their end, once, on one host or several, or as a sweep.
 
 Scalar = str | int | float | bool
 
