@@ -13,14 +13,12 @@ from itertools import islice
 
 from lsprotocol import types
 
-from fleetform.lsp.here import document_at
-from fleetform.lsp.places import range_of
-from fleetform.lsp.reference_fields import Spelling, Target, target_at
+from fleetform.lsp.cursor import Typing, document_at, typing_at
+from fleetform.lsp.navigation import search
+from fleetform.lsp.references import Spelling, Target, target_at
 from fleetform.lsp.scope import NAMESPACES, Known, known
-from fleetform.lsp.search import search
 from fleetform.lsp.session import Cursor
-from fleetform.lsp.text import Encoding, Extent
-from fleetform.lsp.typing_context import Typing, typing_at
+from fleetform.lsp.text import Encoding, Extent, range_of
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.kinds import KINDS
 

@@ -19,14 +19,18 @@ from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from fleetform.lsp import navigation
-from fleetform.lsp.actions import quick_fixes
 from fleetform.lsp.completion import ITEMS_MAX, TRIGGERS, completions
+from fleetform.lsp.diagnostics import quick_fixes
 from fleetform.lsp.hover import hover
-from fleetform.lsp.places import range_of
-from fleetform.lsp.rename import RenameRefused, prepare, rename
+from fleetform.lsp.navigation import (
+    RenameRefused,
+    document_symbols,
+    prepare,
+    rename,
+    workspace_symbols,
+)
 from fleetform.lsp.session import Session
-from fleetform.lsp.symbols import document_symbols, workspace_symbols
-from fleetform.lsp.text import Encoding
+from fleetform.lsp.text import Encoding, range_of
 
 __all__ = ["Server", "serve"]
 

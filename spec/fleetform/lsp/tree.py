@@ -13,9 +13,8 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
-from fleetform.lsp.index import Index
-from fleetform.lsp.mentions import FileIndex
-from fleetform.lsp.scan import Scan, Signature
+from fleetform.lsp.index import Index, Scan, Signature
+from fleetform.lsp.references import FileIndex
 from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.tree.walk import belongs
 

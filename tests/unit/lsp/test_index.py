@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from fleetform.lsp.index import Index
-from fleetform.lsp.mentions import index_file
+from fleetform.lsp.references import index_file
 from fleetform.lsp.text import Text
 from fleetform.spec.desired import ResourceKey
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleetform.lsp.here import here
+from fleetform.lsp.cursor import here
 from fleetform.lsp.text import Text
 
 SOURCE = """\

@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 from lsprotocol import types
 
-from fleetform.lsp.actions import quick_fixes
-from fleetform.lsp.places import range_of
-from fleetform.lsp.text import Encoding, Extent, Text
+from fleetform.lsp.diagnostics import quick_fixes
+from fleetform.lsp.text import Encoding, Extent, Text, range_of
 
 
 def fixed(line, underlined, message, source="fleetform"):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleetform.lsp.mentions import index_file
+from fleetform.lsp.references import index_file
 from fleetform.lsp.text import Text
 
 TASK = "type: task\nname: train\n"

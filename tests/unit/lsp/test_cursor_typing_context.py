@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fleetform.lsp.cursor import typing_at
 from fleetform.lsp.text import Text
-from fleetform.lsp.typing_context import typing_at
 
 CASES = {
     "fleets: |": (("fleets",), ""),

@@ -4,7 +4,7 @@ import typing
 
 import pytest
 
-from fleetform.lsp.reference_fields import ROWS, target_at
+from fleetform.lsp.references import ROWS, target_at
 from fleetform.spec import references
 from fleetform.spec.environment import EnvironmentDocument
 from fleetform.spec.kinds import KINDS

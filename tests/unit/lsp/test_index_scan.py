@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 
-from fleetform.lsp.scan import scan
+from fleetform.lsp.index import scan
 
 TASK = "type: task\nname: train\ncommands: [a]\n"
 
