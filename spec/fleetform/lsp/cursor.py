@@ -1,4 +1,10 @@
-"""What stands under a cursor, and what is being typed there."""
+"""
+What stands under a cursor, and what is being typed there.
+
+The text up to the cursor, with a marker for what comes next, is read by the same reader as all
+documents. It ends in the middle, so it is broken as often as not; the reader gives what it has
+read by then, and the marker is in it.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +21,9 @@ from fleetform.spec.tree.sources import implied
 
 __all__ = ["Here", "Typing", "document_at", "here", "type_of", "typing_at"]
 
-# MERGED here: What stands under a cursor: the document, the path in it, and the node.
-# MERGED here: A key stands for its field, a scalar for its value; between them, and in comments, is nothing.
 
-
+# What stands under a cursor: the document, the path in it, and the node.
+# A key stands for its field, a scalar for its value; between them, and in comments, is nothing.
 class Here(NamedTuple):
     """
     Attributes:
@@ -99,11 +104,6 @@ def _spots(node: Node, path: tuple[str | int, ...], text: Text) -> Iterator[_Spo
             yield _Spot(text.extent_of(key.place), below, value, True, False)
             yield from _spots(value, below, text)
 
-
-# MERGED typing_context: What is being typed at a cursor: the field it stands in, or the expression.
-# MERGED typing_context: The text up to the cursor, with a marker for what comes next, is read by the same reader as all
-# MERGED typing_context: documents. It ends in the middle, so it is broken as often as not; the reader gives what it has
-# MERGED typing_context: read by then, and the marker is in it.
 
 # Letters only, so that it ends no scalar; nobody has written it before.
 _MARKER = "fleetformcursorfleetform"

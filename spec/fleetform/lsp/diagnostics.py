@@ -1,4 +1,10 @@
-"""Findings as an editor shows them, with quick fixes."""
+"""
+Findings as an editor shows them, with quick fixes.
+
+What an editor has no line for becomes part of the message: what is wrong, why, and below it what
+to do. A finding of the tree as a whole stands at the top of `environment.yaml`, since an editor
+shows nothing that has no file.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +22,6 @@ from fleetform.spec.kinds import KINDS
 from fleetform.spec.nodes import Span
 
 __all__ = ["SOURCE", "by_file", "diagnostic", "quick_fixes"]
-
-# MERGED diagnostics: Findings as an editor shows them.
-# MERGED diagnostics: What an editor has no line for becomes part of the message: what is wrong, why, and below it
-# MERGED diagnostics: what to do. A finding of the tree as a whole stands at the top of `environment.yaml`, since an
-# MERGED diagnostics: editor shows nothing that has no file.
 
 SOURCE = "fleetform"
 
@@ -110,10 +111,9 @@ def _related(
         )
 
 
-# MERGED actions: Quick fixes: what a finding's advice says to write, written.
-# MERGED actions: Advice is for people first. Only one form of it names an exact replacement, "Did you mean `x`?",
-# MERGED actions: and the words around it in backticks say what of the underlined text is to be replaced.
-
+# Quick fixes: what a finding's advice says to write, written.
+# Advice is for people first. Only one form of it names an exact replacement, "Did you mean `x`?",
+# and the words around it in backticks say what of the underlined text is to be replaced.
 _MEANT = re.compile(r"Did you mean `([^`\n]+)`(?: by `([^`\n]+)`)?\?")
 _QUOTED = re.compile(r"`([^`\n]+)`")
 

@@ -1,4 +1,9 @@
-"""What the pointer rests on, in words: a resource, an expression, a value, a field."""
+"""
+What the pointer rests on, in words: a resource, an expression, a value, a field.
+
+The first of them that applies is said, and only that: a language server for YAML that runs beside
+this one adds the schema's words below.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +29,10 @@ from fleetform.spec.schema.wording import change_sentence, unbuilt_sentence
 
 __all__ = ["hover"]
 
-# MERGED field_docs: What a field is, from the docstring in its model.
-# MERGED field_docs: The schema says the same to editors that read it. This is for those where only this server runs,
-# MERGED field_docs: so it costs little: a model's source is parsed once, when somebody first asks.
 
-
+# What a field is, from the docstring in its model.
+# The schema says the same to editors that read it. This is for those where only this server runs,
+# so it costs little: a model's source is parsed once, when somebody first asks.
 def field_doc(type_name: str, path: Sequence[str | int]) -> str:
     """The words about a field of a document, and what a change of it does; empty if unknown."""
     if type_name == "environment":
@@ -65,10 +69,6 @@ def _models(annotation: Any) -> Iterator[type[Model]]:
     for argument in typing.get_args(annotation):
         yield from _models(argument)
 
-
-# MERGED hover: What the pointer rests on, in words: a resource, an expression, a value, a field.
-# MERGED hover: The first of them that applies is said, and only that: a language server for YAML that runs
-# MERGED hover: beside this one adds the schema's words below.
 
 # As much of a document as fits a pop-up.
 _LINES_MAX = 14

@@ -1,4 +1,13 @@
-"""The names of an environment: who declares them, who refers to them, and what changed on disk."""
+"""
+The names of an environment: who declares them, who refers to them, and what changed on disk.
+
+Files come and go one by one, since a tree has ten thousand and a key press changes one. A file
+that is broken keeps what it said when it was last sound, as far as the names still stand in its
+text: whoever is typing in the middle of a document has not removed its other half.
+
+A scan runs beside the event loop and hands values back; nothing is shared. Files that stand open
+in the editor are left out, since what the editor says of them holds.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +31,6 @@ from fleetform.spec.tree.bases import Bases
 from fleetform.spec.tree.walk import read_file, walk
 
 __all__ = ["Found", "Index", "Scan", "Signature", "scan"]
-
-# MERGED index: The names of an environment: who declares them, and who refers to them.
-# MERGED index: Files come and go one by one, since a tree has ten thousand and a key press changes one. A file
-# MERGED index: that is broken keeps what it said when it was last sound, as far as the names still stand in
-# MERGED index: its text: whoever is typing in the middle of a document has not removed its other half.
 
 
 class Found(NamedTuple):
@@ -164,10 +168,6 @@ def _complete(read: FileIndex, before: FileIndex) -> FileIndex:
 def _word(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
 
-
-# MERGED scan: An environment's files on disk, read into the index: what changed since last time.
-# MERGED scan: A scan runs beside the event loop and hands values back; nothing is shared. Files that stand
-# MERGED scan: open in the editor are left out, since what the editor says of them holds.
 
 Signature: TypeAlias = tuple[int, int, int]
 """By what a file that was not touched is known: inode, size, time of its last change."""

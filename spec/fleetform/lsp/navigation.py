@@ -1,4 +1,9 @@
-"""From a name to its declaration and its references: go to, search, outline, rename."""
+"""
+From a name to its declaration and its references: go to, search, outline, rename.
+
+Names of resources lead to documents; what an expression names in its own document (`matrix.lr`,
+`env.LR`) leads to the line that says it.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +34,6 @@ __all__ = [
     "search",
     "workspace_symbols",
 ]
-
-# MERGED navigation: From a name to where it is declared, and to all who refer to it.
-# MERGED navigation: Names of resources lead to documents; what an expression names in its own document (`matrix.lr`,
-# MERGED navigation: `env.LR`) leads to the line that says it.
 
 
 def definition(cursor: Cursor, session: Session) -> list[types.Location]:
@@ -98,8 +99,6 @@ def highlights(cursor: Cursor, encoding: Encoding) -> list[types.DocumentHighlig
     ]
 
 
-# MERGED symbols: Resources as an editor's symbols: the outline of a file, and a search over all environments.
-
 _KINDS = {
     "run": types.SymbolKind.Function,
     "fleet": types.SymbolKind.Class,
@@ -152,21 +151,16 @@ def workspace_symbols(
     return found
 
 
-# MERGED search: How a few letters find a name: as the searches of editors do, so that neither hides the other's.
-
-
 def search(typed: str) -> re.Pattern[str]:
     """What finds the names that have the letters in this order, case aside."""
     letters = [re.escape(letter) for letter in typed if not letter.isspace()]
     return re.compile(".*?".join(letters), re.IGNORECASE | re.DOTALL)
 
 
-# MERGED rename: Renaming a resource: its declaration and all who refer to it, in all files at once.
-# MERGED rename: Either every place is rewritten or none is. So a name that could not be used is refused, one
-# MERGED rename: that is taken too, and so is a rename while a file that mentions the name cannot be read: what
-# MERGED rename: it refers to would be left behind without a word.
-
-
+# Renaming a resource: its declaration and all who refer to it, in all files at once.
+# Either every place is rewritten or none is. So a name that could not be used is refused, one
+# that is taken too, and so is a rename while a file that mentions the name cannot be read: what
+# it refers to would be left behind without a word.
 class RenameRefused(Exception):
     """Why there is no rename, in a sentence for people."""
 

@@ -1,4 +1,9 @@
-"""What one file declares and what it refers to, with the place of each name."""
+"""
+What one file declares and what it refers to, with the place of each name.
+
+A file is read as far as it goes: in the middle of an edit it is rarely sound, and an editor is
+asked about names all the same.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +36,6 @@ __all__ = [
     "named_by",
     "target_at",
 ]
-
-# MERGED mentions: What one file declares and what it refers to, with the place of each name.
-# MERGED mentions: A file is read as far as it goes: in the middle of an edit it is rarely sound, and an editor is
-# MERGED mentions: asked about names all the same.
 
 _NEXT = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 # What may be a name of any kind; those of secrets are the widest.
@@ -188,14 +189,12 @@ def _name_extent(node: ScalarNode, name: str, at: int, text: Text) -> tuple[Exte
     return text.extent_of(node.place), False
 
 
-# MERGED reference_fields: The table of fields that name another resource.
-# MERGED reference_fields: One row a field: where it stands, what kind it names, and how the name is spelled there. All
-# MERGED reference_fields: that follows names from document to document reads this table and nothing else, so that a new
-# MERGED reference_fields: field is one row here.
-# MERGED reference_fields: A path is dotted; `[]` behind a step stands for a list's items, or for the value itself where
-# MERGED reference_fields: one may stand alone: `fleets[]` is `fleets: local` and `fleets: [local]`.
-
-
+# The table of fields that name another resource.
+# One row a field: where it stands, what kind it names, and how the name is spelled there. All
+# that follows names from document to document reads this table and nothing else, so that a new
+# field is one row here.
+# A path is dotted; `[]` behind a step stands for a list's items, or for the value itself where
+# one may stand alone: `fleets[]` is `fleets: local` and `fleets: [local]`.
 class Spelling(enum.Enum):
     """How a name stands in its text."""
 
@@ -333,12 +332,11 @@ def _resolve(node: Node, steps: tuple[str, ...]) -> Iterator[Node]:
         yield from _resolve(found, tuple(rest))
 
 
-# MERGED expressions: Where in a text its `${{ … }}` stand.
-# MERGED expressions: `interpolate` reads the values of texts, in which YAML's quotes, escapes and folded lines are
-# MERGED expressions: gone; an editor needs the places. So the texts say which expressions there are, and the source
-# MERGED expressions: is searched for the same ones in the same order. Where the two disagree (an expression spelled
-# MERGED expressions: with escapes) there is none to show, and nothing is guessed.
-
+# Where in a text its `${{ … }}` stand.
+# `interpolate` reads the values of texts, in which YAML's quotes, escapes and folded lines are
+# gone; an editor needs the places. So the texts say which expressions there are, and the source
+# is searched for the same ones in the same order. Where the two disagree (an expression spelled
+# with escapes) there is none to show, and nothing is guessed.
 _EXPRESSION = re.compile(
     r"(?P<escape>\$?)\$\{\{(?:\s*(?P<space>[A-Za-z_]+)\.(?P<key>[A-Za-z_][A-Za-z0-9_-]*)\s*\}\})?",
     re.ASCII,

@@ -1,4 +1,11 @@
-"""A document's text, the three ways to count in it, and its extents as the protocol's ranges."""
+"""
+A document's text, the three ways to count in it, and its extents as the protocol's ranges.
+
+Findings and nodes count as people do: lines and columns from 1, in characters, with libyaml's
+idea of a line. Editors count from 0, with fewer kinds of line break, and within a line in
+whatever unit was agreed on: UTF-16 unless said otherwise, where an emoji is two. Offsets into the
+text stand between both, so that neither has to know the other.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +19,6 @@ from lsprotocol import types
 from fleetform.spec.nodes import Span
 
 __all__ = ["Encoding", "Extent", "Point", "Text", "offset_of", "range_of"]
-
-# MERGED text: A document's text, and the three ways to count in it.
-# MERGED text: Findings and nodes count as people do: lines and columns from 1, in characters, with libyaml's
-# MERGED text: idea of a line. Editors count from 0, with fewer kinds of line break, and within a line in
-# MERGED text: whatever unit was agreed on: UTF-16 unless said otherwise, where an emoji is two. Offsets into
-# MERGED text: the text stand between both, so that neither has to know the other.
 
 # What libyaml ends a line at, and what the protocol does:
 # https://microsoft.github.io/language-server-protocol/specifications/lsp/3.17/specification/#textDocuments
@@ -143,9 +144,6 @@ def _units(piece: str, encoding: Encoding) -> int:
     if encoding is Encoding.UTF8:
         return len(piece.encode("utf-8", "surrogatepass"))
     return len(piece.encode("utf-16-le", "surrogatepass")) // 2
-
-
-# MERGED places: Extents of a text as the protocol's ranges.
 
 
 def range_of(extent: Extent, text: Text, encoding: Encoding) -> types.Range:
