@@ -33,7 +33,7 @@ from fleetform.spec import fields, schema, syntax
 from fleetform.spec.kinds.base import Model
 from fleetform.spec.kinds.codes import SUMMARIES
 from fleetform.spec.schema import wording
-from fleetform.spec.schema.flow import flow
+from fleetform.spec.schema.snippets import flow
 
 FOLDER = Path(__file__).parent / "reference"
 COMPATIBILITY = "../dstack-compatibility.md"

@@ -24,8 +24,7 @@ from fleetform.spec.environment import EnvironmentDocument
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.kinds.base import Model, written_fields
 from fleetform.spec.nodes import plain
-from fleetform.spec.schema.docstrings import documentation, words
-from fleetform.spec.schema.wording import change_sentence, unbuilt_sentence
+from fleetform.spec.schema.wording import change_sentence, documentation, unbuilt_sentence, words
 
 __all__ = ["hover"]
 

@@ -18,9 +18,9 @@ from fleetform.spec.kinds.synonyms import MEANT
 from fleetform.spec.names import nearest
 from fleetform.spec.schema import MODELS, wording
 from fleetform.spec.schema.annotate import DIGITS_PATTERN, EXPRESSION_PATTERN, Schema
-from fleetform.spec.schema.docstrings import summary, words
-from fleetform.spec.schema.flow import flow
-from fleetform.spec.schema.whole import kind_schema
+from fleetform.spec.schema.files import kind_schema
+from fleetform.spec.schema.snippets import flow
+from fleetform.spec.schema.wording import summary, words
 
 # `volumes[0].path` and `volumes.0.path`: positions in lists say nothing about the field.
 _POSITION = re.compile(r"\[[^\]]*\]|(?<=\.)\d+(?=\.|$)")

@@ -6,9 +6,9 @@ from `fields`. Editors read the files; loading does not. A schema accepts every 
 and refuses what JSON Schema can express: names, choices, amounts, shapes.
 """
 
-from fleetform.spec.schema.docstrings import documentation, examples
 from fleetform.spec.schema.files import ALL_KINDS, editor_files, generate, stale, write
 from fleetform.spec.schema.models import MODELS
+from fleetform.spec.schema.wording import documentation, examples
 
 __all__ = [
     "ALL_KINDS",

@@ -15,8 +15,8 @@ from fleetform.spec import fields
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.kinds.base import Model
 from fleetform.spec.quantities import patterns
-from fleetform.spec.schema import docstrings, models, snippets, wording
-from fleetform.spec.schema.docstrings import Words
+from fleetform.spec.schema import models, snippets, wording
+from fleetform.spec.schema.wording import Words
 
 Schema = dict[str, Any]
 
@@ -84,7 +84,7 @@ class _Annotator:
         schema = self._object(self._raw, "")
         return {
             "title": self._kind,
-            "description": docstrings.summary(model),
+            "description": wording.summary(model),
             **schema,
             "defaultSnippets": snippets.document_snippets(self._kind),
         }
@@ -92,7 +92,7 @@ class _Annotator:
     def _object(self, raw: Schema, path: str) -> Schema:
         """An object's schema, its properties described by the docstrings of its model."""
         model = models.marked_model(raw)
-        texts = docstrings.documentation(model) if model is not None else {}
+        texts = wording.documentation(model) if model is not None else {}
         dropped = _DROPPED if model is not None else frozenset({"title"})
         schema = {
             key: self._properties(value, path, texts)
@@ -115,11 +115,11 @@ class _Annotator:
         schema = self._part(bare, path)
         if path == "type":
             # An editor shows it in the list of types, where only what a kind is helps to choose.
-            text = docstrings.summary(models.MODELS[self._kind])
-        words = docstrings.words(text, _choices(schema))
+            text = wording.summary(models.MODELS[self._kind])
+        words = wording.words(text, _choices(schema))
         if models.shares_run_fields(self._kind) and path.partition(".")[0] not in _FIXED:
             schema = _allow_expressions(schema)
-        schema = _told(schema, docstrings.example_texts(text))
+        schema = _told(schema, wording.example_texts(text))
         if "$ref" in schema:
             # In draft-07 nothing beside a `$ref` counts.
             schema = {"allOf": [schema]}
@@ -134,7 +134,7 @@ class _Annotator:
         """What is said beside the shape of a field."""
         row = fields.row(self._kind, path)
         default = _default(self._kind, path)
-        found = docstrings.examples(text)
+        found = wording.examples(text)
         offered = snippets.field_snippets(self._kind, path, text)
         return {
             **self._descriptions(path, text, words),
@@ -155,7 +155,7 @@ class _Annotator:
             wording.default_sentence(_default(self._kind, path)),
             wording.change_sentence(fields.row(self._kind, path)),
             # Of the others an editor makes a list of its own.
-            wording.examples_sentence(docstrings.compound_examples(text)),
+            wording.examples_sentence(wording.compound_examples(text)),
         ]
         return {
             "description": " ".join(filter(None, (words.whole, unbuilt))),

@@ -1,17 +1,67 @@
-"""
-A schema in draft-07, from one in draft 2020-12: what most editors read.
-
-The twin accepts every document that the original accepts. Where draft-07 has no words for a
-restriction (`unevaluatedProperties`, bounds on `contains`) it is left out: an editor then misses
-an underline, and loading still tells.
-"""
+"""Going through a schema part by part, and its form in draft 07."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+# MERGED walk: Going through a schema part by part, whatever draft it is in.
+# MERGED walk: Which keywords hold schemas, schemas by name, or values that only look like schemas is said here
+# MERGED walk: once for what is done to a whole file.
+
 Schema = dict[str, Any]
+
+_NAMED = frozenset(
+    {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
+)
+# A snippet may well say `properties:`, and be none.
+_VALUES = frozenset(
+    {"const", "default", "defaultSnippets", "enum", "examples", "x-intellij-enum-metadata"}
+)
+
+
+def with_properties(schema: Any, change: Callable[[str, Schema], Schema]) -> Any:
+    """
+    The schema with `change(name, property)` in place of each property.
+
+    Properties below properties are not gone into: `change` does that, where it wants to.
+    """
+    if isinstance(schema, list):
+        return [with_properties(one, change) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    changed: Schema = {}
+    for key, value in schema.items():
+        if key == "properties":
+            changed[key] = {name: change(name, one) for name, one in value.items()}
+        elif key in _NAMED:
+            changed[key] = {name: with_properties(one, change) for name, one in value.items()}
+        else:
+            changed[key] = value if key in _VALUES else with_properties(value, change)
+    return changed
+
+
+def without(schema: Any, keywords: Collection[str]) -> Any:
+    """The schema and all below it without some keywords; a field of such a name stays."""
+    if isinstance(schema, list):
+        return [without(one, keywords) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept: Schema = {}
+    for key, value in schema.items():
+        if key in keywords:
+            continue
+        if key in _NAMED:
+            kept[key] = {name: without(one, keywords) for name, one in value.items()}
+        else:
+            kept[key] = value if key in _VALUES else without(value, keywords)
+    return kept
+
+
+# MERGED draft07: A schema in draft-07, from one in draft 2020-12: what most editors read.
+# MERGED draft07: The twin accepts every document that the original accepts. Where draft-07 has no words for a
+# MERGED draft07: restriction (`unevaluatedProperties`, bounds on `contains`) it is left out: an editor then misses
+# MERGED draft07: an underline, and loading still tells.
 
 _DIALECT = "http://json-schema.org/draft-07/schema#"
 
@@ -21,7 +71,7 @@ _ONE = frozenset(
     {"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then"}
 )
 _MANY = frozenset({"allOf", "anyOf", "oneOf"})
-_NAMED = frozenset({"patternProperties", "properties"})
+_CONVERTED = frozenset({"patternProperties", "properties"})
 # Values that may have a key `examples` of their own.
 _DATA = frozenset({"const", "default", "defaultSnippets", "enum"})
 # Restrictions without a counterpart.
@@ -72,7 +122,7 @@ def _keyword(key: str, value: Any, beside: Mapping[str, Any]) -> Schema:
         return {key: _schema(value)}
     if key in _MANY:
         return {key: [_schema(one) for one in value]}
-    return {key: _each(_schema, value)} if key in _NAMED else {key: value}
+    return {key: _each(_schema, value)} if key in _CONVERTED else {key: value}
 
 
 def _each(change: Callable[[Any], Any], schemas: Mapping[str, Any]) -> Schema:
@@ -108,7 +158,7 @@ def for_editors(schema: Any) -> Any:
     simple = [one for one in schema.get("examples", ()) if not isinstance(one, dict | list)]
     kept: Schema = {}
     for key, value in schema.items():
-        if key in _NAMED | {"definitions"}:
+        if key in _CONVERTED | {"definitions"}:
             kept[key] = _each(for_editors, value)
         elif key != "examples":
             kept[key] = value if key in _DATA else for_editors(value)

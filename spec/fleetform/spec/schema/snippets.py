@@ -1,20 +1,42 @@
-"""
-What an editor offers to write whole: a document of each kind, and parts that people look up.
-
-A kind's first snippet is the example in its docstring. The tables below add what one example
-cannot show. `${1:name}` is a place to fill in, with what stands there at first; the tests put all
-of them through the kinds' models, and through a real editor's server.
-"""
+"""Snippets that editors offer, in YAML's flow style."""
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from fleetform.spec.schema import docstrings, models
-from fleetform.spec.schema.flow import flow
+from fleetform.spec.syntax import read_documents
+from fleetform.spec.nodes import plain
+from fleetform.spec.schema import models, wording
+
+# MERGED flow: Values as YAML in flow style: how an example is shown, and how an editor has to insert a text.
+
+
+def flow(value: Any) -> str:
+    """The value on one line, its texts quoted only where they have to be."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{flow(key)}: {flow(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(flow(item) for item in value) + "]"
+    if isinstance(value, str) and _is_plain(value):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+@functools.cache
+def _is_plain(text: str) -> bool:
+    """Whether the text without quotes is read as itself, wherever it stands."""
+    nodes, findings = read_documents(f"[{text}]".encode(), "example")
+    return not findings and len(nodes) == 1 and plain(nodes[0]) == [text]
+
+
+# MERGED snippets: What an editor offers to write whole: a document of each kind, and parts that people look up.
+# MERGED snippets: A kind's first snippet is the example in its docstring. The tables below add what one example
+# MERGED snippets: cannot show. `${1:name}` is a place to fill in, with what stands there at first; the tests put all
+# MERGED snippets: of them through the kinds' models, and through a real editor's server.
 
 Snippet = dict[str, Any]
 
@@ -116,8 +138,8 @@ def document_snippets(kind: str) -> list[Snippet]:
     if kind in WITHOUT:
         return []
     model = models.MODELS[kind]
-    example = docstrings.example_document(model)
-    plain = [_Part(kind, docstrings.summary(model), _named(example))] if example else []
+    example = wording.example_document(model)
+    plain = [_Part(kind, wording.summary(model), _named(example))] if example else []
     return [_snippet(part) for part in (*plain, *_DOCUMENTS.get(kind, ()))]
 
 
@@ -132,7 +154,7 @@ def field_snippets(kind: str, path: str, text: str) -> list[Snippet]:
             the YAML language server garbles them elsewhere (`[object Object]`, bare `$`).
     """
     parts = _FIELDS.get(path, ()) if models.shares_run_fields(kind) else ()
-    examples = [_example(written, value) for written, value in docstrings.compound_examples(text)]
+    examples = [_example(written, value) for written, value in wording.compound_examples(text)]
     return [*(_snippet(part) for part in parts), *examples]
 
 

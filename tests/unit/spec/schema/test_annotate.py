@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from fleetform.spec.schema.annotate import EXPRESSION_PATTERN, Definitions, annotated
-from fleetform.spec.schema.whole import any_schema, kind_schema
+from fleetform.spec.schema.files import any_schema, kind_schema
 
 
 @pytest.fixture(scope="module")

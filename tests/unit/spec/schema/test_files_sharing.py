@@ -7,9 +7,7 @@ import pytest
 
 from fleetform.spec.schema import ALL_KINDS, generate
 from fleetform.spec.schema.draft07 import for_editors, to_draft07
-from fleetform.spec.schema.files import EDITORS
-from fleetform.spec.schema.sharing import shared
-from fleetform.spec.schema.whole import any_schema
+from fleetform.spec.schema.files import EDITORS, any_schema, shared
 
 LONG = {"type": "string", "description": "Words for people. " * 10}
 OTHER = {"type": "integer", "description": "Words for people. " * 10}

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from fleetform.spec.schema.docstrings import compound_examples, examples, words
+from fleetform.spec.schema.wording import compound_examples, examples, words
 
 
 def test_choices_are_taken_out_of_the_sentences():

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from fleetform.spec.schema.walk import with_properties, without
+from fleetform.spec.schema.draft07 import with_properties, without
 
 
 def test_properties_are_found_wherever_a_schema_stands():
