@@ -1,13 +1,18 @@
-"""Going through a schema part by part, and its form in draft 07."""
+"""
+Going through a schema part by part, and its form in draft 07.
+
+Which keywords hold schemas, schemas by name, or values that only look like schemas is said here
+once for what is done to a whole file.
+
+The twin accepts every document that the original accepts. Where draft-07 has no words for a
+restriction (`unevaluatedProperties`, bounds on `contains`) it is left out: an editor then misses
+an underline, and loading still tells.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
-
-# MERGED walk: Going through a schema part by part, whatever draft it is in.
-# MERGED walk: Which keywords hold schemas, schemas by name, or values that only look like schemas is said here
-# MERGED walk: once for what is done to a whole file.
 
 Schema = dict[str, Any]
 
@@ -57,11 +62,6 @@ def without(schema: Any, keywords: Collection[str]) -> Any:
             kept[key] = value if key in _VALUES else without(value, keywords)
     return kept
 
-
-# MERGED draft07: A schema in draft-07, from one in draft 2020-12: what most editors read.
-# MERGED draft07: The twin accepts every document that the original accepts. Where draft-07 has no words for a
-# MERGED draft07: restriction (`unevaluatedProperties`, bounds on `contains`) it is left out: an editor then misses
-# MERGED draft07: an underline, and loading still tells.
 
 _DIALECT = "http://json-schema.org/draft-07/schema#"
 

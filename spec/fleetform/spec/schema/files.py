@@ -1,4 +1,21 @@
-"""The files of schemas, each whole: of one kind, of any document, and for editors."""
+"""
+The files of schemas, each whole: of one kind, of any document, and for editors.
+
+Forty kinds have `tags`, `protect` and `description` in common, and the three kinds of runs most
+of what they have. An editor reads the whole file, so each is written under the file's definitions
+and referred to. Only whole properties are, words and all: a reference with words beside it would
+be another schema, and to an alternative the YAML language server would give the reference's name
+where it now says `string`.
+
+    schemas/fleetform.json, task.json, …    draft 2020-12: any document, and one of each type
+    schemas/draft-07/fleetform.json         any document, in the draft that most editors read
+    schemas/schemastore/catalog-entry.json  what the public catalogue of schemas would be given
+
+The first are for programs and for whoever reads a change of the language: they are indented, and say
+what a change of a field does as keywords. The second is for editors, on one line: it says the same in
+words, and has all that only an editor shows. A file of each type would give editors nothing: in the
+one that they read `type` says which holds.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +30,6 @@ from fleetform.spec.schema import models, snippets, wording
 from fleetform.spec.schema.annotate import Definitions, annotated
 from fleetform.spec.schema.draft07 import Schema, for_editors, to_draft07, with_properties, without
 from fleetform.spec.tree.sources import IMPLIED_TYPES
-
-# MERGED whole: The schema files as values: one kind, and any document, in which `type` says which kind holds.
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -87,13 +102,6 @@ def _file(schema: Schema, definitions: Definitions) -> Schema:
     return {"$schema": _DIALECT, **schema, **parts}
 
 
-# MERGED sharing: A file in which equal properties stand once.
-# MERGED sharing: Forty kinds have `tags`, `protect` and `description` in common, and the three kinds of runs most
-# MERGED sharing: of what they have. An editor reads the whole file, so each is written under the file's definitions
-# MERGED sharing: and referred to. Only whole properties are, words and all: a reference with words beside it would
-# MERGED sharing: be another schema, and to an alternative the YAML language server would give the reference's name
-# MERGED sharing: where it now says `string`.
-
 # A reference takes thirty to fifty characters, and a reader a jump.
 _LENGTH_MIN = 120
 
@@ -161,15 +169,6 @@ class _Sharing:
 def _identity(part: Any) -> str:
     return json.dumps(part, ensure_ascii=False, separators=(",", ":"))
 
-
-# MERGED files: The files of `schemas/`, and the one that an environment keeps for its editors.
-# MERGED files:     schemas/fleetform.json, task.json, …    draft 2020-12: any document, and one of each type
-# MERGED files:     schemas/draft-07/fleetform.json         any document, in the draft that most editors read
-# MERGED files:     schemas/schemastore/catalog-entry.json  what the public catalogue of schemas would be given
-# MERGED files: The first are for programs and for whoever reads a change of the language: they are indented, and
-# MERGED files: say what a change of a field does as keywords. The second is for editors, on one line: it says the
-# MERGED files: same in words, and has all that only an editor shows. A file of each type would give editors
-# MERGED files: nothing: in the one that they read `type` says which holds.
 
 ALL_KINDS = "fleetform.json"
 """The schema of any document."""

@@ -1,4 +1,10 @@
-"""Snippets that editors offer, in YAML's flow style."""
+"""
+Snippets that editors offer, in YAML's flow style.
+
+A kind's first snippet is the example in its docstring. The tables below add what one example
+cannot show. `${1:name}` is a place to fill in, with what stands there at first; the tests put all
+of them through the kinds' models, and through a real editor's server.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +17,6 @@ from typing import Any, NamedTuple
 from fleetform.spec.syntax import read_documents
 from fleetform.spec.nodes import plain
 from fleetform.spec.schema import models, wording
-
-# MERGED flow: Values as YAML in flow style: how an example is shown, and how an editor has to insert a text.
 
 
 def flow(value: Any) -> str:
@@ -32,11 +36,6 @@ def _is_plain(text: str) -> bool:
     nodes, findings = read_documents(f"[{text}]".encode(), "example")
     return not findings and len(nodes) == 1 and plain(nodes[0]) == [text]
 
-
-# MERGED snippets: What an editor offers to write whole: a document of each kind, and parts that people look up.
-# MERGED snippets: A kind's first snippet is the example in its docstring. The tables below add what one example
-# MERGED snippets: cannot show. `${1:name}` is a place to fill in, with what stands there at first; the tests put all
-# MERGED snippets: of them through the kinds' models, and through a real editor's server.
 
 Snippet = dict[str, Any]
 

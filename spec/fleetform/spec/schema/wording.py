@@ -1,4 +1,12 @@
-"""What schemas say about a field in words: its docstring, what a change does, and what is not supported."""
+"""
+What schemas say about a field in words: its docstring, what a change does, and what is not supported.
+
+    How runs share a host. `whole`: one at a time. `exact`: each is given what it asks for.
+    Example: `exact`.
+
+The interpreter drops these docstrings, so they are read from the source, and only when somebody asks
+for documentation: no start pays for it.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +29,6 @@ from fleetform.spec.kinds.base import Model
 from fleetform.spec.kinds.unsupported import KINDS as UNBUILT
 from fleetform.spec.kinds.unsupported import VALUES as UNBUILT_VALUES
 from fleetform.spec.nodes import plain
-
-# MERGED docstrings: What a docstring under a field says: what it is, what each choice means, and examples.
-# MERGED docstrings:     How runs share a host. `whole`: one at a time. `exact`: each is given what it asks for.
-# MERGED docstrings:     Example: `exact`.
-# MERGED docstrings: The interpreter drops these docstrings, so they are read from the source, and only when somebody
-# MERGED docstrings: asks for documentation: no start pays for it.
 
 _EXAMPLE = "Example:"
 
@@ -138,8 +140,6 @@ def _value(text: str) -> Any:
     assert len(nodes) == 1, (text, findings)
     return plain(nodes[0])
 
-
-# MERGED wording: What the schemas say about a field in words: what a change does, and what is not supported yet.
 
 CHANGE: Mapping[str, str] = {
     OnChange.RERUN: "must re-run; blocked while the run is running",
