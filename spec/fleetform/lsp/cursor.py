@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from fleetform.lsp.references import kind_of
 from fleetform.lsp.text import Extent, Text
-from fleetform.spec.syntax import read_stream
 from fleetform.spec.interpolate import MARK
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from fleetform.spec.syntax import read_stream
 from fleetform.spec.tree.sources import implied
 
 __all__ = ["Here", "Typing", "document_at", "here", "type_of", "typing_at"]

@@ -22,11 +22,11 @@ from pydantic import ValidationError
 from fleetform.lsp.references import Declaration, FileIndex, Mention, index_file
 from fleetform.lsp.text import Extent, Text
 from fleetform.spec.desired import ResourceKey
-from fleetform.spec.syntax import read_documents
 from fleetform.spec.environment import EnvironmentDocument
 from fleetform.spec.findings import Finding
 from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.nodes import Node, plain
+from fleetform.spec.syntax import read_documents
 from fleetform.spec.tree.bases import Bases
 from fleetform.spec.tree.walk import read_file, walk
 

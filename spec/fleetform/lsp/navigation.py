@@ -20,8 +20,8 @@ from fleetform.lsp.session import Cursor, Session
 from fleetform.lsp.text import Encoding, range_of
 from fleetform.lsp.tree import Tree
 from fleetform.spec.desired import ResourceKey
-from fleetform.spec.syntax.resolve import WORDS
 from fleetform.spec.names import name_problem, secret_name_problem
+from fleetform.spec.syntax.resolve import WORDS
 
 __all__ = [
     "RenameRefused",

@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from fleetform.lsp.text import Extent, Text
 from fleetform.spec.desired import ResourceKey
-from fleetform.spec.syntax import read_stream
 from fleetform.spec.findings import Level
 from fleetform.spec.interpolate import MARK
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.names import split_element
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from fleetform.spec.syntax import read_stream
 from fleetform.spec.tree.sources import implied
 
 __all__ = [

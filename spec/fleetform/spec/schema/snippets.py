@@ -14,9 +14,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from fleetform.spec.syntax import read_documents
 from fleetform.spec.nodes import plain
 from fleetform.spec.schema import models, wording
+from fleetform.spec.syntax import read_documents
 
 
 def flow(value: Any) -> str:

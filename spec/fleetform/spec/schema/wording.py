@@ -22,13 +22,13 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from fleetform.spec import fields
-from fleetform.spec.syntax import read_documents
 from fleetform.spec.fields import OnChange, Row
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.kinds.base import Model
 from fleetform.spec.kinds.unsupported import KINDS as UNBUILT
 from fleetform.spec.kinds.unsupported import VALUES as UNBUILT_VALUES
 from fleetform.spec.nodes import plain
+from fleetform.spec.syntax import read_documents
 
 _EXAMPLE = "Example:"
 
