@@ -15,22 +15,22 @@ from fleetform.spec.findings import Level, Problem
 from fleetform.spec.references import Catalogue, Entry
 
 
-def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
+def check_attachments(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """Told at the first volume that does not go with the rest."""
     for entry in catalogue.of_kind("run"):
         if entry.key in catalogue.broken:
             continue
         for document in entry.documents:
-            problem = _problem(document, catalogue)
+            problem = _attachment_problem(document, catalogue)
             if problem is not None:
                 yield entry, problem
                 break
 
 
-def _problem(document: Mapping[str, Any], catalogue: Catalogue) -> Problem | None:
+def _attachment_problem(document: Mapping[str, Any], catalogue: Catalogue) -> Problem | None:
     fleets = set(document.get("fleets", ()))
     first: tuple[str, str] | None = None
-    for name in _volumes(document):
+    for name in _attached(document):
         key = ResourceKey("volume", name)
         volume = catalogue.by_key.get(key)
         if volume is None or key in catalogue.broken or "fleet" not in volume.documents[0]:
@@ -54,7 +54,7 @@ def _problem(document: Mapping[str, Any], catalogue: Catalogue) -> Problem | Non
     return None
 
 
-def _volumes(document: Mapping[str, Any]) -> Iterator[str]:
+def _attached(document: Mapping[str, Any]) -> Iterator[str]:
     """Volumes that have to be there; of several names any one will do."""
     for mount in document.get("volumes", ()):
         if isinstance(mount.get("name"), str) and not mount.get("instance"):

@@ -21,7 +21,7 @@ _FIELDS = frozenset({"fleets", "nodes", "queue", "resources", ""})
 """What is compared: a document with an error in one of these is not judged."""
 
 
-def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
+def check_capacity(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """One warning a document, with the reason of each fleet."""
     known = pools(catalogue)
     if not known:
@@ -36,14 +36,14 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
                 continue
             asked = repr([document.get(name) for name in ("fleets", "queue", "nodes", "resources")])
             if asked not in judged:
-                judged[asked] = _problem(document, known, catalogue)
+                judged[asked] = _capacity_problem(document, known, catalogue)
             problem = judged[asked]
             if problem is not None:
                 yield entry, problem
                 break
 
 
-def _problem(
+def _capacity_problem(
     document: Mapping[str, Any], known: Mapping[str, Pool], catalogue: Catalogue
 ) -> Problem | None:
     names = candidates(document, known, catalogue)

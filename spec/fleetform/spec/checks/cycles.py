@@ -14,7 +14,7 @@ _WAYS_MAX = 100
 _SHOWN_MAX = 12
 
 
-def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
+def check_cycles(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """
     Each cycle once for every run in it, with the way around.
 
@@ -35,7 +35,7 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
             ways_left -= 1
             way = _way_around(name, edges, members) if ways_left >= 0 else [name, following, name]
             detail = _detail(way) if ways_left >= 0 else _detail_of_many(name, len(members))
-            yield entries[name], _problem(detail, way[1])
+            yield entries[name], _cycle_problem(detail, way[1])
 
 
 def _waits_for(entry: Entry) -> dict[str, str]:
@@ -58,7 +58,7 @@ def _detail_of_many(name: str, count: int) -> str:
     return f"Run `{name}` can never start: it is one of {count} runs that all wait for each other."
 
 
-def _problem(detail: str, word: str) -> Problem:
+def _cycle_problem(detail: str, word: str) -> Problem:
     return Problem(
         "dependency-cycle",
         ("depends_on",),

@@ -9,7 +9,7 @@ from fleetform.spec.findings import Problem
 from fleetform.spec.references import Catalogue, Entry
 
 
-def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
+def check_duplicates(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """Told at each of the documents, so that none of them is planned."""
     declared: dict[ResourceKey, list[Entry]] = {}
     for entry in catalogue.entries:
@@ -17,10 +17,10 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     for entries in declared.values():
         for entry in entries if len(entries) > 1 else ():
             other = entries[0] if entry is not entries[0] else entries[1]
-            yield entry, _problem(entry, other)
+            yield entry, _duplicate(entry, other)
 
 
-def _problem(entry: Entry, other: Entry) -> Problem:
+def _duplicate(entry: Entry, other: Entry) -> Problem:
     return Problem(
         "duplicate-name",
         ("name",),

@@ -9,7 +9,7 @@ from fleetform.spec.findings import Problem
 from fleetform.spec.references import Catalogue, Entry
 
 
-def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
+def check_elements(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """Elements that have no partner, with one of them named."""
     for entry in catalogue.of_kind("run"):
         if entry.key in catalogue.broken:
@@ -26,7 +26,7 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
                 told.add(name)
                 detail = _mismatch(entry, other)
                 if detail:
-                    yield entry, _problem(name, detail)
+                    yield entry, _element_problem(name, detail)
 
 
 def _mismatch(entry: Entry, other: Entry) -> str:
@@ -43,7 +43,7 @@ def _mismatch(entry: Entry, other: Entry) -> str:
     return ""
 
 
-def _problem(name: str, detail: str) -> Problem:
+def _element_problem(name: str, detail: str) -> Problem:
     return Problem(
         "element-mismatch",
         ("depends_on",),

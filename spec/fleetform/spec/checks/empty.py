@@ -6,7 +6,7 @@ from fleetform.spec.findings import Level, Problem
 from fleetform.spec.references import Catalogue
 
 
-def check(catalogue: Catalogue) -> Problem | None:
+def check_empty(catalogue: Catalogue) -> Problem | None:
     """The problem of the tree as a whole, or None."""
     is_lacking = catalogue.has_unread or catalogue.nameless
     if catalogue.entries or catalogue.broken or is_lacking:

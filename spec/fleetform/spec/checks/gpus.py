@@ -24,7 +24,7 @@ _LOOKALIKE = str.maketrans("oil", "011")
 _ALIKE = {name.translate(_LOOKALIKE): written for name, written in GPU_NAMES.items()}
 
 
-def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
+def check_gpus(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """One warning for each such name in a document."""
     if not catalogue.is_whole("fleet"):
         return
@@ -35,7 +35,7 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
             for name in dict.fromkeys(_asked(entry)):
                 if name not in judged:
                     is_right = _bare(name) in offered or is_gpu_name(name)
-                    judged[name] = None if is_right else _problem(name, len(judged))
+                    judged[name] = None if is_right else _gpu_problem(name, len(judged))
                 problem = judged[name]
                 if problem is not None:
                     yield entry, problem
@@ -50,17 +50,17 @@ def close_gpu_name(name: str) -> str | None:
 def _offered(entry: Entry) -> Iterator[str]:
     """The names that a fleet has of its own or its hosts have; `resources` only asks for one."""
     for fleet in entry.documents:
-        yield from _names(fleet.get("local"))
+        yield from _gpu_names(fleet.get("local"))
         for host in hosts_of(fleet):
-            yield from _names(host.get("capacity"))
+            yield from _gpu_names(host.get("capacity"))
 
 
 def _asked(entry: Entry) -> Iterator[str]:
     for document in entry.documents:
-        yield from _names(document.get("resources"))
+        yield from _gpu_names(document.get("resources"))
 
 
-def _names(resources: Mapping[str, Any] | None) -> Iterator[str]:
+def _gpu_names(resources: Mapping[str, Any] | None) -> Iterator[str]:
     gpu = (resources or {}).get("gpu")
     # An expression that the start of the run fills in is none of these.
     yield from gpu.get("name", ()) if isinstance(gpu, Mapping) else ()
@@ -70,7 +70,7 @@ def _bare(name: str) -> str:
     return "".join(model_words(name))
 
 
-def _problem(name: str, judged_count: int) -> Problem:
+def _gpu_problem(name: str, judged_count: int) -> Problem:
     close = close_gpu_name(name) if judged_count < _SUGGESTIONS_MAX else None
     return Problem(
         "unknown-gpu",

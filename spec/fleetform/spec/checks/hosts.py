@@ -12,13 +12,13 @@ from fleetform.spec.references import Catalogue, Entry
 _PORT = 22
 
 
-def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
+def check_hosts(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """Told at each of the two fleets; a fleet's own hosts are its model's to compare."""
     claimed: dict[tuple[str, int], Entry] = {}
     for entry in catalogue.of_kind("fleet"):
         mine: dict[tuple[str, int], str] = {}
         for document in entry.documents:
-            mine.update(_hosts(document.get("ssh_config", {})))
+            mine.update(_claimed(document.get("ssh_config", {})))
         shared: dict[int, tuple[Entry, list[str]]] = {}
         for identity, name in mine.items():
             first = claimed.setdefault(identity, entry)
@@ -26,11 +26,11 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
             if first.key != entry.key:
                 shared.setdefault(first.number, (first, []))[1].append(name)
         for first, names in shared.values():
-            yield entry, _problem(names, first)
-            yield first, _problem(names, entry)
+            yield entry, _host_problem(names, first)
+            yield first, _host_problem(names, entry)
 
 
-def _hosts(config: Mapping[str, Any]) -> dict[tuple[str, int], str]:
+def _claimed(config: Mapping[str, Any]) -> dict[tuple[str, int], str]:
     """The name as it is written, by what tells a host from others; lost ones are nobody's."""
     port = config.get("port", _PORT)
     return {
@@ -40,7 +40,7 @@ def _hosts(config: Mapping[str, Any]) -> dict[tuple[str, int], str]:
     }
 
 
-def _problem(names: list[str], other: Entry) -> Problem:
+def _host_problem(names: list[str], other: Entry) -> Problem:
     what = f"The host `{names[0]}` belongs"
     if len(names) > 1:
         what = f"The hosts `{names[0]}` and {len(names) - 1} more belong"

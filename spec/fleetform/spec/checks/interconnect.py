@@ -15,7 +15,7 @@ from fleetform.spec.findings import Level, Problem
 from fleetform.spec.references import Catalogue, Entry
 
 
-def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
+def check_interconnect(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """One warning a document, where the fleets that it may be placed on are all declared."""
     known = pools(catalogue)
     for entry in catalogue.of_kind("run") if known else ():
@@ -27,11 +27,11 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
             # Fleets that are too small are told by `capacity`.
             large = [name for name in names if (known[name].nodes_max or wanted) >= wanted]
             if large and not any(known[name].is_joined for name in large):
-                yield entry, _problem(wanted, large)
+                yield entry, _interconnect_problem(wanted, large)
                 break
 
 
-def _problem(wanted: int, names: list[str]) -> Problem:
+def _interconnect_problem(wanted: int, names: list[str]) -> Problem:
     listed = " and ".join(f"`{name}`" for name in names[:3])
     which = f"the hosts of {listed}" if len(names) <= 3 else f"the hosts of {len(names)} fleets"
     return Problem(

@@ -18,26 +18,26 @@ _FIELDS = frozenset({"files", "volumes", ""})
 """What is compared: a document with an error in one of these is not judged."""
 
 
-def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
+def check_mounts(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """Each path that is in the way of another is told once."""
     for entry in catalogue.of_kind("run"):
         if not entry.wrong.isdisjoint(_FIELDS):
             continue
         told: set[str] = set()
         for document in entry.documents:
-            for problem in _problems(document.get("volumes", ()), document.get("files", ())):
+            for problem in _mount_problems(document.get("volumes", ()), document.get("files", ())):
                 if problem.detail not in told:
                     yield entry, problem
                 told.add(problem.detail)
 
 
-def _problems(
+def _mount_problems(
     mounts: Sequence[Mapping[str, Any]], files: Sequence[Mapping[str, Any]]
 ) -> Iterator[Problem]:
     for outer in mounts:
         for inner in mounts:
             if inner["path"] != outer["path"] and _is_inside(inner["path"], outer["path"]):
-                yield from _nested(inner, outer)
+                yield from _nested_mounts(inner, outer)
     # Absolute paths are the host's or the container's; files lie in the working directory.
     paths = {mount["path"] for mount in mounts if not mount["path"].startswith("/")}
     for path in sorted(paths):
@@ -52,7 +52,7 @@ def _problems(
             )
 
 
-def _nested(inner: Mapping[str, Any], outer: Mapping[str, Any]) -> Iterator[Problem]:
+def _nested_mounts(inner: Mapping[str, Any], outer: Mapping[str, Any]) -> Iterator[Problem]:
     if outer.get("read_only"):
         yield Problem(
             "mount-in-the-way",

@@ -6,24 +6,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from fleetform.spec.checks import (
-    attachments,
-    capacity,
-    cycles,
-    duplicates,
-    each,
-    empty,
-    gpus,
-    hosts,
-    interconnect,
-    mounts,
-    paths,
-    queues,
-    quotas,
-    reservations,
-    unknown,
-    unused,
-)
+from fleetform.spec.checks.attachments import check_attachments
+from fleetform.spec.checks.capacity import check_capacity
+from fleetform.spec.checks.cycles import check_cycles
+from fleetform.spec.checks.duplicates import check_duplicates
+from fleetform.spec.checks.each import check_elements
+from fleetform.spec.checks.empty import check_empty
+from fleetform.spec.checks.gpus import check_gpus
+from fleetform.spec.checks.hosts import check_hosts
+from fleetform.spec.checks.interconnect import check_interconnect
+from fleetform.spec.checks.mounts import check_mounts
+from fleetform.spec.checks.paths import check_paths
+from fleetform.spec.checks.queues import check_queues
+from fleetform.spec.checks.quotas import check_quotas
+from fleetform.spec.checks.reservations import check_reservations
+from fleetform.spec.checks.unknown import check_unknown
+from fleetform.spec.checks.unused import check_unused
 from fleetform.spec.findings import Problem
 from fleetform.spec.references import Catalogue, Entry
 
@@ -33,24 +31,24 @@ Check = Callable[[Catalogue], Iterator[tuple[Entry, Problem]]]
 
 CHECKS: tuple[Check, ...] = (
     # First: which of two documents the others see is arbitrary, so both are held back.
-    duplicates.check,
-    unknown.check,
-    paths.check,
-    hosts.check,
-    mounts.check,
-    reservations.check,
+    check_duplicates,
+    check_unknown,
+    check_paths,
+    check_hosts,
+    check_mounts,
+    check_reservations,
     # Matches elements only between runs that exist.
-    each.check,
+    check_elements,
     # Follows names, and passes over those that lead nowhere.
-    cycles.check,
+    check_cycles,
     # Warnings and notes come last: they are about a tree that is otherwise right.
-    gpus.check,
-    capacity.check,
-    interconnect.check,
-    attachments.check,
-    queues.check,
-    quotas.check,
-    unused.check,
+    check_gpus,
+    check_capacity,
+    check_interconnect,
+    check_attachments,
+    check_queues,
+    check_quotas,
+    check_unused,
 )
 
 
@@ -60,4 +58,4 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
         yield from each_check(catalogue)
 
 
-check_tree = empty.check
+check_tree = check_empty

@@ -38,7 +38,7 @@ def places(document: Mapping[str, Any]) -> Iterator[Place]:
             yield Place(field, document[owner], document[field], document.get("region", ""))
 
 
-def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
+def check_paths(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """Volumes at one path of one fleet or around one, and those that register one disk or claim."""
     claimed: dict[Place, Entry] = {}
     for entry in catalogue.of_kind("volume"):
@@ -46,8 +46,8 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
             first = claimed.setdefault(place, entry)
             # One that is declared twice is told as a duplicate.
             if first is not entry and first.key != entry.key:
-                yield entry, _problem(place.field, first)
-    yield from _nested(
+                yield entry, _path_problem(place.field, first)
+    yield from _nested_volumes(
         {
             (place.owner, place.value): entry
             for place, entry in claimed.items()
@@ -56,7 +56,7 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     )
 
 
-def _nested(lying: dict[tuple[str, str], Entry]) -> Iterator[tuple[Entry, Problem]]:
+def _nested_volumes(lying: dict[tuple[str, str], Entry]) -> Iterator[tuple[Entry, Problem]]:
     """`lying` has the first volume at each path of each fleet."""
     for (fleet, path), entry in lying.items():
         around = next(
@@ -83,7 +83,7 @@ _CLAIMS = (
 """Whose it is, the field that says which one, and what it is to have it twice."""
 
 
-def _problem(field: str, first: Entry) -> Problem:
+def _path_problem(field: str, first: Entry) -> Problem:
     where = next(where for _, one, where in _CLAIMS if one == field)
     return Problem(
         "path-claimed-twice",

@@ -16,7 +16,7 @@ from fleetform.spec.quantities import format_duration
 from fleetform.spec.references import Catalogue, Entry
 
 
-def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
+def check_queues(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """Each bound that a run is beyond; then queues and gateways that are both the default."""
     for entry in catalogue.of_kind("run"):
         if entry.key not in catalogue.broken:

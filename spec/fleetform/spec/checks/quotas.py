@@ -25,7 +25,7 @@ class _Excess(NamedTuple):
     allowed: str
 
 
-def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
+def check_quotas(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """The first quota that a run is beyond, with the amount."""
     quotas = [entry for entry in catalogue.of_kind("quota") if entry.key not in catalogue.broken]
     projects = catalogue.names("project")

@@ -20,7 +20,7 @@ _PERIODS = {"daily": 86_400, "weekly": 604_800}
 _FOR_EVER = 1 << 62
 
 
-def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
+def check_reservations(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """First what is wrong with one, then what is wrong between two."""
     fleets = catalogue.whole("fleet")
     by_fleet: dict[str, list[Entry]] = {}

@@ -19,7 +19,7 @@ _DIGITS = re.compile(r"\d+")
 _SUGGESTIONS_MAX = 50
 
 
-def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
+def check_unknown(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """Each unknown name is told once for each document that says it."""
     suggestions = _SUGGESTIONS_MAX
     known: set[Reference] = set()
@@ -31,7 +31,7 @@ def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
                 known.add(reference)
             else:
                 suggestions -= 1
-                yield entry, _problem(reference, catalogue, is_compared=suggestions >= 0)
+                yield entry, _unknown(reference, catalogue, is_compared=suggestions >= 0)
 
 
 def _is_known(reference: Reference, catalogue: Catalogue) -> bool:
@@ -42,7 +42,7 @@ def _is_known(reference: Reference, catalogue: Catalogue) -> bool:
     )
 
 
-def _problem(reference: Reference, catalogue: Catalogue, *, is_compared: bool) -> Problem:
+def _unknown(reference: Reference, catalogue: Catalogue, *, is_compared: bool) -> Problem:
     kind, name, field = reference
     parent, identity = split_element(name)
     if identity and is_compared and catalogue.is_known(kind, parent):

@@ -8,7 +8,7 @@ from fleetform.spec.findings import Level, Problem
 from fleetform.spec.references import Catalogue, Entry
 
 
-def check(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
+def check_unused(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
     """Notes, and only where everything else of the tree could be read."""
     secrets = catalogue.whole("secret")
     if not secrets or catalogue.broken:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fleetform.spec.checks import order, paths
+from fleetform.spec.checks import order
 from fleetform.spec.checks.facts import CLAIMS, FACTS
+from fleetform.spec.checks.paths import check_paths
 from fleetform.spec.references import Catalogue, Entry
 from fleetform.spec.tree import load_tree
 from unit.spec.trees import ENVIRONMENT, write
@@ -145,7 +146,7 @@ def test_no_check_looks_further(tmp_path, monkeypatch):
 
 def test_claims_are_compared_by_one_check(tmp_path, monkeypatch):
     """Whoever moves a volume has to ask for what lies there, and for nothing else."""
-    others = tuple(check for check in order.CHECKS if check is not paths.check)
+    others = tuple(check for check in order.CHECKS if check is not check_paths)
     monkeypatch.setattr(order, "CHECKS", others)
     seen, told = looked_at(tmp_path, monkeypatch)
     assert {"element-mismatch", "never-placed", "queue-refuses"} <= told
