@@ -259,7 +259,8 @@ def file_mappings(said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _used_by_shell(text: str, folder: Path) -> tuple[Path, ...]:
     """Return the files that lines of shell name, when they run in `folder`."""
-    from fleetform.spec.convert.slurm.local_files import Line, code_lines, find_local_files
+    from fleetform.spec.convert.slurm.local_files import code_lines, find_local_files
+    from fleetform.spec.convert.slurm.variables import Line
 
     lines = [Line(number, line) for number, line in enumerate(code_lines(text.splitlines()), 1)]
     return tuple(folder / one for one in find_local_files(lines, folder).found)
@@ -267,7 +268,7 @@ def _used_by_shell(text: str, folder: Path) -> tuple[Path, ...]:
 
 def _imported_by(file: Path, text: str) -> Iterator[Path]:
     """Yield the modules and packages beside a program that it imports, also by way of each other."""
-    from fleetform.spec.convert.slurm.imports import imported_files
+    from fleetform.spec.convert.slurm.local_files import imported_files
 
     seen, texts = {file}, [text]
     while texts:

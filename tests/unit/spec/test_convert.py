@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from fleetform.agents.host.slurm import options as stand_in
 from fleetform.spec.convert import Partitions, convert, convert_slurm
+from fleetform.spec.convert.slurm.needs import FLAGS, OPTIONS, SHORT, SHORT_FLAGS
 from fleetform.spec.convert.slurm.options import TABLE
 from fleetform.spec.convert.slurm.sbatch import LONG_OPTIONS, is_batch_script, read_script
-from fleetform.spec.convert.slurm.steps import FLAGS, OPTIONS, SHORT, SHORT_FLAGS
 from fleetform.spec.findings import Level
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.nodes import plain

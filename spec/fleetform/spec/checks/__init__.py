@@ -1,7 +1,7 @@
 """
-What is wrong between documents: one check a module, in the order of `order`'s table.
+Check documents against each other, in the order of `order`'s table.
 
-A check sees the catalogue and yields each problem with the entry that it is about. It tells
-what it alone knows: a name that does not exist is told by `unknown`, and everybody else passes
-over it.
+A check sees the catalogue and yields each problem with the entry that it is about. It reports what
+it alone knows: a name that does not exist is reported by `check_unknown`, and every other check
+passes over it.
 """

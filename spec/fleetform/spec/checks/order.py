@@ -6,22 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from fleetform.spec.checks.attachments import check_attachments
-from fleetform.spec.checks.capacity import check_capacity
-from fleetform.spec.checks.cycles import check_cycles
-from fleetform.spec.checks.duplicates import check_duplicates
-from fleetform.spec.checks.each import check_elements
-from fleetform.spec.checks.empty import check_empty
-from fleetform.spec.checks.gpus import check_gpus
+from fleetform.spec.checks.capacity import check_capacity, check_gpus, check_interconnect
+from fleetform.spec.checks.dependencies import check_cycles, check_elements
 from fleetform.spec.checks.hosts import check_hosts
-from fleetform.spec.checks.interconnect import check_interconnect
-from fleetform.spec.checks.mounts import check_mounts
-from fleetform.spec.checks.paths import check_paths
 from fleetform.spec.checks.queues import check_queues
 from fleetform.spec.checks.quotas import check_quotas
+from fleetform.spec.checks.references import (
+    check_duplicates,
+    check_empty,
+    check_unknown,
+    check_unused,
+)
 from fleetform.spec.checks.reservations import check_reservations
-from fleetform.spec.checks.unknown import check_unknown
-from fleetform.spec.checks.unused import check_unused
+from fleetform.spec.checks.volumes import check_attachments, check_mounts, check_paths
 from fleetform.spec.findings import Problem
 from fleetform.spec.references import Catalogue, Entry
 

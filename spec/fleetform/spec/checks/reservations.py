@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fleetform.spec.checks.supply import hosts_of, nodes_max
+from fleetform.spec.checks.hosts import hosts_of, nodes_max
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.names import nearest
 from fleetform.spec.plurals import counted

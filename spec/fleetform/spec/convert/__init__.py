@@ -6,9 +6,15 @@ goes over a file or folder. Each says in findings what is said
 otherwise, what is lost, and what somebody has to decide. Nothing is guessed in silence.
 """
 
+from fleetform.spec.convert.conversion import (
+    Conversion,
+    Copied,
+    Placement,
+    Written,
+    copy_single,
+    place,
+)
 from fleetform.spec.convert.dstack import convert_dstack
-from fleetform.spec.convert.placement import Placement, copy_single, place
-from fleetform.spec.convert.result import Conversion, Copied, Written
 from fleetform.spec.convert.slurm import Partitions, convert_slurm
 from fleetform.spec.convert.tree import convert
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from fleetform.spec.findings import Problem
 from fleetform.spec.names import nearest
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, Span, plain
-from fleetform.spec.overlay.measure import DEPTH_MAX, VALUES_MAX, depth_of, size_of
+from fleetform.spec.overlay.documents import DEPTH_MAX, VALUES_MAX, depth_of, size_of
 from fleetform.spec.overlay.pointer import (
     Pointer,
     Refusal,

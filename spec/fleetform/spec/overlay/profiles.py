@@ -15,10 +15,8 @@ from fleetform.spec.findings import Problem
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.names import nearest
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode
-from fleetform.spec.overlay.foreign import foreign
-from fleetform.spec.overlay.measure import WORK_MAX, size_of
+from fleetform.spec.overlay.documents import WORK_MAX, Mistake, Written, foreign, size_of
 from fleetform.spec.overlay.merge import merge_document
-from fleetform.spec.overlay.written import Mistake, Written
 from fleetform.spec.quantities.ranges import shown
 
 __all__ = ["FIELD", "TYPE", "with_profiles"]

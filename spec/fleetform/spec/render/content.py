@@ -16,7 +16,7 @@ from fleetform.spec import interpolate
 from fleetform.spec.kinds.files import split_paths
 from fleetform.spec.names import EXPRESSION_MARK
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode
-from fleetform.spec.overlay.foreign import origin
+from fleetform.spec.overlay.documents import origin
 from fleetform.spec.tree.elements import TEXTS
 
 __all__ = ["Content", "self_contained"]

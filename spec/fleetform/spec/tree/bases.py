@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from fleetform.spec.findings import Problem
 from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.nodes import Node
-from fleetform.spec.overlay.entries import read_entry
-from fleetform.spec.overlay.layers import overlay
-from fleetform.spec.overlay.written import Layer, Mistake, Patch, Written
+from fleetform.spec.overlay.documents import Layer, Mistake, Patch, Written
+from fleetform.spec.overlay.layers import overlay, read_entry
 from fleetform.spec.quantities.ranges import shown
 from fleetform.spec.tree.cache import Given, KeptFile
 from fleetform.spec.tree.safe_open import is_file, is_folder

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Finding, Level, Place, Problem
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, Span
-from fleetform.spec.overlay.written import Written
+from fleetform.spec.overlay.documents import Written
 from fleetform.spec.references import Reference
 
 if TYPE_CHECKING:

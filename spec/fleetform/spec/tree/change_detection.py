@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fleetform.spec.checks.facts import CLAIMS, FACTS
-from fleetform.spec.checks.paths import Place, places
+from fleetform.spec.checks.volumes import Place, places
 from fleetform.spec.findings import Level
 from fleetform.spec.folders import folders_of
 from fleetform.spec.tree.cache import Kept

@@ -17,7 +17,7 @@ from fleetform.spec.canonical import digest
 from fleetform.spec.desired import Loaded, Obstacle, ResourceKey
 from fleetform.spec.findings import Finding, Level, Problem
 from fleetform.spec.nodes import MappingNode, Node, Span
-from fleetform.spec.overlay.written import Written
+from fleetform.spec.overlay.documents import Written
 from fleetform.spec.references import Entry
 from fleetform.spec.tree.budget import Budget
 from fleetform.spec.tree.cache import (

@@ -30,9 +30,8 @@ from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds import KINDS, Kind
 from fleetform.spec.names import EXPRESSION_MARK, name_problem, split_element
 from fleetform.spec.nodes import MappingNode, Node, SequenceNode, plain
-from fleetform.spec.overlay.foreign import is_foreign, origin
+from fleetform.spec.overlay.documents import Written, is_foreign, origin
 from fleetform.spec.overlay.profiles import FIELD as PROFILE
-from fleetform.spec.overlay.written import Written
 from fleetform.spec.references import Reference, mentioned, required
 from fleetform.spec.tree.budget import Budget
 from fleetform.spec.tree.cache import Conditions, Outcome, Row

@@ -22,7 +22,7 @@ from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Finding, Level
 from fleetform.spec.interpolate import MARK
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode
-from fleetform.spec.overlay.written import Written
+from fleetform.spec.overlay.documents import Written
 from fleetform.spec.tree.cache import KeptFile, ReadingCache, standing_for
 from fleetform.spec.tree.document_type import any_kind
 from fleetform.spec.tree.safe_open import Inside

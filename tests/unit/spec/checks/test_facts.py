@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fleetform.spec.checks import order
 from fleetform.spec.checks.facts import CLAIMS, FACTS
-from fleetform.spec.checks.paths import check_paths
+from fleetform.spec.checks.volumes import check_paths
 from fleetform.spec.references import Catalogue, Entry
 from fleetform.spec.tree import load_tree
 from unit.spec.trees import ENVIRONMENT, write

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from fleetform.spec.nodes import lookup, plain
-from fleetform.spec.overlay.foreign import foreign
+from fleetform.spec.overlay.documents import foreign
 from fleetform.spec.overlay.merge import merge, merge_document
 from unit.spec.overlay.nodes import MAPPINGS, VALUES, from_value, mapping, node
 

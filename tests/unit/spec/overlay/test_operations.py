@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetform.spec.nodes import lookup, plain
-from fleetform.spec.overlay.foreign import foreign
+from fleetform.spec.overlay.documents import foreign
 from fleetform.spec.overlay.operations import apply, parse_operations
 from fleetform.spec.overlay.pointer import written
 from unit.spec.overlay.nodes import KEYS, MAPPINGS, VALUES, from_value, node

@@ -1,13 +1,15 @@
 """
-Files that a script uses from the folder it is submitted in: programs, configurations, lists of inputs.
+Find the files that a script uses from the folder it is submitted in: programs, configurations, lists of inputs.
 
-A batch script of Slurm runs in that folder. A job of fleetform has a directory of its own, with the files that
-its document names, so the conversion has to find them. Nothing is executed: words of the script are compared
-with the names that exist, and a word with a variable in it is a pattern.
+A batch script of Slurm runs in that folder. A job of fleetform has a directory of its own, with the
+files that its document names, so the conversion has to find them. Nothing is executed: words of the
+script are compared with the names that exist, and a word with a variable in it is a pattern. A file
+of code names further files: modules that it imports, and names of files in quotes.
 """
 
 from __future__ import annotations
 
+import ast
 import os
 import posixpath
 import re
@@ -15,16 +17,72 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fleetform.spec.convert.slurm.expansion import (
+from fleetform.spec.convert.slurm.variables import (
     SUBMIT_DIR,
     UNKNOWN,
+    Line,
     expand,
     split_commands,
     take_assignments,
 )
-from fleetform.spec.convert.slurm.imports import named_in_code
 
-__all__ = ["CODE_ENDINGS", "Line", "LocalFiles", "code_lines", "find_local_files", "submit_folders"]
+__all__ = [
+    "CODE_ENDINGS",
+    "LocalFiles",
+    "code_lines",
+    "find_local_files",
+    "imported_files",
+    "named_in_code",
+    "submit_folders",
+]
+
+
+_QUOTED: Final = re.compile(r"""["']([\w./-]{3,200})["']""")
+
+
+def named_in_code(file: Path, text: str, folder: Path) -> Iterator[Path]:
+    """
+    Yield files and packages that `file` uses and that exist.
+
+    Args:
+        file: A program or a module.
+        text: Its content.
+        folder: The directory that it runs in: names in quotes are relative to it, or to the file.
+    """
+    for quoted in _QUOTED.findall(text):
+        for path in (folder / quoted, file.parent / quoted):
+            if not quoted.startswith("/") and path.is_file():
+                yield path
+    if file.suffix == ".py":
+        yield from imported_files(text, (file.parent, folder))
+
+
+def imported_files(text: str, folders: Sequence[Path]) -> Iterator[Path]:
+    """Yield the modules and packages in `folders` that the Python code `text` imports."""
+    for name in _imported(text):
+        parts = name.split(".")
+        for root in folders:
+            module, package = root.joinpath(*parts).with_suffix(".py"), root / parts[0]
+            if package.is_dir() and any(package.glob("*.py")):
+                yield package
+            elif module.is_file():
+                yield module
+
+
+def _imported(text: str) -> Iterator[str]:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.module:
+                yield node.module
+            elif node.level:
+                yield from (one.name for one in node.names)
+
 
 CODE_ENDINGS: Final = (
     ".R", ".jl", ".m", ".nf", ".pl", ".py", ".r", ".sh", ".smk", "Makefile", "Snakefile", "makefile",
@@ -58,13 +116,6 @@ _BUILD: Final = re.compile(
     r"\b(?:make|ninja|\w*gcc|\w*g\+\+|mpicc|mpif\d+|nvcc|gfortran|cargo|go build)\b"
 )
 """Commands after which there are programs that did not exist before."""
-
-
-class Line(NamedTuple):
-    """A line of code and its number in the script."""
-
-    number: int
-    text: str
 
 
 class LocalFiles(NamedTuple):

@@ -1,10 +1,17 @@
-"""References to what no document declares."""
+"""
+Check that documents declare each name once, and mention what is declared.
+
+Of two documents that declare one resource it is unknown which is meant. A secret that nothing
+mentions is one too many. A tree without resources is reported because planning it would remove
+everything, which is seldom meant.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds import BACKEND_TYPES
 from fleetform.spec.names import nearest, split_element
@@ -100,3 +107,65 @@ def _element_advice(name: str, catalogue: Catalogue) -> str:
     if close:
         return f"Did you mean `{parent}[{close}]`?"
     return f"Its first is `{parent}[{candidates[0]}]`." if candidates else "It has no elements."
+
+
+def check_duplicates(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
+    """Told at each of the documents, so that none of them is planned."""
+    declared: dict[ResourceKey, list[Entry]] = {}
+    for entry in catalogue.entries:
+        declared.setdefault(entry.key, []).append(entry)
+    for entries in declared.values():
+        for entry in entries if len(entries) > 1 else ():
+            other = entries[0] if entry is not entries[0] else entries[1]
+            yield entry, _duplicate(entry, other)
+
+
+def _duplicate(entry: Entry, other: Entry) -> Problem:
+    return Problem(
+        "duplicate-name",
+        ("name",),
+        f"The {entry.key.kind} `{entry.key.name}` is also declared in {other.place.file}:{other.place.line}.",
+        "Rename one of the two, or remove it.",
+    )
+
+
+def check_unused(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
+    """Notes, and only where everything else of the tree could be read."""
+    secrets = catalogue.whole("secret")
+    if not secrets or catalogue.broken:
+        return
+    used = {
+        reference.name
+        for entry in catalogue.entries
+        for reference in entry.references
+        if reference.kind == "secret" and reference.field != "grants"
+    }
+    if not used.issubset(secrets):
+        # What is misspelt, and told already, may be what uses it.
+        return
+    for entry in catalogue.of_kind("secret"):
+        if entry.key.name not in used:
+            yield (
+                entry,
+                Problem(
+                    "unused",
+                    ("name",),
+                    f"No document mentions `${{{{ secrets.{entry.key.name} }}}}`.",
+                    "Remove it if it is no longer needed.",
+                    level=Level.NOTE,
+                ),
+            )
+
+
+def check_empty(catalogue: Catalogue) -> Problem | None:
+    """The problem of the tree as a whole, or None."""
+    is_lacking = catalogue.has_unread or catalogue.nameless
+    if catalogue.entries or catalogue.broken or is_lacking:
+        return None
+    return Problem(
+        "empty-tree",
+        (),
+        "No document below this environment declares a fleet, a volume or a run.",
+        "Add a document, or check that this is the right folder: documents end in `.yaml` or `.yml`.",
+        level=Level.WARNING,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleetform.spec.checks.gpus import close_gpu_name
+from fleetform.spec.checks.capacity import close_gpu_name
 from fleetform.spec.quantities.gpu_names import is_gpu_name
 from unit.spec.trees import codes, load
 
