@@ -21,7 +21,7 @@ from fleetform.spec.kinds.task import parse_array
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, plain
 from fleetform.spec.quantities import cpu, duration, gpu, memory, moment, price, ranges
 from fleetform.spec.syntax import Limits, read_stream
-from fleetform.spec.syntax.source import split_lines
+from fleetform.spec.syntax.read import split_lines
 from fleetform.spec.tree import load_tree
 
 __all__ = ["TARGETS", "documents", "interpolation", "quantities", "tree"]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from fleetform.spec.findings import Level
 from fleetform.spec.nodes import plain
 from fleetform.spec.syntax import read_documents
-from fleetform.spec.syntax.source import split_lines
+from fleetform.spec.syntax.read import split_lines
 from fleetform.spec.tree import load_tree
 from unit.spec.trees import ENVIRONMENT
 

@@ -38,10 +38,10 @@ from fleetform.spec.syntax.edit import (
     append_document,
     remove,
     remove_document,
+    same_values,
     set_value,
 )
-from fleetform.spec.syntax.refused import EditRefused
-from fleetform.spec.syntax.same import same_values
+from fleetform.spec.syntax.layout import EditRefused
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
@@ -328,7 +328,7 @@ class Editor:
     def _resulting(self) -> dict[ResourceKey, Any]:
         """All documents with the new texts, and with what they inherit."""
         from fleetform.spec.nodes import plain
-        from fleetform.spec.tree.resulting import load_resulting
+        from fleetform.spec.render.content import load_resulting
 
         resulting = load_resulting(self._root, buffers=self._buffers())
         return {

@@ -20,7 +20,7 @@ from fleetform.spec.findings import Finding, Place
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, Span, spot
 from fleetform.spec.syntax import read_documents
 from fleetform.spec.syntax.edit import remove, set_value
-from fleetform.spec.syntax.refused import EditRefused
+from fleetform.spec.syntax.layout import EditRefused
 
 if TYPE_CHECKING:
     from fleetform.app.scripts import Made

@@ -20,7 +20,7 @@ from fleetform.spec.names import name_problem
 from fleetform.spec.nodes import Node, plain, spot
 from fleetform.spec.syntax import read_documents, read_stream
 from fleetform.spec.syntax.edit import remove, rename_key, set_value
-from fleetform.spec.syntax.refused import EditRefused
+from fleetform.spec.syntax.layout import EditRefused
 
 __all__ = ["convert_dstack"]
 

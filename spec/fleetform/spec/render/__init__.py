@@ -16,10 +16,8 @@ from fleetform.spec.desired import Loaded
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, plain
 from fleetform.spec.overlay.pointer import written as pointer_text
 from fleetform.spec.overlay.targets import Address, matches
-from fleetform.spec.render.content import Content, self_contained
-from fleetform.spec.render.lines import document_lines
-from fleetform.spec.render.origins import Origins, Teller
-from fleetform.spec.tree.resulting import ResultingDocument, load_resulting
+from fleetform.spec.render.content import Content, ResultingDocument, load_resulting, self_contained
+from fleetform.spec.render.lines import Origins, Teller, document_lines
 
 __all__ = ["Origins", "Rendered", "RenderedDocument", "render_tree"]
 

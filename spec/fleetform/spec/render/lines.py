@@ -1,16 +1,64 @@
 """
-Nodes to YAML, one value a line, each with a remark behind it where there is one to make.
+Write nodes as YAML, one value a line, with a comment behind it that says where it was written.
+
+Places are named as `../base/train.yaml:7` or `environment.yaml:12 patch`.
 """
 
 from __future__ import annotations
 
+import enum
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
 
-from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from fleetform.spec.nodes import ForeignSpan, MappingNode, Node, ScalarNode, SequenceNode, Span
 from fleetform.spec.syntax.emit import literal_lines, scalar_text
 
-__all__ = ["Remark", "document_lines"]
+__all__ = ["Origins", "Remark", "Teller", "document_lines"]
+
+
+class Origins(enum.StrEnum):
+    """Which values say where they are from."""
+
+    NONE = "none"
+    INHERITED = "inherited"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Teller:
+    """
+    Says it for the values of one document.
+
+    Attributes:
+        file: The document's own.
+        is_base: The document is a base's, so that its own text is inherited too.
+        patch_files: Files in which patches are written.
+    """
+
+    wanted: Origins
+    file: str
+    is_base: bool
+    patch_files: Collection[str]
+
+    def origin(self, place: Span, *, values: Collection[str] = ()) -> str:
+        """
+        Where the value at `place` is from; empty where nobody wants to know.
+
+        `values` are names of the environment's values that stand in it.
+        """
+        if self.wanted is Origins.NONE:
+            return ""
+        named = [f"values.{name}" for name in values]
+        if isinstance(place, ForeignSpan):
+            return ", ".join([f"{place.file}:{place.line} {self._way(place.file)}", *named])
+        if self.is_base or self.wanted is Origins.ALL:
+            return ", ".join([f"{self.file}:{place.line}", *named])
+        return ", ".join(named)
+
+    def _way(self, file: str) -> str:
+        return "patch" if file in self.patch_files else "profile"
+
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 

@@ -18,7 +18,6 @@ belong, and `format` puts a file together and proves that it still says the same
 """
 
 from fleetform.spec.bounds import DEFAULT, Limits
-from fleetform.spec.syntax.source import quote_lines
-from fleetform.spec.syntax.stream import Document, read_documents, read_stream
+from fleetform.spec.syntax.read import Document, quote_lines, read_documents, read_stream
 
 __all__ = ["DEFAULT", "Document", "Limits", "quote_lines", "read_documents", "read_stream"]

@@ -1,10 +1,10 @@
 """
-What can be changed in a text of YAML documents, and the proof that nothing else was.
+Change a text of YAML documents, and prove that nothing else of it changed.
 
-Every operation works twice: on the text, and on the values that the loader reads from it. The
-new text is read again, and the edit is refused unless each document of the file says what the
-operation on values says. A value that is shared through an anchor is the usual reason to refuse:
-to change it here would change it there.
+Every operation works twice: on the text, and on the values that the loader reads from it. The new
+text is read again, and the edit is refused unless each document of the file says what the operation
+on values says. A value that is shared through an anchor is the usual reason to refuse: to change it
+here would change it there.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from fleetform.spec.names import parse_address
 from fleetform.spec.nodes import plain
 from fleetform.spec.syntax import read_documents, splice
 from fleetform.spec.syntax.emit import mapping_lines
-from fleetform.spec.syntax.layout import Layout, Leaf, Page, read_layout
-from fleetform.spec.syntax.refused import EditRefused
-from fleetform.spec.syntax.same import same_values
+from fleetform.spec.syntax.layout import EditRefused, Layout, Leaf, Page, read_layout
 
 __all__ = [
     "add_item",
@@ -29,8 +27,26 @@ __all__ = [
     "remove",
     "remove_document",
     "rename_key",
+    "same_values",
     "set_value",
 ]
+
+
+def same_values(one: Any, other: Any) -> bool:
+    """
+    Tell whether two plain values are equal and of the same types; keys in any order.
+
+    Python's own `==` takes 1, 1.0 and true for equal, and a document means something else by
+    each.
+    """
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same_values(one[key], other[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same_values, one, other))
+    return bool(one == other)
+
 
 Path: TypeAlias = Sequence[str | int]
 Which: TypeAlias = int | str

@@ -14,11 +14,10 @@ from fleetform.spec.findings import Finding, Level, Place
 from fleetform.spec.kinds.codes import SUMMARIES
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, plain
 from fleetform.spec.syntax import quote_lines, read_documents
+from fleetform.spec.syntax.edit import same_values
 from fleetform.spec.syntax.field_order import Hints, hints_of_document
-from fleetform.spec.syntax.layout import Layout, Leaf, Mapping, Page, read_layout
+from fleetform.spec.syntax.layout import EditRefused, Layout, Leaf, Mapping, Page, read_layout
 from fleetform.spec.syntax.pages import page_lines
-from fleetform.spec.syntax.refused import EditRefused
-from fleetform.spec.syntax.same import same_values
 
 __all__ = ["Formatted", "format_bytes", "format_read", "format_text"]
 

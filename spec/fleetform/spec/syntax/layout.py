@@ -1,10 +1,10 @@
 """
-Where everything stands in a YAML text: tokens of libyaml to a tree of offsets, with comments.
+Find where everything stands in a YAML text: tokens of libyaml to a tree of offsets, with comments.
 
 The loader keeps what a document means and forgets how it was written; this keeps the second and
-leaves the first to the loader. Both use the same scanner, so they never disagree about where a
-value ends. A layout is made of text that the loader has read without an error, and asserts the
-grammar instead of explaining it.
+leaves the first to the loader. Both use the same scanner, so they never disagree about where a value
+ends. A layout is made of text that the loader has read without an error, and asserts the grammar
+instead of explaining it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,9 @@ from yaml.tokens import (
     ValueToken,
 )
 
-from fleetform.spec.syntax.refused import EditRefused
-
 __all__ = [
     "Comment",
+    "EditRefused",
     "Entry",
     "Item",
     "Layout",
@@ -50,6 +49,20 @@ __all__ = [
     "Sequence",
     "read_layout",
 ]
+
+
+class EditRefused(Exception):
+    """
+    The text cannot be changed as asked, and nothing was.
+
+    `message` is a clause for people, `advice` what they can do themselves.
+    """
+
+    def __init__(self, message: str, advice: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.advice = advice
+
 
 # Ends of lines that YAML 1.1 has and no editor shows. Lines are counted by the others here.
 _ODD_BREAK: Final = re.compile("\r(?!\n)|[\x85\u2028\u2029]")

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from fleetform.spec.syntax.field_order import Hints, arrange, hints_of_item
 from fleetform.spec.syntax.layout import (
     Comment,
+    EditRefused,
     Entry,
     Item,
     Layout,
@@ -26,7 +27,6 @@ from fleetform.spec.syntax.layout import (
     Part,
     Sequence,
 )
-from fleetform.spec.syntax.refused import EditRefused
 
 __all__ = ["page_lines"]
 

@@ -17,8 +17,16 @@ from fleetform.spec.syntax.emit import (
     mapping_lines,
     scalar_text,
 )
-from fleetform.spec.syntax.layout import Entry, Item, Layout, Leaf, Mapping, Part, Sequence
-from fleetform.spec.syntax.refused import EditRefused
+from fleetform.spec.syntax.layout import (
+    EditRefused,
+    Entry,
+    Item,
+    Layout,
+    Leaf,
+    Mapping,
+    Part,
+    Sequence,
+)
 
 __all__ = ["Found", "append_item", "drop", "find", "insert_entry", "replace", "rewrite_key"]
 

@@ -1,25 +1,66 @@
 """
-The files of a tree that are formatted: those that the loader reads, without a run's data.
+Format the files of a tree: those that the loader reads, without a run's data.
 
-A link is passed over: what it leads to is formatted where it lies, or lies outside of the tree.
+To format a file that a run carries along would be another execution. A run that carries a folder
+along carries the documents in it along too, and these are formatted all the same; a file that is
+named by itself is data, whatever it says. A link is passed over: what it leads to is formatted where
+it lies, or lies outside of the tree.
 """
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fleetform.spec.findings import Finding, Level
 from fleetform.spec.identity import FILE_NAME
+from fleetform.spec.kinds import KINDS
 from fleetform.spec.nodes import Node, plain
 from fleetform.spec.syntax import read_documents
 from fleetform.spec.syntax.format import Formatted, format_read
-from fleetform.spec.tree.payload import payload_of
 from fleetform.spec.tree.walk import read_file, walk
 
-__all__ = ["FormattedFile", "format_files"]
+__all__ = ["FormattedFile", "format_files", "payload_of"]
+
+
+def payload_of(documents: Mapping[str, list[Any]]) -> frozenset[str]:
+    """
+    Return the files that are data.
+
+    Args:
+        documents: Plain values of the documents of each file, by its path from the tree's root.
+    """
+    declaring = [file for file, values in documents.items() if any(map(_is_ours, values))]
+    sources = set()
+    for file, values in documents.items():
+        folder = posixpath.dirname(file)
+        for value in filter(_is_ours, values):
+            sources |= {posixpath.normpath(posixpath.join(folder, one)) for one in _sources(value)}
+    folders = [source for source in sources if not any(_is_below(one, source) for one in declaring)]
+    return frozenset(
+        file
+        for file in documents
+        if file in sources or any(_is_below(file, folder) for folder in folders)
+    )
+
+
+def _is_ours(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("type") in KINDS
+
+
+def _sources(value: Mapping[str, Any]) -> Iterator[str]:
+    said = value.get("files")
+    for entry in said if isinstance(said, list) else [said]:
+        if isinstance(entry, str):
+            yield entry.partition(":")[0]
+        elif isinstance(entry, dict) and isinstance(entry.get("local_path"), str):
+            yield entry["local_path"]
+
+
+def _is_below(file: str, folder: str) -> bool:
+    return folder == "." or file.startswith(f"{folder}/")
 
 
 class FormattedFile(NamedTuple):

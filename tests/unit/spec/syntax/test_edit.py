@@ -20,7 +20,7 @@ from fleetform.spec.syntax.edit import (
 )
 from fleetform.spec.syntax.emit import scalar_text
 from fleetform.spec.syntax.files import FileChanged, replace_file
-from fleetform.spec.syntax.refused import EditRefused
+from fleetform.spec.syntax.layout import EditRefused
 from unit.spec.texts import VALUES, texts
 
 TRAIN = """\

@@ -13,8 +13,7 @@ from fleetform.spec.kinds import KINDS
 from fleetform.spec.nodes import plain
 from fleetform.spec.syntax import read_documents
 from fleetform.spec.syntax.format import format_bytes, format_text
-from fleetform.spec.syntax.layout import read_layout
-from fleetform.spec.syntax.refused import EditRefused
+from fleetform.spec.syntax.layout import EditRefused, read_layout
 from fleetform.spec.tree.format import format_files
 from unit.spec.texts import VALUES, texts
 from unit.spec.trees import ENVIRONMENT, write
