@@ -16,10 +16,10 @@ from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.app.ledger import open_for_writing
 from fleetform.app.plan import make_plan
 from fleetform.app.workspace import Workspace
-from fleetform.apply.verbs import TOUCHES_WORLD
 from fleetform.model.decision import Finish
 from fleetform.model.plan import Permissions
 from fleetform.model.ports import StepOutcome
+from fleetform.model.verbs import ACTS_ON_HOSTS
 from fleetform.plan.serialize import dump
 from fleetform.providers.contract.observed import HostSeen
 from fleetform.schedule import Policies, queue_from_book, schedule
@@ -52,7 +52,7 @@ def enter(root: Path) -> None:
     with closing(open_for_writing(workspace)) as ledger:
         plan = make_plan(workspace, workspace.load(), Permissions(), now_ms=NOW_MS)
         accepted = ledger.accept(plan, dump(plan), who="ada@node1", now_ms=NOW_MS)
-        world = [step for step in plan.steps if step.verb in TOUCHES_WORLD]
+        world = [step for step in plan.steps if step.verb in ACTS_ON_HOSTS]
         ledger.begin_steps(accepted.apply_uid, world, now_ms=NOW_MS)
         outcomes = [StepOutcome(step.key) for step in plan.steps]
         ledger.finish_steps(accepted.apply_uid, plan.steps, outcomes, now_ms=NOW_MS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fleetform.app.problems import LedgerProblem, PlanProblem
+from fleetform.model.verbs import Verb
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
@@ -51,7 +52,7 @@ def _refuse_missing_code(plan: Plan, blobs: FileBlobStore) -> None:
     for step in plan.steps:
         code = step.arguments.get("document", {}).get("code", {})
         # What is only recorded anew, such as another priority of a run that is over, needs none.
-        if step.verb != "run.submit" or not code or blobs.has(code["sha256"]):
+        if step.verb != Verb.RUN_SUBMIT or not code or blobs.has(code["sha256"]):
             continue
         raise PlanProblem(
             f"the code of {step.resource} is not on this machine: it was submitted from another"

@@ -17,6 +17,7 @@ from fleetform.model.instance import Gpu, Instance, InstanceState
 from fleetform.model.ports import Book, Outcome
 from fleetform.model.run import Run, RunState, RunUid
 from fleetform.model.template import from_document
+from fleetform.model.verbs import Verb
 from fleetform.plan.renames import renames_of
 from fleetform.schedule import Policies, queue_from_book, schedule
 from fleetform.spec.names import natural_order
@@ -231,32 +232,32 @@ class _After:
 
     def carry_out(self, step: Step) -> None:
         name, said = step.resource.name, step.arguments
-        if step.verb == "run.stop":
+        if step.verb == Verb.RUN_STOP:
             self.ended.add(name)
             self._drop(name)
-        elif step.verb == "run.submit":
+        elif step.verb == Verb.RUN_SUBMIT:
             self._drop(name)
             self._submit(name, said)
             self._end_stopped(name)
-        elif step.verb == "run.update" and "earlier" in said:
+        elif step.verb == Verb.RUN_UPDATE and "earlier" in said:
             # It is at work already under that name, and what waited for its end is no more.
             self._drop(name)
-        elif step.verb in {"run.archive", "run.forget"}:
+        elif step.verb in {Verb.RUN_ARCHIVE, Verb.RUN_FORGET}:
             # Runs that depend on a whole sweep no longer count its removed elements.
             self._drop(name)
-        elif step.verb == "run.update":
+        elif step.verb == Verb.RUN_UPDATE:
             self._update(name, said)
             self._end_stopped(name)
-        elif step.verb in {"fleet.make", "fleet.adopt", "fleet.update"}:
+        elif step.verb in {Verb.FLEET_MAKE, Verb.FLEET_ADOPT, Verb.FLEET_UPDATE}:
             self._set_fleet(name, said)
-        elif step.verb in {"fleet.remove", "fleet.forget"}:
+        elif step.verb in {Verb.FLEET_REMOVE, Verb.FLEET_FORGET}:
             self.instances = [one for one in self.instances if one.fleet != name]
-        elif step.verb == "queue.set":
+        elif step.verb == Verb.QUEUE_SET:
             self._set_queue(name, said["document"])
-        elif step.verb == "queue.remove":
+        elif step.verb == Verb.QUEUE_REMOVE:
             self.queue_fleets.pop(name, None)
             self.default_queue = "" if self.default_queue == name else self.default_queue
-        elif step.verb in {"volume.make", "volume.adopt"}:
+        elif step.verb in {Verb.VOLUME_MAKE, Verb.VOLUME_ADOPT}:
             self.volume_fleets[name] = said.get("fleet", "")
 
     def _drop(self, name: str) -> None:

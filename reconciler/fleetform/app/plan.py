@@ -19,6 +19,7 @@ from fleetform.model.claim import Claim
 from fleetform.model.live import LedgerStatus, Live
 from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
 from fleetform.model.rows import RowsOutdated, quiet_digests
+from fleetform.model.verbs import Verb
 from fleetform.plan.notes import with_notes
 from fleetform.plan.planner import plan
 from fleetform.plan.scope import idle_addresses, known_addresses, with_new_names
@@ -145,7 +146,7 @@ def _forecast(workspace: Workspace, made: Plan, now_ms: int) -> dict[str, Any]:
     # Here and not above: most plans change no run, and need neither book nor scheduler.
     from fleetform.app.forecast import RUNS_MAX, ThisMachine, forecast
 
-    submitted = sum(step.verb == "run.submit" for step in made.steps)
+    submitted = sum(step.verb == Verb.RUN_SUBMIT for step in made.steps)
     if submitted > RUNS_MAX:
         return {"skipped": f"{submitted} runs are new; the forecast covers up to {RUNS_MAX}"}
     machine = ThisMachine(workspace.state)
@@ -383,7 +384,7 @@ def _documents(plan: Plan) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for change in plan.changes:
         name = change.parent or change.key.name
         for step in change.steps:
-            if step.verb in {"run.submit", "run.update"} and name not in known:
+            if step.verb in {Verb.RUN_SUBMIT, Verb.RUN_UPDATE} and name not in known:
                 known.add(name)
                 yield name, step.arguments["document"]
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 
 from fleetform.apply.kinds import PERFORMERS
-from fleetform.apply.verbs import TOUCHES_WORLD, Verb
 from fleetform.apply.world import PARALLEL_MAX, World
 from fleetform.model.plan import Plan, Step
 from fleetform.model.ports import Accepted, Begun, Clock, Gate, Ledger, Progress, StepOutcome
+from fleetform.model.verbs import ACTS_ON_HOSTS, Verb
 from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
 
 __all__ = ["ATTEMPTS_MAX", "Outcome", "StepGraph", "execute"]
@@ -118,8 +118,8 @@ class _Execution:
 
     async def _launch(self, ready: Sequence[Step], graph: StepGraph) -> int:
         """Start what touches the world; write the rest at once. Returns how many are in flight."""
-        inward = [step for step in ready if step.verb not in TOUCHES_WORLD]
-        outward = [step for step in ready if step.verb in TOUCHES_WORLD]
+        inward = [step for step in ready if step.verb not in ACTS_ON_HOSTS]
+        outward = [step for step in ready if step.verb in ACTS_ON_HOSTS]
         if outward:
             begun = await self._gate(
                 lambda: self._ledger.begin_steps(

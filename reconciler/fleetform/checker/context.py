@@ -16,6 +16,7 @@ from typing import Any
 from fleetform.model.live import Live, LiveResource, Work
 from fleetform.model.plan import WHOLE, Change, Permissions, Plan, Scope, Step
 from fleetform.model.run_state import FINAL, RunState
+from fleetform.model.verbs import MAY_DESTROY, Verb
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules, left_alone
 from fleetform.spec.ignore_changes import overlook, overlooks
 from fleetform.spec.names import split_element
@@ -124,20 +125,17 @@ def has_begun(row: LiveResource) -> bool:
     return row.run.state not in {RunState.PENDING, RunState.SUBMITTED}
 
 
-_MAY_DESTROY = frozenset({"fleet.remove", "fleet.update", "run.stop", "volume.remove"})
-
-
 def destroys(reading: Reading, step: Step) -> bool:
     """Tell from the step and the row alone whether something is deleted or cut short."""
     # First, for hardly any step of a great plan is one of these.
-    if step.verb not in _MAY_DESTROY:
+    if step.verb not in MAY_DESTROY:
         return False
-    if step.verb in {"fleet.remove", "volume.remove"}:
+    if step.verb in {Verb.FLEET_REMOVE, Verb.VOLUME_REMOVE}:
         return True
     row = reading.row(step.resource)
-    if step.verb == "fleet.update" and row is not None:
+    if step.verb == Verb.FLEET_UPDATE and row is not None:
         return _exchanges_at_once(reading, step, row)
-    return step.verb == "run.stop" and row is not None and at_work(row)
+    return step.verb == Verb.RUN_STOP and row is not None and at_work(row)
 
 
 def _exchanges_at_once(reading: Reading, step: Step, row: LiveResource) -> bool:
@@ -212,7 +210,7 @@ def hosts_ending(reading: Reading, fleet: ResourceKey) -> frozenset[str]:
             or hastens(reading, fleet, before, after)
             or (before == {} and _has_others(reading, step))
         )
-        if step.verb != "fleet.update" or is_anew or "exchange" not in step.arguments:
+        if step.verb != Verb.FLEET_UPDATE or is_anew or "exchange" not in step.arguments:
             some = None if destroys(reading, step) else some
         elif some is not None:
             some.update(step.arguments["exchange"])
@@ -352,8 +350,6 @@ class Violation:
 # The ledger as it will be called, put together from the steps of the plan alone.
 # Every check looks at it by the names that the tree uses.
 
-MOVE = "resource.move"
-
 
 def earlier_names(plan: Plan) -> dict[ResourceKey, ResourceKey]:
     """What the plan renames, also where it is held or left for another plan: old by new name."""
@@ -413,7 +409,7 @@ def host_called(name: str, before: str, after: str) -> str:
 def moves(plan: Plan) -> Iterator[Step]:
     """Yield each renaming, also where it is held or left for another plan."""
     changes = _all_changes(plan)
-    return (step for change in changes for step in change.steps if step.verb == MOVE)
+    return (step for change in changes for step in change.steps if step.verb == Verb.RESOURCE_MOVE)
 
 
 def _with_references(row: LiveResource, renames: Renames) -> LiveResource:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fleetform.checker.context import (
-    MOVE,
     Invariant,
     Reading,
     Violation,
@@ -18,6 +17,7 @@ from fleetform.checker.context import (
 )
 from fleetform.model.live import LiveResource
 from fleetform.model.rows import restless_rows
+from fleetform.model.verbs import CREATES, ENDS, ENDS_USE, Verb
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import split_element
 from fleetform.spec.renaming import Renames
@@ -27,7 +27,7 @@ def check_moves_declared(reading: Reading) -> Iterator[Violation]:
     """Each renaming is declared, of something that is there, to a name that nobody has."""
     declared = Renames(dict(reading.desired.moved))
     for _, step in reading.steps:
-        if step.verb != MOVE:
+        if step.verb != Verb.RESOURCE_MOVE:
             continue
         before, rows = name_before(step), reading.live.resources
         if declared.of(before) != step.resource:
@@ -74,32 +74,14 @@ def check_moved_kept(reading: Reading) -> Iterator[Violation]:
 
 # That nothing loses the ground it stands on.
 
-_DROPS = frozenset(
-    {
-        "fleet.remove",
-        "fleet.forget",
-        "volume.remove",
-        "volume.forget",
-        "volume.snapshot",
-        "queue.remove",
-    }
-)
-_TAKES_AWAY = frozenset({"fleet.forget", "volume.remove", "volume.forget", "volume.snapshot"})
-"""The removal of a fleet is another matter: it tells whom it ends, and waits for them by itself."""
-_MAKES = frozenset({"fleet.make", "volume.make"})
-
 
 def check_referred_to_kept(reading: Reading) -> Iterator[Violation]:
     """What stays, as it will be after the plan, refers to nothing that goes."""
-    made = {step.resource for _, step in reading.steps if step.verb in _MAKES}
-    gone = {step.resource for _, step in reading.steps if step.verb in _DROPS} - made
+    made = {step.resource for _, step in reading.steps if step.verb in CREATES}
+    ended = {step.resource for _, step in reading.steps if step.verb in ENDS}
+    gone = {one for one in ended if one.kind != "run"} - made
     if not gone:
         return
-    ended = {
-        step.resource
-        for _, step in reading.steps
-        if step.verb in {*_DROPS, "run.archive", "run.forget"}
-    }
     changed = {change.key for change in reading.plan.changes}
     for key, row in reading.rows.items():
         if row.archived or key in ended or key in changed:
@@ -125,14 +107,14 @@ def check_referred_to_kept(reading: Reading) -> Iterator[Violation]:
 
 def check_used_kept(reading: Reading) -> Iterator[Violation]:
     """Data does not go from under what is at work, nor a fleet out of sight, unless that ends first."""
-    taken = {step.resource for _, step in reading.steps if step.verb in _TAKES_AWAY}
+    taken = {step.resource for _, step in reading.steps if step.verb in ENDS_USE}
     if not taken:
         return
     # One that ends only what waits ends nothing that is at work.
     ended = {
         step.resource
         for _, step in reading.steps
-        if step.verb == "run.stop" and not step.arguments.get("waiting")
+        if step.verb == Verb.RUN_STOP and not step.arguments.get("waiting")
     }
     for key, row in restless_rows(reading.rows).items():
         if key.kind != "run" or key in ended:

@@ -17,9 +17,8 @@ from fleetform.checker.context import (
 )
 from fleetform.model.plan import Step
 from fleetform.model.predicates import AtWork
+from fleetform.model.verbs import FREES_PATH, Verb
 from fleetform.spec.desired import ResourceKey, Rules
-
-_TAKES_DATA = frozenset({"volume.forget", "volume.remove", "volume.snapshot"})
 
 
 def check_rows_pinned(reading: Reading) -> Iterator[Violation]:
@@ -55,7 +54,7 @@ def check_rows_pinned(reading: Reading) -> Iterator[Violation]:
 
 def _ends_what_waits(reading: Reading, step: Step) -> bool:
     row = reading.row(step.resource)
-    if step.verb != "run.stop" or row is None:
+    if step.verb != Verb.RUN_STOP or row is None:
         return False
     return not is_over(row) and not at_work(row)
 
@@ -63,7 +62,7 @@ def _ends_what_waits(reading: Reading, step: Step) -> bool:
 def check_work_pinned(reading: Reading) -> Iterator[Violation]:
     """Of a file it may name who has ended since; nobody may be at work whom it does not name."""
     said = {change.key for change in reading.plan.changes if change.destructive}
-    said |= {step.resource for _, step in reading.steps if step.verb == "fleet.forget"}
+    said |= {step.resource for _, step in reading.steps if step.verb == Verb.FLEET_FORGET}
     for key in sorted(reading.destroyed | said):
         if key.kind != "fleet":
             continue
@@ -86,10 +85,10 @@ def check_unattached_pinned(reading: Reading) -> Iterator[Violation]:
     ended = {
         reading.earlier_names.get(step.resource, step.resource).name
         for _, step in reading.steps
-        if step.verb == "run.stop"
+        if step.verb == Verb.RUN_STOP
     }
     for _, step in reading.steps:
-        if step.verb not in _TAKES_DATA:
+        if step.verb not in FREES_PATH:
             continue
         said = reading.claims.get(
             ("unattached", reading.earlier_names.get(step.resource, step.resource))
@@ -103,7 +102,9 @@ def check_unattached_pinned(reading: Reading) -> Iterator[Violation]:
 
 def check_rules_pinned(reading: Reading) -> Iterator[Violation]:
     """Whatever destroys was judged by rules, and whoever sets them replaces some."""
-    judged = bool(reading.destroyed) or any(step.verb == "rules.set" for _, step in reading.steps)
+    judged = bool(reading.destroyed) or any(
+        step.verb == Verb.RULES_SET for _, step in reading.steps
+    )
     environment = ResourceKey("environment", reading.plan.environment_name)
     said = reading.claims.get(("rules", environment))
     if judged and (said is None or Rules.of(json.loads(said)) != reading.rules):

@@ -22,24 +22,23 @@ from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import Change, Step
 from fleetform.model.rows import restless_rows
 from fleetform.model.selection import Selection
+from fleetform.model.verbs import (
+    ADOPTS,
+    CARRIES_DOCUMENT,
+    EMPTIES_PATH,
+    ENDS,
+    FREES_PATH,
+    TAKES_PATH,
+    Verb,
+    verbs_of,
+)
 from fleetform.model.windows import loosened, spell_at
 from fleetform.spec.desired import ResourceKey, Rules
 from fleetform.spec.folders import folders_of
 from fleetform.spec.renaming import Renames
 
 # After one of these, what the row stood for is gone, or another has its name.
-_ENDS = frozenset(
-    {
-        "fleet.remove",
-        "fleet.forget",
-        "volume.remove",
-        "volume.forget",
-        "volume.snapshot",
-        "run.archive",
-        "run.forget",
-        "run.submit",
-    }
-)
+_ENDS = ENDS | {Verb.RUN_SUBMIT}
 
 
 def check_protected_kept(reading: Reading) -> Iterator[Violation]:
@@ -137,8 +136,8 @@ def _destroying(reading: Reading) -> list[Change]:
 def _restart_permitted(reading: Reading, change: Change) -> bool:
     """Ending a run in order to start it anew can be allowed by itself."""
     # What it is called is another matter.
-    verbs = [(one.verb, one.resource) for one in change.steps if one.verb != "resource.move"]
-    if verbs != [("run.stop", change.key), ("run.submit", change.key)]:
+    verbs = [(one.verb, one.resource) for one in change.steps if one.verb != Verb.RESOURCE_MOVE]
+    if verbs != [(Verb.RUN_STOP, change.key), (Verb.RUN_SUBMIT, change.key)]:
         return False
     declared, row = reading.declared(change.key), reading.row(change.key)
     asked = (
@@ -154,25 +153,23 @@ def _restart_permitted(reading: Reading, change: Change) -> bool:
 # That data goes only where the policy that was applied last lets it, is found again where it is
 # kept, and is missed where it is gone.
 
-_GOES = frozenset({"volume.remove", "volume.forget", "volume.snapshot"})
-
 
 def check_policy_obeyed(reading: Reading) -> Iterator[Violation]:
     """Deleted is what both documents want deleted, and put aside what the ledger's says so of."""
     for change, step in reading.steps:
         row = reading.row(step.resource)
-        if step.verb not in _GOES or row is None:
+        if step.verb not in FREES_PATH or row is None:
             continue
         policy = _policy(row)
         declared = reading.declared(step.resource)
         wanted = policy if declared is None else declared.document.get("deletion_policy", "retain")
         let_go = step.resource in reading.desired.removed and not reading.permissions.destroy
-        if step.verb == "volume.remove" and (policy, wanted) != ("delete", "delete"):
+        if step.verb == Verb.VOLUME_REMOVE and (policy, wanted) != ("delete", "delete"):
             yield Violation(
                 Invariant.POLICY_OBEYED,
                 f"the data of {step.resource} would be deleted, and its policy is `{policy}`",
             )
-        if (step.verb == "volume.snapshot") != (policy == "snapshot" and not let_go):
+        if (step.verb == Verb.VOLUME_SNAPSHOT) != (policy == "snapshot" and not let_go):
             yield Violation(
                 Invariant.POLICY_OBEYED,
                 f"{step.verb} is planned for {change.key}, and its policy is `{policy}`",
@@ -183,7 +180,7 @@ def check_snapshot_beside(reading: Reading) -> Iterator[Violation]:
     """What is put aside gets a name of its own beside where it lay, or it could not be a rename."""
     for _, step in reading.steps:
         row = reading.row(step.resource)
-        if step.verb != "volume.snapshot" or row is None:
+        if step.verb != Verb.VOLUME_SNAPSHOT or row is None:
             continue
         path, into = str(step.arguments.get("path", "")), str(step.arguments.get("into", ""))
         beside = into.rpartition("/")[0] == path.rpartition("/")[0] and into.startswith(path)
@@ -201,7 +198,7 @@ def check_loss_seen(reading: Reading) -> Iterator[Violation]:
     gone = {one.resource for one in reading.live.drift if one.field == "directory"}
     for _, step in reading.steps:
         row = reading.row(step.resource)
-        if step.verb != "volume.update" or "take" not in step.arguments or row is None:
+        if step.verb != Verb.VOLUME_UPDATE or "take" not in step.arguments or row is None:
             continue
         known_as = reading.earlier_names.get(step.resource, step.resource)
         if row.digest and not (known_as in gone and asked.selects(step.resource, "")):
@@ -218,13 +215,10 @@ def _policy(row: LiveResource) -> str:
 
 # That no volume comes where another one still is.
 
-_TAKES = frozenset({"volume.make", "volume.adopt"})
-_EMPTIES = frozenset({"volume.remove", "volume.snapshot"})
-
 
 def check_places_free(reading: Reading) -> Iterator[Violation]:
     """A directory is one volume's; only what is let go leaves it to whoever takes it in as it is."""
-    taking = [step for _, step in reading.steps if step.verb in _TAKES]
+    taking = [step for _, step in reading.steps if step.verb in TAKES_PATH]
     if not taking:
         return
     there = _staying(reading)
@@ -232,7 +226,7 @@ def check_places_free(reading: Reading) -> Iterator[Violation]:
     for step in taking:
         path = str(step.arguments.get("path", ""))
         has_it = there.get(path)
-        if has_it is not None and step.verb == "volume.adopt" and _is_let_go(reading, has_it):
+        if has_it is not None and step.verb == Verb.VOLUME_ADOPT and _is_let_go(reading, has_it):
             has_it = None
         near = [has_it, around.get(path), *(there.get(folder) for folder in folders_of(path))]
         for other in near:
@@ -250,7 +244,7 @@ def _staying(reading: Reading) -> dict[str, ResourceKey]:
         if key.kind != "volume" or row.archived:
             continue
         path = json.loads(row.document).get("path")
-        emptied = any(f"{verb}:{key}" in reading.steps_by_key for verb in _EMPTIES)
+        emptied = any(f"{verb}:{key}" in reading.steps_by_key for verb in EMPTIES_PATH)
         if path is not None and not emptied:
             found[path] = key
     return found
@@ -261,9 +255,6 @@ def _is_let_go(reading: Reading, key: ResourceKey) -> bool:
 
 
 # That what is let go stays as it is, and that only what was meant is taken in as it is found.
-
-_FORGETS = frozenset({"fleet.forget", "run.forget"})
-_ADOPTS = frozenset({"fleet.adopt", "volume.adopt"})
 
 
 def check_let_go_kept(reading: Reading) -> Iterator[Violation]:
@@ -276,7 +267,7 @@ def check_let_go_kept(reading: Reading) -> Iterator[Violation]:
             (change.key, ResourceKey(change.key.kind, change.parent))
         )
         for step in change.steps:
-            if step.verb in _FORGETS and not is_let_go:
+            if step.verb in {Verb.FLEET_FORGET, Verb.RUN_FORGET} and not is_let_go:
                 yield Violation(
                     Invariant.LET_GO_IS_KEPT,
                     f"`removed:` does not list {change.key}, which would be released",
@@ -302,9 +293,9 @@ def check_returns_own(reading: Reading) -> Iterator[Violation]:
             continue
         known_as = called.get(step.resource, step.resource).name
         place = str(step.arguments.get("path", ""))
-        if step.verb == "volume.make" and (uid, place) == _let_go_before(reading, step):
+        if step.verb == Verb.VOLUME_MAKE and (uid, place) == _let_go_before(reading, step):
             continue
-        if step.verb != "volume.make" or (known_as, uid, place) not in left:
+        if step.verb != Verb.VOLUME_MAKE or (known_as, uid, place) not in left:
             yield Violation(
                 Invariant.RETURNS_ITS_OWN, f"{step.resource} would get the data in {place}"
             )
@@ -326,7 +317,7 @@ def _let_go_before(reading: Reading, step: Step) -> tuple[str, str]:
 
 def check_found_asked_for(reading: Reading) -> Iterator[Violation]:
     for _, step in reading.steps:
-        if step.verb in _ADOPTS and step.resource not in reading.desired.imports:
+        if step.verb in ADOPTS and step.resource not in reading.desired.imports:
             yield Violation(Invariant.FOUND_IS_ASKED_FOR, f"{step.resource} would be adopted")
 
 
@@ -367,7 +358,7 @@ def check_overrides_kept(reading: Reading) -> Iterator[Violation]:
             )
     for change, step in reading.steps if stops else ():
         stop = next((one for one in stops if one.stops(step.resource.name, change.parent)), None)
-        if step.verb == "run.submit" and stop is not None:
+        if step.verb == Verb.RUN_SUBMIT and stop is not None:
             yield Violation(
                 Invariant.OVERRIDES_KEPT, f"{step.resource} would start during the {stop.title}"
             )
@@ -422,19 +413,16 @@ def check_windows_kept(reading: Reading) -> Iterator[Violation]:
 
 def _loosens(reading: Reading, change: Change) -> bool:
     return any(
-        step.verb == "rules.set"
+        step.verb == Verb.RULES_SET
         and bool(loosened(reading.rules, Rules.of(step.arguments["rules"])))
         for step in change.steps
     )
 
 
-_MAKES_VOLUME = frozenset({"volume.make", "volume.adopt", "volume.update"})
-
-
 def check_owners_kept(reading: Reading) -> Iterator[Violation]:
     """What bears another owner's mark is neither made nor written over; what is not there, not found."""
     for key, claim in reading.live.claims.items() if reading.live.claims else ():
-        makes = {"volume.adopt"} if claim.missing else _MAKES_VOLUME
+        makes = {Verb.VOLUME_ADOPT} if claim.missing else verbs_of("volume") & CARRIES_DOCUMENT
         for change, step in reading.steps:
             if change.key == key and step.verb in makes:
                 yield Violation(

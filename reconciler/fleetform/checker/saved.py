@@ -15,9 +15,10 @@ from dataclasses import replace
 from typing import Any
 
 from fleetform.checker.check import check
-from fleetform.checker.context import MOVE, Violation, renamed, renamed_rows
+from fleetform.checker.context import Violation, renamed, renamed_rows
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import Change, Plan, Reason, Step
+from fleetform.model.verbs import Verb
 from fleetform.spec.desired import Declared, Desired, Environment, ResourceKey, Rules
 from fleetform.spec.findings import Place
 from fleetform.spec.references import Catalogue, Entry, Upstream, mentioned, required
@@ -54,13 +55,13 @@ def _desired(plan: Plan, live: Live) -> Desired:
     left = (*(one.change for one in plan.held), *(one.change for one in plan.deferred))
     for change in (*plan.changes, *left):
         # What is only renamed is there as it was.
-        steps = [step for step in change.steps if step.verb != MOVE]
+        steps = [step for step in change.steps if step.verb != Verb.RESOURCE_MOVE]
         for name in {change.key.name, change.replaces} if steps else ():
             resources.pop(ResourceKey(change.key.kind, name), None)
         for step in steps:
             if step.arguments.get("document") is not None:
                 resources[step.resource] = _carried(step, change)
-    rules = [step.arguments["rules"] for step in plan.steps if step.verb == "rules.set"]
+    rules = [step.arguments["rules"] for step in plan.steps if step.verb == Verb.RULES_SET]
     if plan.scope.targets:
         resources = _waiting(resources)
     return Desired(

@@ -15,6 +15,7 @@ from fleetform.model.plan import Change
 from fleetform.model.redaction import fingerprint
 from fleetform.model.rows import quiet_digests, restless_rows
 from fleetform.model.selection import Selection
+from fleetform.model.verbs import Verb
 from fleetform.spec.desired import Declared, ResourceKey
 from fleetform.spec.table import digests_of
 
@@ -277,7 +278,7 @@ def check_stake_told(reading: Reading) -> Iterator[Violation]:
             yield Violation(Invariant.STAKE_TOLD, f"{change.key} has no impact")
     for change, step in reading.steps:
         row = reading.row(step.resource)
-        if step.verb != "run.stop" or row is None or not at_work(row):
+        if step.verb != Verb.RUN_STOP or row is None or not at_work(row):
             continue
         named = change.stake.runs if change.stake is not None else ()
         if step.resource.name not in named:

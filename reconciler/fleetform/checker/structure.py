@@ -26,6 +26,16 @@ from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.rows import quiet_digests
 from fleetform.model.run_state import Outdated, RunState
 from fleetform.model.selection import Selection
+from fleetform.model.verbs import (
+    BEGINS_USE,
+    CARRIES_DOCUMENT,
+    CREATES,
+    ENDS,
+    FREES_PATH,
+    PROVIDES,
+    Verb,
+    verbs_of,
+)
 from fleetform.spec.desired import Declared, ResourceKey
 from fleetform.spec.renaming import digests_of
 
@@ -45,8 +55,7 @@ __all__ = [
 ]
 
 
-_DROPS = frozenset({"volume.remove", "volume.forget", "volume.snapshot"})
-_LETS_GO = frozenset({"fleet.remove", "fleet.forget"})
+_FLEET_ENDS = verbs_of("fleet") & ENDS
 
 
 def check_removal_ordered(reading: Reading) -> Iterator[Violation]:
@@ -54,7 +63,7 @@ def check_removal_ordered(reading: Reading) -> Iterator[Violation]:
     going = {
         step.resource: step
         for _, step in reading.steps
-        if step.verb in _DROPS or step.verb in _LETS_GO
+        if step.verb in FREES_PATH or step.verb in _FLEET_ENDS
     }
     if not going:
         return
@@ -74,9 +83,9 @@ def _uses(
         row = reading.row(step.resource)
         if row is None:
             continue
-        if step.verb == "run.stop":
+        if step.verb == Verb.RUN_STOP:
             used: Iterable[ResourceKey] = _used_by_run(row, fleets)
-        elif step.verb in _DROPS:
+        elif step.verb in FREES_PATH:
             used = (ResourceKey("fleet", json.loads(row.document).get("fleet", "")),)
         else:
             continue
@@ -98,11 +107,13 @@ def _used_by_run(row: LiveResource, fleets: list[ResourceKey]) -> Iterator[Resou
 def check_successor_waits(reading: Reading) -> Iterator[Violation]:
     """What takes the place of something waits until that is gone."""
     for change in reading.plan.changes:
-        ended = [step for step in change.steps if step.verb in {"run.stop", *_DROPS, *_LETS_GO}]
+        ended = [
+            step for step in change.steps if step.verb in {Verb.RUN_STOP, *FREES_PATH, *_FLEET_ENDS}
+        ]
         made = [
             step
             for step in change.steps
-            if step.verb in {"run.submit", "run.archive", "volume.make", "fleet.make"}
+            if step.verb in {Verb.RUN_SUBMIT, Verb.RUN_ARCHIVE, Verb.VOLUME_MAKE, Verb.FLEET_MAKE}
         ]
         for later in made if ended else ():
             for earlier in ended:
@@ -129,53 +140,37 @@ def _before(reading: Reading, step: Step) -> frozenset[str]:
 
 # What each kind's actions may consist of: nothing else, and at least one of them.
 _VERBS: Mapping[tuple[str, Action], frozenset[str]] = {
-    ("environment", Action.UPDATE): frozenset({"rules.set"}),
-    ("fleet", Action.CREATE): frozenset({"fleet.make"}),
-    ("fleet", Action.UPDATE): frozenset({"fleet.update"}),
-    ("fleet", Action.DELETE): frozenset({"fleet.remove"}),
-    ("fleet", Action.REPLACE): frozenset({"fleet.remove", "fleet.make"}),
-    ("fleet", Action.FORGET): frozenset({"fleet.forget"}),
-    ("fleet", Action.ADOPT): frozenset({"fleet.adopt"}),
-    ("queue", Action.CREATE): frozenset({"queue.set"}),
-    ("queue", Action.UPDATE): frozenset({"queue.set"}),
-    ("queue", Action.DELETE): frozenset({"queue.remove"}),
-    ("volume", Action.ADOPT): frozenset({"volume.adopt"}),
-    ("run", Action.FORGET): frozenset({"run.stop", "run.forget"}),
-    ("volume", Action.CREATE): frozenset({"volume.make"}),
-    ("volume", Action.UPDATE): frozenset({"volume.update"}),
+    ("environment", Action.UPDATE): frozenset({Verb.RULES_SET}),
+    ("fleet", Action.CREATE): frozenset({Verb.FLEET_MAKE}),
+    ("fleet", Action.UPDATE): frozenset({Verb.FLEET_UPDATE}),
+    ("fleet", Action.DELETE): frozenset({Verb.FLEET_REMOVE}),
+    ("fleet", Action.REPLACE): frozenset({Verb.FLEET_REMOVE, Verb.FLEET_MAKE}),
+    ("fleet", Action.FORGET): frozenset({Verb.FLEET_FORGET}),
+    ("fleet", Action.ADOPT): frozenset({Verb.FLEET_ADOPT}),
+    ("queue", Action.CREATE): frozenset({Verb.QUEUE_SET}),
+    ("queue", Action.UPDATE): frozenset({Verb.QUEUE_SET}),
+    ("queue", Action.DELETE): frozenset({Verb.QUEUE_REMOVE}),
+    ("volume", Action.ADOPT): frozenset({Verb.VOLUME_ADOPT}),
+    ("run", Action.FORGET): frozenset({Verb.RUN_STOP, Verb.RUN_FORGET}),
+    ("volume", Action.CREATE): frozenset({Verb.VOLUME_MAKE}),
+    ("volume", Action.UPDATE): frozenset({Verb.VOLUME_UPDATE}),
     ("volume", Action.REPLACE): frozenset(
-        {"volume.forget", "volume.remove", "volume.snapshot", "volume.make", "volume.update"}
+        {
+            Verb.VOLUME_FORGET,
+            Verb.VOLUME_REMOVE,
+            Verb.VOLUME_SNAPSHOT,
+            Verb.VOLUME_MAKE,
+            Verb.VOLUME_UPDATE,
+        }
     ),
-    ("volume", Action.FORGET): frozenset({"volume.forget", "volume.snapshot"}),
-    ("volume", Action.DELETE): frozenset({"volume.remove"}),
-    ("run", Action.CREATE): frozenset({"run.submit", "run.restore"}),
-    ("run", Action.UPDATE): frozenset({"run.update", "run.stop"}),
-    ("run", Action.REPLACE): frozenset({"run.stop", "run.archive", "run.submit"}),
-    ("run", Action.DELETE): frozenset({"run.stop", "run.archive"}),
-    ("run", Action.ARCHIVE): frozenset({"run.archive"}),
+    ("volume", Action.FORGET): frozenset({Verb.VOLUME_FORGET, Verb.VOLUME_SNAPSHOT}),
+    ("volume", Action.DELETE): frozenset({Verb.VOLUME_REMOVE}),
+    ("run", Action.CREATE): frozenset({Verb.RUN_SUBMIT, Verb.RUN_RESTORE}),
+    ("run", Action.UPDATE): frozenset({Verb.RUN_UPDATE, Verb.RUN_STOP}),
+    ("run", Action.REPLACE): frozenset({Verb.RUN_STOP, Verb.RUN_ARCHIVE, Verb.RUN_SUBMIT}),
+    ("run", Action.DELETE): frozenset({Verb.RUN_STOP, Verb.RUN_ARCHIVE}),
+    ("run", Action.ARCHIVE): frozenset({Verb.RUN_ARCHIVE}),
 }
-
-# For these counts what counts at the beginning.
-_MAKES = frozenset({"run.submit", "fleet.make", "volume.make"})
-
-_CARRIES_DOCUMENT = frozenset(
-    {
-        "fleet.make",
-        "fleet.adopt",
-        "fleet.update",
-        "volume.make",
-        "volume.adopt",
-        "volume.update",
-        "queue.set",
-        "run.submit",
-        "run.update",
-        "run.restore",
-    }
-)
-
-
-# Stands in front of whatever else happens to what was renamed.
-_MOVE = "resource.move"
 
 
 def check_keys_unique(reading: Reading) -> Iterator[Violation]:
@@ -217,7 +212,9 @@ def check_fit_action(reading: Reading) -> Iterator[Violation]:
         if not verbs:
             yield Violation(Invariant.STEPS_FIT_ACTION, f"{change.key} has no step")
         for step in change.steps:
-            fits = step.verb in allowed or (step.verb == _MOVE and bool(change.moved_from))
+            fits = step.verb in allowed or (
+                step.verb == Verb.RESOURCE_MOVE and bool(change.moved_from)
+            )
             if not fits or step.resource.name not in names:
                 yield Violation(
                     Invariant.STEPS_FIT_ACTION,
@@ -227,9 +224,9 @@ def check_fit_action(reading: Reading) -> Iterator[Violation]:
 
 def check_documents_declared(reading: Reading) -> Iterator[Violation]:
     for change, step in reading.steps:
-        if step.verb not in _CARRIES_DOCUMENT:
+        if step.verb not in CARRIES_DOCUMENT:
             continue
-        making = any(one.verb in _MAKES for one in change.steps)
+        making = any(one.verb in CREATES for one in change.steps)
         declared = reading.declared(step.resource, making=making)
         if declared is None:
             yield Violation(
@@ -251,7 +248,7 @@ def check_documents_declared(reading: Reading) -> Iterator[Violation]:
 def check_finished_not_rerun(reading: Reading) -> Iterator[Violation]:
     for change, step in reading.steps:
         row = reading.row(step.resource)
-        if step.verb != "run.submit" or row is None or not is_over(row):
+        if step.verb != Verb.RUN_SUBMIT or row is None or not is_over(row):
             continue
         declared = reading.declared(step.resource)
         asked = Reason.REPLACE_ASKED in change.reasons and Selection(
@@ -296,7 +293,7 @@ def _is_vouched_for(declared: Declared | None, row: LiveResource) -> bool:
 def check_one_execution(reading: Reading) -> Iterator[Violation]:
     for change, step in reading.steps:
         row = reading.row(step.resource)
-        if step.verb != "run.submit" or row is None:
+        if step.verb != Verb.RUN_SUBMIT or row is None:
             continue
         earlier = None if row.run is None else row.run.earlier
         if is_over(row) and earlier is None:
@@ -316,7 +313,7 @@ def check_one_execution(reading: Reading) -> Iterator[Violation]:
 def check_running_unchanged(reading: Reading) -> Iterator[Violation]:
     for change, step in reading.steps:
         row = reading.row(step.resource)
-        if step.verb != "run.update" or row is None or is_over(row):
+        if step.verb != Verb.RUN_UPDATE or row is None or is_over(row):
             continue
         if "earlier" in step.arguments and not _is_executed_already(reading, step):
             yield Violation(
@@ -326,7 +323,7 @@ def check_running_unchanged(reading: Reading) -> Iterator[Violation]:
         if step.arguments.get("execution_digest") == row.execution_digest:
             continue
         ends = _is_stopped(step) and any(
-            one.verb == "run.stop" and one.resource == step.resource for one in change.steps
+            one.verb == Verb.RUN_STOP and one.resource == step.resource for one in change.steps
         )
         begun = has_begun(row)
         same = begun and not any(one.field_class == "execution" for one in change.fields)
@@ -359,16 +356,13 @@ def _is_executed_already(reading: Reading, step: Step) -> bool:
 
 # That nothing begins on what the tree says is another one, or is to run again.
 
-_BEGINS = frozenset({"queue.set", "run.submit", "volume.make", "volume.adopt"})
-_FOUNDATIONS = frozenset({"fleet.make", "fleet.adopt", "queue.set", "volume.make", "volume.adopt"})
-
 
 def check_begins_on_something(reading: Reading) -> Iterator[Violation]:
     """What something needs to begin is there, or this plan makes it."""
-    made = {step.resource for _, step in reading.steps if step.verb in _FOUNDATIONS}
+    made = {step.resource for _, step in reading.steps if step.verb in PROVIDES}
     quiet = quiet_digests(reading.rows)
     for _, step in reading.steps:
-        declared = reading.declared(step.resource) if step.verb in _BEGINS else None
+        declared = reading.declared(step.resource) if step.verb in BEGINS_USE else None
         for needed in () if declared is None else declared.references:
             # Of what is as declared, no more than a digest is known; to ask would read every row.
             if needed.kind not in KINDS or needed in made or needed in quiet:
@@ -388,7 +382,7 @@ def check_begins_on_declared(reading: Reading) -> Iterator[Violation]:
     outdated = {change.key for change in left if change.action is Action.REPLACE}
     for _, step in reading.steps if outdated else ():
         declared = reading.declared(step.resource)
-        if step.verb not in _BEGINS or declared is None:
+        if step.verb not in BEGINS_USE or declared is None:
             continue
         runs = (ResourceKey("run", name) for name in declared.upstream)
         for needed in sorted(outdated.intersection((*declared.references, *runs))):

@@ -19,6 +19,7 @@ from fleetform.cli.progress.plain import PlainProgress
 from fleetform.cli.screen import Screen, error_screen, screen
 from fleetform.cli.selection import one_run
 from fleetform.model.run_state import FINAL, RunState
+from fleetform.model.verbs import Verb
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.lines import inert, printable_lines
 
@@ -59,7 +60,7 @@ def single_output(
     (name,) = names
     change = next((one for one in plan.changes if one.key == ResourceKey("run", name)), None)
     steps = change.steps if change is not None else ()
-    begun = [step for step in steps if step.verb == "run.submit"]
+    begun = [step for step in steps if step.verb == Verb.RUN_SUBMIT]
     if steps and not begun:
         return None
     found = _read(workspace, name)

@@ -6,6 +6,8 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from fleetform.model.verbs import Verb
+
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.plan import Step
@@ -35,40 +37,40 @@ def not_driven(workspace: Workspace) -> str:
     return f"no controller is running; `fleetform apply{where}` or `fleetform serve{where}` drives the runs"
 
 
-_DONE = {
-    "fleet.make": "created",
-    "fleet.update": "updated",
-    "fleet.remove": "removed",
-    "fleet.adopt": "adopted",
-    "fleet.forget": "released, its hosts stay up",
-    "resource.move": "renamed",
-    "volume.make": "created",
-    "volume.adopt": "adopted with its data",
-    "volume.update": "updated",
-    "volume.forget": "released, its data is kept",
-    "volume.remove": "removed with its data",
-    "volume.snapshot": "kept as a snapshot",
-    "queue.set": "set",
-    "queue.remove": "removed",
-    "run.submit": "submitted",
-    "run.update": "updated",
-    "run.stop": "asked to stop",
-    "run.archive": "archived",
-    "run.restore": "restored with its result",
-    "run.forget": "released",
-    "rules.set": "rules updated",
+_DONE: dict[str, str] = {
+    Verb.FLEET_MAKE: "created",
+    Verb.FLEET_UPDATE: "updated",
+    Verb.FLEET_REMOVE: "removed",
+    Verb.FLEET_ADOPT: "adopted",
+    Verb.FLEET_FORGET: "released, its hosts stay up",
+    Verb.RESOURCE_MOVE: "renamed",
+    Verb.VOLUME_MAKE: "created",
+    Verb.VOLUME_ADOPT: "adopted with its data",
+    Verb.VOLUME_UPDATE: "updated",
+    Verb.VOLUME_FORGET: "released, its data is kept",
+    Verb.VOLUME_REMOVE: "removed with its data",
+    Verb.VOLUME_SNAPSHOT: "kept as a snapshot",
+    Verb.QUEUE_SET: "set",
+    Verb.QUEUE_REMOVE: "removed",
+    Verb.RUN_SUBMIT: "submitted",
+    Verb.RUN_UPDATE: "updated",
+    Verb.RUN_STOP: "asked to stop",
+    Verb.RUN_ARCHIVE: "archived",
+    Verb.RUN_RESTORE: "restored with its result",
+    Verb.RUN_FORGET: "released",
+    Verb.RULES_SET: "rules updated",
 }
-_DOING = {
-    "fleet.make": "creating",
-    "fleet.update": "updating",
-    "fleet.remove": "removing",
-    "fleet.adopt": "adopting",
-    "volume.make": "creating",
-    "volume.adopt": "adopting",
-    "volume.update": "updating",
-    "volume.forget": "releasing",
-    "volume.remove": "removing",
-    "volume.snapshot": "keeping a snapshot of",
+_DOING: dict[str, str] = {
+    Verb.FLEET_MAKE: "creating",
+    Verb.FLEET_UPDATE: "updating",
+    Verb.FLEET_REMOVE: "removing",
+    Verb.FLEET_ADOPT: "adopting",
+    Verb.VOLUME_MAKE: "creating",
+    Verb.VOLUME_ADOPT: "adopting",
+    Verb.VOLUME_UPDATE: "updating",
+    Verb.VOLUME_FORGET: "releasing",
+    Verb.VOLUME_REMOVE: "removing",
+    Verb.VOLUME_SNAPSHOT: "keeping a snapshot of",
 }
 
 

@@ -100,7 +100,7 @@ class Step:
     """
     One thing that apply does, whole.
 
-    `verb` is one of `apply.verbs`: `fleet.make`, `fleet.update`, `fleet.remove`,
+    `verb` is one of `model.verbs`: `fleet.make`, `fleet.update`, `fleet.remove`,
     `volume.make`, `volume.adopt`, `volume.update`, `volume.snapshot`, `volume.forget`,
     `volume.remove`, `run.submit`, `run.update`, `run.stop`, `run.archive`, `run.restore`,
     `run.forget`, `fleet.adopt`, `fleet.forget`, `resource.move`, `rules.set`. `needs` are keys of

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 
 from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import Change
+from fleetform.model.verbs import Verb
 from fleetform.spec.desired import FreezeWindow, Rules
 
 __all__ = ["Spell", "is_held", "loosened", "next_spell", "open_spell", "spell_at"]
@@ -88,7 +89,7 @@ def is_held(spell: Spell, change: Change, applied: Rules) -> bool:
         return any(
             loosened(applied, Rules.of(step.arguments["rules"]))
             for step in change.steps
-            if step.verb == "rules.set"
+            if step.verb == Verb.RULES_SET
         )
     return spell.window.only == "all" or change.destructive
 

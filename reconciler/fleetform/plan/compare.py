@@ -14,7 +14,8 @@ from fleetform.model.live import LiveResource
 from fleetform.model.plan import Change, Permissions, Reason
 from fleetform.model.rows import quiet_digests, restless_rows
 from fleetform.model.selection import Selection
-from fleetform.plan.draft import MAKING, Proposal, Sheet
+from fleetform.model.verbs import CREATES, Verb
+from fleetform.plan.draft import Proposal, Sheet
 from fleetform.plan.hosts import may_be_there, taken_in
 from fleetform.plan.kinds import KINDS
 from fleetform.plan.kinds.environment import propose_rules
@@ -102,7 +103,7 @@ def _proposed(
 
 
 def _makes(change: Change) -> bool:
-    return any(step.verb in MAKING for step in change.steps)
+    return any(step.verb in CREATES for step in change.steps)
 
 
 def _differing(
@@ -166,7 +167,7 @@ def _as_destroyed(change: Change) -> Change:
     """Most of it is declared still: that is not why it goes, nor why a run is told to end."""
     steps = tuple(
         replace(step, arguments={**step.arguments, "cause": "destroyed"})
-        if step.verb == "run.stop"
+        if step.verb == Verb.RUN_STOP
         else step
         for step in change.steps
     )

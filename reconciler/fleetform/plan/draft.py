@@ -27,16 +27,14 @@ from fleetform.model.plan import (
     Scope,
     Step,
 )
+from fleetform.model.verbs import Verb
 from fleetform.model.volume import mounted_volumes
 from fleetform.plan.diff import set_fields
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules
 
 __all__ = [
-    "FREES_PLACE",
     "LEAVING",
-    "MAKING",
     "NOTHING_MOVED",
-    "TAKES_PLACE",
     "Moves",
     "Proposal",
     "Sheet",
@@ -251,13 +249,6 @@ def change_of_row(
 # A step's key is `<verb>:<kind>/<name>`. It names the operation across a crash, so it depends on
 # nothing but what is done to which resource.
 
-MAKING = frozenset({"run.submit", "fleet.make", "volume.make"})
-"""What makes something, or makes it anew: whatever counts at the beginning counts for them."""
-TAKES_PLACE = frozenset({"volume.make", "volume.adopt"})
-"""What needs a directory to itself."""
-FREES_PLACE = frozenset({"volume.forget", "volume.remove", "volume.snapshot"})
-"""What ends a volume; its directory is another one's from then on, or keeps the data that is left."""
-
 
 def step_key(verb: str, key: ResourceKey) -> str:
     return f"{verb}:{key}"
@@ -272,7 +263,7 @@ def make_step(
     """Build a step; `needs` are what this change itself asks for, `order` adds the rest."""
     return Step(
         key=step_key(verb, key),
-        verb=verb,
+        verb=str(verb),
         resource=key,
         needs=needs,
         arguments={"name": key.name, **arguments},
@@ -322,7 +313,7 @@ def begins_on(sheet: Sheet, change: Change, needed: ResourceKey) -> bool:
     """Tell whether this change begins something on `needed`, which it did not stand on or use yet."""
     if change.action in {Action.CREATE, Action.ADOPT, Action.REPLACE}:
         return True
-    if any(step.verb == "run.submit" for step in change.steps):
+    if any(step.verb == Verb.RUN_SUBMIT for step in change.steps):
         return True
     # What waits, and is told to use it from now on.
     is_updated = change.action is Action.UPDATE and change.key in sheet.present

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, HeldBy
+from fleetform.model.verbs import Verb
 from fleetform.plan.draft import Proposal, Sheet
 from fleetform.plan.impact import hosts_ended
 from fleetform.plan.kinds.fleet import (
@@ -102,8 +103,6 @@ def _with_count(sheet: Sheet, change: Change, there: Mapping[str, int]) -> Chang
 # others under those names is refused by the machine they are on, so the plan holds it and says how
 # they are taken back. A fleet that somebody began to make so takes them in with the same words.
 
-_MAKES = frozenset({"fleet.make", "fleet.update"})
-
 
 def taken_in(sheet: Sheet, declared: Declared, row: LiveResource) -> Proposal | None:
     """What an entry of `import:` means for a fleet that is there; None where it means nothing."""
@@ -130,7 +129,7 @@ def hold_taken_names(sheet: Sheet) -> None:
         wanted = {
             one["name"]
             for step in sheet.changes[key].steps
-            if step.verb in _MAKES
+            if step.verb in {Verb.FLEET_MAKE, Verb.FLEET_UPDATE}
             for one in step.arguments["instances"]
         }
         names = sorted(_in_the_way(sheet, key, wanted))

@@ -13,6 +13,7 @@ from dataclasses import replace
 from fleetform.model.live import LiveResource, Work
 from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Stake
 from fleetform.model.rows import restless_rows
+from fleetform.model.verbs import Verb
 from fleetform.model.volume import mounted_volumes
 from fleetform.plan.draft import Sheet
 from fleetform.plan.phase import Execution, documents_at_work, executions, is_at_work
@@ -95,7 +96,7 @@ def _would_end_work(held: Held) -> bool:
 
 
 def _ends_work(change: Change) -> bool:
-    return change.destructive or any(step.verb == "run.stop" for step in change.steps)
+    return change.destructive or any(step.verb == Verb.RUN_STOP for step in change.steps)
 
 
 def _staked(sheet: Sheet, change: Change) -> Change:

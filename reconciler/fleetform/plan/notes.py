@@ -17,6 +17,7 @@ from fleetform.model.figures import counted
 from fleetform.model.live import Live
 from fleetform.model.plan import Action, Change, Plan
 from fleetform.model.run_state import Outdated
+from fleetform.model.verbs import Verb
 from fleetform.model.windows import loosened, next_spell, spell_at
 from fleetform.plan.draft import LEAVING, Sheet
 from fleetform.plan.impact import work_at_stake
@@ -196,12 +197,14 @@ def _goes_back(sheet: Sheet) -> tuple[str, ...]:
 def _nowhere_to_run(sheet: Sheet) -> tuple[str, ...]:
     """Runs are submitted, and once this plan is carried out there is no fleet."""
     steps = [step for change in sheet.changes.values() for step in change.steps]
-    waiting = [step.resource.name for step in steps if step.verb == "run.submit"]
+    waiting = [step.resource.name for step in steps if step.verb == Verb.RUN_SUBMIT]
     if not waiting:
         return ()
     fleets = {key for key in sheet.present if key.kind == "fleet"}
-    fleets |= {step.resource for step in steps if step.verb in {"fleet.make", "fleet.adopt"}}
-    fleets -= {step.resource for step in steps if step.verb in {"fleet.remove", "fleet.forget"}}
+    fleets |= {step.resource for step in steps if step.verb in {Verb.FLEET_MAKE, Verb.FLEET_ADOPT}}
+    fleets -= {
+        step.resource for step in steps if step.verb in {Verb.FLEET_REMOVE, Verb.FLEET_FORGET}
+    }
     if fleets:
         return ()
     first = min(waiting, key=natural_order)
@@ -222,7 +225,7 @@ def _rules_change(sheet: Sheet) -> tuple[str, ...]:
         return ()  # Before the first apply there is nothing that they could have allowed.
     steps = (step for change in sheet.changes.values() for step in change.steps)
     after = next(
-        (Rules.of(step.arguments["rules"]) for step in steps if step.verb == "rules.set"), None
+        (Rules.of(step.arguments["rules"]) for step in steps if step.verb == Verb.RULES_SET), None
     )
     if after is None:
         return ()

@@ -15,45 +15,25 @@ from dataclasses import replace
 from operator import is_
 
 from fleetform.model.plan import Step
+from fleetform.model.verbs import CARRIES_DOCUMENT, ENDS, FREES_PATH, TAKES_PATH, Verb, verbs_of
 from fleetform.model.volume import mounted_volumes
 from fleetform.plan.blockers.places import places_freed
-from fleetform.plan.draft import FREES_PLACE, TAKES_PLACE, Sheet
+from fleetform.plan.draft import Sheet
 from fleetform.plan.phase import documents_of
 from fleetform.spec.desired import ResourceKey
 
 # Updates of a fleet too: a run that is only possible on the new capacity would else be judged
 # by the old, and end at once. Updates of a volume may create its directory again.
-_MAKES = frozenset(
-    {
-        "resource.move",
-        "fleet.make",
-        "fleet.adopt",
-        "fleet.update",
-        "volume.make",
-        "volume.adopt",
-        "queue.set",
-        "volume.update",
-    }
-)
-_USES = frozenset(
-    {
-        "queue.set",
-        "volume.make",
-        "volume.adopt",
-        "volume.update",
-        "run.submit",
-        "run.update",
-        "run.restore",
-    }
-)
-_LETS_GO = frozenset({"fleet.remove", "fleet.forget"})
+_PROVIDES = verbs_of("fleet", "volume", "queue") & CARRIES_DOCUMENT | {Verb.RESOURCE_MOVE}
+_USES = verbs_of("volume", "queue", "run") & CARRIES_DOCUMENT
+_FLEET_ENDS = verbs_of("fleet") & ENDS
 
 _Needs = dict[ResourceKey, list[str]]
 
 
 def order_steps(sheet: Sheet) -> None:
     """Add to each step the keys of the steps that its references ask for."""
-    made = _steps_by_resource(sheet, _MAKES)
+    made = _steps_by_resource(sheet, _PROVIDES)
     ended = _what_ends(sheet)
     if not made and not ended:
         return
@@ -122,9 +102,9 @@ def _linked(
         needs = () if _ends(sheet, key, verb) else asked[declared.references]
     if ended:
         others = set(needs)
-        if verb in FREES_PLACE or verb in _LETS_GO:
+        if verb in FREES_PATH or verb in _FLEET_ENDS:
             others.update(ended.get(step.resource, ()))
-        if verb in TAKES_PLACE:
+        if verb in TAKES_PATH:
             others.update(freed.get(step.resource, ()))
         needs = tuple(sorted(others))
     if step.needs or step.key in needs:
@@ -139,9 +119,9 @@ def _linked(
 def _ends(sheet: Sheet, key: ResourceKey, verb: str) -> bool:
     """Tell whether nothing begins with this update, for the run is stopped behind it."""
     # What the run uses may have to end first, before it is made anew: it would wait for itself.
-    if verb != "run.update":
+    if verb != Verb.RUN_UPDATE:
         return False
-    return any(step.verb == "run.stop" for step in sheet.changes[key].steps)
+    return any(step.verb == Verb.RUN_STOP for step in sheet.changes[key].steps)
 
 
 def _steps_by_resource(sheet: Sheet, verbs: frozenset[str]) -> dict[ResourceKey, str]:
@@ -155,8 +135,8 @@ def _steps_by_resource(sheet: Sheet, verbs: frozenset[str]) -> dict[ResourceKey,
 
 def _what_ends(sheet: Sheet) -> _Needs:
     """For each volume and fleet that goes: the steps that end what uses it."""
-    dropped = _steps_by_resource(sheet, FREES_PLACE)
-    removed = _steps_by_resource(sheet, _LETS_GO)
+    dropped = _steps_by_resource(sheet, FREES_PATH)
+    removed = _steps_by_resource(sheet, _FLEET_ENDS)
     needs: _Needs = {key: [] for key in (*dropped, *removed)}
     if not needs:
         return needs
@@ -167,7 +147,7 @@ def _what_ends(sheet: Sheet) -> _Needs:
         fleet = ResourceKey("fleet", document.get("fleet", ""))
         if fleet in needs:
             needs[fleet].append(step_key)
-    for key, step_key in _steps_by_resource(sheet, frozenset({"run.stop"})).items():
+    for key, step_key in _steps_by_resource(sheet, frozenset({Verb.RUN_STOP})).items():
         used: set[ResourceKey] = set()
         for text in documents_of(sheet.live.resources[key]):
             used.update(ResourceKey("volume", name) for name in mounted_volumes(text))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from fleetform.model.plan import Reason, StaleResult, outdated_by
 from fleetform.model.rows import restless_rows
 from fleetform.model.run_state import Outdated
+from fleetform.model.verbs import Verb
 from fleetform.model.volume import mounted_volumes
 from fleetform.plan.blockers.protection import ENDING
 from fleetform.plan.draft import LEAVING, Sheet
@@ -52,7 +53,7 @@ def outdated_by_plan(sheet: Sheet) -> tuple[str, ...]:
     again = {
         sheet.row_key(change).name
         for change in sheet.changes.values()
-        if change.action in ENDING or any(step.verb == "run.submit" for step in change.steps)
+        if change.action in ENDING or any(step.verb == Verb.RUN_SUBMIT for step in change.steps)
     }
     reached: list[str] = []
     for key, change in sheet.changes.items():
@@ -61,7 +62,7 @@ def outdated_by_plan(sheet: Sheet) -> tuple[str, ...]:
         if change.action in LEAVING:
             # What leaves as a whole leaves nothing newer to start from.
             reached.append(change.parent)
-        elif any(step.verb == "run.submit" for step in change.steps):
+        elif any(step.verb == Verb.RUN_SUBMIT for step in change.steps):
             reached += (key.name, change.parent)
     found = lost - again
     for name in sorted(lost):

@@ -17,6 +17,7 @@ from fleetform.model.plan import ARCHIVED, Change, FieldChange, Plan, Predicate,
 from fleetform.model.predicates import AtWork
 from fleetform.model.redaction import Seal
 from fleetform.model.rows import restless_rows
+from fleetform.model.verbs import ENDS_USE, Verb
 from fleetform.model.volume import mounted_volumes
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.draft import Sheet
@@ -69,12 +70,9 @@ def predicates_of(sheet: Sheet) -> tuple[Predicate, ...]:
     return tuple(found)
 
 
-_LETS_GO = frozenset({"fleet.forget", "volume.forget", "volume.remove", "volume.snapshot"})
-
-
 def _lets_go(change: Change) -> bool:
     """Tell whether it takes something from under whoever uses it, destructive or not."""
-    return any(step.verb in _LETS_GO for step in change.steps)
+    return any(step.verb in ENDS_USE for step in change.steps)
 
 
 def _users_stopped(sheet: Sheet) -> dict[str, set[str]]:
@@ -82,7 +80,7 @@ def _users_stopped(sheet: Sheet) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for change in sheet.changes.values():
         for step in change.steps:
-            if step.verb == "run.stop":
+            if step.verb == Verb.RUN_STOP:
                 known_as = sheet.moves.before.get(step.resource, step.resource)
                 for document in documents_of(sheet.live.resources[step.resource]):
                     for volume in mounted_volumes(document):
@@ -247,12 +245,12 @@ def _undone(plan: Plan, live: Live) -> Iterator[ResourceKey]:
 
 
 def _stands(step: Step, live: Live) -> bool:
-    if step.verb == "rules.set":
+    if step.verb == Verb.RULES_SET:
         return (live.rules or Rules()) == Rules.of(step.arguments["rules"])
     row = live.resources.get(step.resource)
     if step.verb.endswith((".remove", ".forget", ".archive")):
         return row is None or row.archived
-    if step.verb == "resource.move":
+    if step.verb == Verb.RESOURCE_MOVE:
         return True  # It has left this name; under its new one it is another step's matter.
     if row is None or row.archived:
         return False

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from fleetform.model.plan import Action, Change, HeldBy, Reason, Step
+from fleetform.model.verbs import TAKES_PATH, Verb
 from fleetform.model.volume import LeftData
-from fleetform.plan.draft import TAKES_PLACE, Sheet
+from fleetform.plan.draft import Sheet
 from fleetform.spec.folders import Places
 
 __all__ = ["take_back"]
@@ -29,7 +30,7 @@ def take_back(sheet: Sheet) -> None:
         there = _let_go_by(sheet, change, place) or next(reversed(left.at(place)), None)
         if there is None:
             _hold_inside_another(sheet, change, place, left)
-        elif step.verb == "volume.adopt":
+        elif step.verb == Verb.VOLUME_ADOPT:
             continue  # Whoever asks for what is found there may have it under any name.
         elif there.volume == sheet.known_as(change.key).name:
             sheet.changes[change.key] = _returned(change, step, there)
@@ -45,7 +46,7 @@ def take_back(sheet: Sheet) -> None:
 def _let_go_by(sheet: Sheet, change: Change, place: str) -> LeftData | None:
     """What this change itself lets go there: another fleet of one machine has the same folder."""
     for step in change.steps:
-        if step.verb == "volume.forget" and step.arguments["path"] == place:
+        if step.verb == Verb.VOLUME_FORGET and step.arguments["path"] == place:
             return LeftData(sheet.known_as(change.key).name, change.uid, place)
     return None
 
@@ -55,7 +56,7 @@ def _taking(sheet: Sheet, *, steps_min: int) -> Iterator[tuple[Change, Step]]:
     many = (key for key in changes if key.kind == "volume" and len(changes[key].steps) >= steps_min)
     for key in sorted(many):
         change = changes[key]
-        yield from ((change, step) for step in change.steps if step.verb in TAKES_PLACE)
+        yield from ((change, step) for step in change.steps if step.verb in TAKES_PATH)
 
 
 def _hold_inside_another(sheet: Sheet, change: Change, place: str, left: Places[LeftData]) -> None:

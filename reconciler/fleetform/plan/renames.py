@@ -21,6 +21,7 @@ from fleetform.model.plan import Action, Change, HeldBy, Reason, Step
 from fleetform.model.predicates import BEING_STARTED
 from fleetform.model.rows import restless_rows
 from fleetform.model.run_state import RunState
+from fleetform.model.verbs import Verb
 from fleetform.plan.draft import NOTHING_MOVED, Moves, Proposal, Sheet, change_of_row, make_step
 from fleetform.spec.desired import Declared, Desired, ResourceKey
 from fleetform.spec.names import split_element
@@ -107,7 +108,7 @@ def renames_of(steps: Iterable[Step]) -> Renames:
     """All that the steps of a plan rename, sweeps as a whole among it."""
     pairs: dict[ResourceKey, ResourceKey] = {}
     for step in steps:
-        if step.verb != "resource.move":
+        if step.verb != Verb.RESOURCE_MOVE:
             continue
         kind, name = step.resource
         pairs[ResourceKey(kind, step.arguments["from"])] = step.resource
@@ -242,7 +243,7 @@ def add_moves(sheet: Sheet) -> None:
         if sheet.is_left_alone(after, row.parent):
             continue
         step = make_step(
-            "resource.move",
+            Verb.RESOURCE_MOVE,
             after,
             {
                 "from": before.name,
@@ -311,7 +312,7 @@ def _tell_own_digests(sheet: Sheet, own: Mapping[str, str]) -> None:
     """Put them into the first renaming of the plan; all are carried out as one."""
     for key in sorted(sheet.changes) if own else ():
         first, *others = sheet.changes[key].steps
-        if first.verb == "resource.move":
+        if first.verb == Verb.RESOURCE_MOVE:
             said = replace(first, arguments={**first.arguments, "own_digests": dict(own)})
             sheet.changes[key] = replace(sheet.changes[key], steps=(said, *others))
             return

@@ -18,6 +18,7 @@ from fleetform.model.plan import Action, Plan, Settled
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.rows import restless_rows
 from fleetform.model.run_state import FINAL, RunState
+from fleetform.model.verbs import Verb
 from fleetform.plan.blockers.protection import ENDING
 from fleetform.plan.draft import LEAVING, Sheet
 from fleetform.plan.phase import has_earlier
@@ -93,7 +94,7 @@ def still_aborted(plan: Plan, live: Live) -> tuple[str, ...]:
             # Without the element that failed, the rest of its array may be fine.
             reached.add(change.parent)
         elif change.action is not Action.CREATE and any(
-            step.verb == "run.submit" for step in change.steps
+            step.verb == Verb.RUN_SUBMIT for step in change.steps
         ):
             reached |= {change.key.name, change.parent}
     reached.discard("")

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from fleetform.model.plan import Held, HeldBy, Plan
 from fleetform.model.run import RunUid
 from fleetform.model.selection import Selection
+from fleetform.model.verbs import Verb
 from fleetform.spec.desired import ResourceKey
 
 __all__ = ["ended_besides", "ending", "waited_for"]
@@ -28,7 +29,7 @@ def waited_for(plan: Plan, entered: Collection[str] = ()) -> tuple[str, ...]:
     submitted = [
         change.key.name
         for change in plan.changes
-        if change.key.kind == "run" and any(step.verb != "run.archive" for step in change.steps)
+        if change.key.kind == "run" and any(step.verb != Verb.RUN_ARCHIVE for step in change.steps)
     ]
     meant = Selection((*plan.scope.targets, *plan.scope.replaces))
     follows_all = not meant and plan.is_empty and not plan.held
@@ -75,7 +76,7 @@ def ended_besides(plan: Plan) -> dict[RunUid, ResourceKey]:
         RunUid(uid): step.resource
         for change in plan.changes
         for step in change.steps
-        if step.verb == "run.stop"
+        if step.verb == Verb.RUN_STOP
         for uid in (change.uid, step.arguments.get("earlier", ""))
         if uid
     }

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleetform.model.plan import Plan, Step
 from fleetform.model.rollout import LEAVING, RESTING
+from fleetform.model.verbs import Verb
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.rollouts import leaving_fleets
 
@@ -101,12 +102,12 @@ def closings_of(plan: Plan) -> dict[str, str]:
     earlier = {
         step.resource.name: step.arguments["from"]
         for step in plan.steps
-        if step.verb == "resource.move" and step.resource.kind == "fleet"
+        if step.verb == Verb.RESOURCE_MOVE and step.resource.kind == "fleet"
     }
     return {
         step.key: _closing_of(step, earlier.get(step.resource.name))
         for step in plan.steps
-        if step.verb == "fleet.update" and _waits_for_nobody(step.arguments["document"])
+        if step.verb == Verb.FLEET_UPDATE and _waits_for_nobody(step.arguments["document"])
     }
 
 

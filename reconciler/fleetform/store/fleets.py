@@ -16,6 +16,7 @@ from typing import Any
 from fleetform.model.plan import Step
 from fleetform.model.ports import StepOutcome
 from fleetform.model.rollout import EXCHANGED_TEXTS, SURGE, UNWANTED
+from fleetform.model.verbs import Verb
 from fleetform.store.context import SHOWN_VERBS, Context
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.loss import lose_jobs
@@ -149,7 +150,7 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
             ),
         )
         _dismiss(context.transaction, step)
-        made = "imported" if step.verb == "fleet.adopt" else "made"
+        made = "imported" if step.verb == Verb.FLEET_ADOPT else "made"
         verb = "updated" if before[0] else made
         hosts = len(said["instances"])
         context.transaction.log(

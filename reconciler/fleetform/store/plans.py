@@ -17,6 +17,7 @@ from fleetform.model.plan import Plan, Predicate, Step, row_key_of
 from fleetform.model.ports import Accepted, Ids, StalePlan
 from fleetform.model.predicates import AtWork
 from fleetform.model.redaction import fingerprint
+from fleetform.model.verbs import Verb
 from fleetform.model.volume import mounted_volumes
 from fleetform.spec.canonical import canonical_json
 from fleetform.spec.desired import ResourceKey
@@ -144,7 +145,7 @@ def _changed_since(
     ).fetchall()
     for kind, name, verb, by in later:
         key = ResourceKey(kind, name)
-        if verb == "resource.move" and any(one.kind == kind for one in relied_on):
+        if verb == Verb.RESOURCE_MOVE and any(one.kind == kind for one in relied_on):
             yield f"{key} was renamed since by apply {by[:12]}"
         elif key in relied_on:
             yield f"{key} was changed since the plan by apply {by[:12]}"
@@ -159,7 +160,7 @@ def _mark(transaction: Transaction, steps: Iterable[Step], uid: str) -> None:
 
 def _touched(step: Step) -> tuple[ResourceKey, ...]:
     """The row of a step, and the name that it has until it is renamed."""
-    if step.verb != "resource.move":
+    if step.verb != Verb.RESOURCE_MOVE:
         return (step.resource,)
     return (step.resource, ResourceKey(step.resource.kind, step.arguments["from"]))
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from fleetform.model.plan import Step
 from fleetform.model.ports import Begun, Ids, StepOutcome
+from fleetform.model.verbs import Verb
 from fleetform.store import fleets, queues, renames, submissions, volumes
 from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
@@ -21,23 +22,23 @@ from fleetform.store.database import Transaction, to_json
 __all__ = ["begin_steps", "finish_steps"]
 
 _BEGIN: Mapping[str, Callable[[Context, Step], None]] = {
-    "fleet.make": fleets.begin_make,
-    "fleet.adopt": fleets.begin_adopt,
-    "fleet.update": fleets.begin_update,
-    "fleet.remove": fleets.begin_remove,
-    "volume.make": volumes.begin_make,
-    "volume.adopt": volumes.begin_make,
+    Verb.FLEET_MAKE: fleets.begin_make,
+    Verb.FLEET_ADOPT: fleets.begin_adopt,
+    Verb.FLEET_UPDATE: fleets.begin_update,
+    Verb.FLEET_REMOVE: fleets.begin_remove,
+    Verb.VOLUME_MAKE: volumes.begin_make,
+    Verb.VOLUME_ADOPT: volumes.begin_make,
 }
 
 _FAIL: Mapping[str, Callable[[Context, Step], None]] = {
-    "fleet.make": fleets.fail,
-    "fleet.adopt": fleets.fail,
-    "fleet.update": fleets.fail,
-    "fleet.remove": fleets.fail,
-    "volume.make": volumes.fail_make,
-    "volume.adopt": volumes.fail_make,
-    "volume.remove": volumes.fail_drop,
-    "volume.snapshot": volumes.fail_drop,
+    Verb.FLEET_MAKE: fleets.fail,
+    Verb.FLEET_ADOPT: fleets.fail,
+    Verb.FLEET_UPDATE: fleets.fail,
+    Verb.FLEET_REMOVE: fleets.fail,
+    Verb.VOLUME_MAKE: volumes.fail_make,
+    Verb.VOLUME_ADOPT: volumes.fail_make,
+    Verb.VOLUME_REMOVE: volumes.fail_drop,
+    Verb.VOLUME_SNAPSHOT: volumes.fail_drop,
 }
 
 
@@ -50,27 +51,27 @@ def _set_rules(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]
 
 
 _FINISH: Mapping[str, Callable[[Context, Sequence[Step], Sequence[StepOutcome]], None]] = {
-    "fleet.make": fleets.finish_write,
-    "fleet.update": fleets.finish_write,
-    "fleet.remove": fleets.finish_remove,
-    "fleet.adopt": fleets.finish_write,
-    "fleet.forget": fleets.finish_forget,
-    "volume.make": volumes.finish_write,
-    "volume.adopt": volumes.finish_write,
-    "volume.update": volumes.finish_write,
-    "volume.forget": volumes.finish_drop,
-    "volume.remove": volumes.finish_drop,
-    "volume.snapshot": volumes.finish_snapshot,
-    "queue.set": queues.finish_set,
-    "queue.remove": queues.finish_remove,
-    "run.submit": submissions.submit,
-    "run.update": submissions.update,
-    "run.stop": submissions.stop,
-    "run.archive": submissions.archive,
-    "run.restore": submissions.restore,
-    "run.forget": submissions.forget,
-    "resource.move": renames.move,
-    "rules.set": _set_rules,
+    Verb.FLEET_MAKE: fleets.finish_write,
+    Verb.FLEET_UPDATE: fleets.finish_write,
+    Verb.FLEET_REMOVE: fleets.finish_remove,
+    Verb.FLEET_ADOPT: fleets.finish_write,
+    Verb.FLEET_FORGET: fleets.finish_forget,
+    Verb.VOLUME_MAKE: volumes.finish_write,
+    Verb.VOLUME_ADOPT: volumes.finish_write,
+    Verb.VOLUME_UPDATE: volumes.finish_write,
+    Verb.VOLUME_FORGET: volumes.finish_drop,
+    Verb.VOLUME_REMOVE: volumes.finish_drop,
+    Verb.VOLUME_SNAPSHOT: volumes.finish_snapshot,
+    Verb.QUEUE_SET: queues.finish_set,
+    Verb.QUEUE_REMOVE: queues.finish_remove,
+    Verb.RUN_SUBMIT: submissions.submit,
+    Verb.RUN_UPDATE: submissions.update,
+    Verb.RUN_STOP: submissions.stop,
+    Verb.RUN_ARCHIVE: submissions.archive,
+    Verb.RUN_RESTORE: submissions.restore,
+    Verb.RUN_FORGET: submissions.forget,
+    Verb.RESOURCE_MOVE: renames.move,
+    Verb.RULES_SET: _set_rules,
 }
 
 

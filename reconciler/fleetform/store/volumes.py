@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fleetform.model.plan import Step
 from fleetform.model.ports import StepOutcome
+from fleetform.model.verbs import Verb
 from fleetform.model.volume import Snapshot
 from fleetform.store.context import SHOWN_VERBS, Context
 from fleetform.store.database import to_json
@@ -118,9 +119,9 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
         )
         # The host has found the directory, with our mark, before it said that this is done.
         heal(context.transaction, step.resource, keeps=("owner", "mode"))
-        if step.verb != "volume.update":
+        if step.verb != Verb.VOLUME_UPDATE:
             take_from_left(context.transaction, said["path"])
-        made = "imported" if step.verb == "volume.adopt" else "made"
+        made = "imported" if step.verb == Verb.VOLUME_ADOPT else "made"
         if said.get("returns"):
             made = "taken back"
         verb = made if before[0] == "making" else "updated"
@@ -153,7 +154,7 @@ def finish_drop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome
             "DELETE FROM resources WHERE kind = 'volume' AND name = ? RETURNING uid",
             (step.resource.name,),
         )
-        kept = step.verb == "volume.forget"
+        kept = step.verb == Verb.VOLUME_FORGET
         # One that was never made in whole says no path.
         if kept and row is not None and step.arguments["path"]:
             _remember(context, step, row[0], step.arguments["path"])

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetform.apply.execute import StepGraph
-from fleetform.apply.verbs import TOUCHES_WORLD
 from fleetform.model.decision import Finish
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import Permissions, Plan
 from fleetform.model.ports import StepOutcome
 from fleetform.model.run import RunState, RunUid
+from fleetform.model.verbs import ACTS_ON_HOSTS
 from fleetform.plan.planner import plan as make_plan
 from fleetform.plan.serialize import dump
 from fleetform.spec.desired import Desired, ResourceKey
@@ -67,7 +67,7 @@ def carry_out_for_real(ledger: StoredLedger, plan: Plan) -> None:
     uid = ledger.accept(plan, dump(plan), who="me", now_ms=1).apply_uid
     graph = StepGraph(plan.steps, frozenset())
     while ready := graph.take_ready():
-        outward = [step for step in ready if step.verb in TOUCHES_WORLD]
+        outward = [step for step in ready if step.verb in ACTS_ON_HOSTS]
         ledger.begin_steps(uid, outward, now_ms=1)
         refused = ledger.finish_steps(
             uid, ready, [StepOutcome(step.key) for step in ready], now_ms=1

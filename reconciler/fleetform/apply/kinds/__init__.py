@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from fleetform.apply.kinds import fleet, volume
-from fleetform.apply.verbs import Verb
 from fleetform.apply.world import World
 from fleetform.model.plan import Step
 from fleetform.model.ports import Begun
+from fleetform.model.verbs import Verb
 
 Performer = Callable[[Step, Begun, World], Awaitable[Mapping[str, Any] | None]]
 """Carries out one step; what it returns is written down with the result."""

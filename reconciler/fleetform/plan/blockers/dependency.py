@@ -21,7 +21,7 @@ from fleetform.plan.draft import LEAVING, Sheet, begins_on, is_replaced
 from fleetform.plan.phase import documents_at_work, documents_of
 from fleetform.spec.desired import Declared, ResourceKey
 
-_MAKES = frozenset({Action.CREATE, Action.ADOPT, Action.REPLACE, Action.UPDATE})
+_ACTIONS = frozenset({Action.CREATE, Action.ADOPT, Action.REPLACE, Action.UPDATE})
 
 _CURE = "unblock {key} first"
 
@@ -85,7 +85,7 @@ def _told(sheet: Sheet, clause: str, key: ResourceKey) -> tuple[str, str]:
 
 
 def _makes(sheet: Sheet, key: ResourceKey) -> bool:
-    return sheet.changes[key].action in _MAKES
+    return sheet.changes[key].action in _ACTIONS
 
 
 def _needed(declared: Declared) -> Iterator[ResourceKey]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from fleetform.model.live import LedgerStatus
 from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import Change, Held, HeldBy
+from fleetform.model.verbs import Verb
 from fleetform.model.windows import is_held, open_spell
 from fleetform.plan.draft import Sheet
 
@@ -31,8 +32,6 @@ def hold_in_window(sheet: Sheet) -> None:
 # what ends such a run, or only its record, is carried out, so that the commit that makes the stop
 # permanent can be applied while it holds.
 
-_BEGINS = frozenset({"run.submit"})
-
 
 def hold_overridden(sheet: Sheet) -> None:
     freeze = next((one for one in sheet.overrides if one.kind is OverrideKind.FREEZE), None)
@@ -46,7 +45,7 @@ def hold_overridden(sheet: Sheet) -> None:
 
 
 def _stop_of(stops: list[Override], change: Change) -> Override | None:
-    if change.key.kind != "run" or not any(step.verb in _BEGINS for step in change.steps):
+    if change.key.kind != "run" or not any(step.verb == Verb.RUN_SUBMIT for step in change.steps):
         return None
     return next((one for one in stops if one.stops(change.key.name, change.parent)), None)
 

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 
 from fleetform.model.plan import Change, HeldBy
 from fleetform.model.rows import restless_rows
+from fleetform.model.verbs import EMPTIES_PATH, FREES_PATH, TAKES_PATH, Verb
 from fleetform.plan.blockers.dependency import hold_dependants
-from fleetform.plan.draft import FREES_PLACE, TAKES_PLACE, Sheet
+from fleetform.plan.draft import Sheet
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.folders import Places
 
@@ -22,8 +23,6 @@ __all__ = ["hold_taken_places", "places_freed"]
 
 
 _SAME = "still has this directory"
-
-_KEEPS = "volume.forget"
 
 
 def hold_taken_places(sheet: Sheet) -> None:
@@ -55,7 +54,7 @@ def places_freed(sheet: Sheet) -> Mapping[ResourceKey, tuple[str, ...]]:
     freed: dict[ResourceKey, tuple[str, ...]] = {}
     for change in sheet.changes.values() if taking else ():
         for step in change.steps:
-            if step.verb in FREES_PLACE:
+            if step.verb in FREES_PATH:
                 for key, _ in _near(taking, _place(step.arguments)):
                     if key != step.resource:
                         freed[key] = (*freed.get(key, ()), step.key)
@@ -66,20 +65,22 @@ def _gives_way(verbs: frozenset[str], taking: frozenset[str], how: str, *, is_it
     """Tell whether a volume that these are the steps of leaves room for one that comes."""
     # What is only forgotten keeps its data and its mark: whoever is to have it has to say so, and
     # nothing is put around or into it.
-    if how == _SAME and (is_itself or (_KEEPS in verbs and "volume.adopt" in taking)):
+    if how == _SAME and (
+        is_itself or (Verb.VOLUME_FORGET in verbs and Verb.VOLUME_ADOPT in taking)
+    ):
         return True
-    return bool(verbs & (FREES_PLACE - {_KEEPS}))
+    return bool(verbs & EMPTIES_PATH)
 
 
 def _cure(key: ResourceKey, other: ResourceKey, verbs: frozenset[str], how: str) -> str:
-    if how == _SAME and _KEEPS in verbs:
+    if how == _SAME and Verb.VOLUME_FORGET in verbs:
         return (
             f"add `moved:` if it is the same volume, write `import: [{other}]` to adopt the data that"
             f" {key} leaves there, or choose another path"
         )
     if how == _SAME:
         return f"apply again once {key} is removed, or add `moved:` if it is the same volume"
-    if _KEEPS in verbs:
+    if Verb.VOLUME_FORGET in verbs:
         return (
             f"choose a path outside the data of {key}, which is kept, or first apply another"
             " `deletion_policy` there"
@@ -104,7 +105,7 @@ def _taking(sheet: Sheet) -> Places[ResourceKey]:
         for change in sheet.changes.values()
         if change.key.kind == "volume"
         for step in change.steps
-        if step.verb in TAKES_PLACE
+        if step.verb in TAKES_PATH
     )
 
 

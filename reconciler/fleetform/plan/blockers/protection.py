@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 
 from fleetform.model.plan import Action, Change, HeldBy, Reason
+from fleetform.model.verbs import Verb
 from fleetform.model.volume import mounted_volumes
 from fleetform.plan.draft import Sheet
 from fleetform.plan.impact import User, ends_with, hold_while_used, users
@@ -100,7 +101,7 @@ def hold_forgotten_in_use(sheet: Sheet) -> None:
     going = {
         key
         for key, change in sheet.changes.items()
-        if any(step.verb == "fleet.forget" for step in change.steps)
+        if any(step.verb == Verb.FLEET_FORGET for step in change.steps)
     }
     if not going:
         return
@@ -123,14 +124,14 @@ def hold_forgotten_in_use(sheet: Sheet) -> None:
 # what lies around it or within: that would go with it, or take it along.
 # A plan sees what the ledger says, and what whoever made it has looked up on this machine.
 
-_MAKES = frozenset({Action.CREATE, Action.REPLACE, Action.ADOPT, Action.UPDATE})
+_WRITES = frozenset({Action.CREATE, Action.REPLACE, Action.ADOPT, Action.UPDATE})
 _FINDS = frozenset({Action.ADOPT})
 
 
 def hold_owned_elsewhere(sheet: Sheet) -> None:
     for key, claim in sheet.live.claims.items():
         change = sheet.changes.get(key)
-        if change is not None and change.action in (_FINDS if claim.missing else _MAKES):
+        if change is not None and change.action in (_FINDS if claim.missing else _WRITES):
             sheet.hold(
                 key,
                 # A volume of ours is in the way as well as anybody else's, and so is what is no
@@ -164,7 +165,7 @@ def hold_volumes_in_use(sheet: Sheet) -> None:
         step.resource
         for change in sheet.changes.values()
         for step in change.steps
-        if step.verb == "run.stop"
+        if step.verb == Verb.RUN_STOP
     }
     here: dict[ResourceKey, list[User]] = {}
     for row, execution in users(sheet):

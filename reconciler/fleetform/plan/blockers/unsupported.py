@@ -15,6 +15,7 @@ from fleetform.model.drift import GONE
 from fleetform.model.instance import InstanceState
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, Held, HeldBy, Reason
+from fleetform.model.verbs import CARRIES_DOCUMENT, EMPTIES_PATH, Verb, verbs_of
 from fleetform.model.volume import mounts
 from fleetform.plan.diff import changed_fields, set_fields
 from fleetform.plan.draft import Sheet
@@ -117,7 +118,7 @@ def hold_on_missing_volumes(sheet: Sheet) -> None:
     for key in sorted(sheet.changes):
         declared = sheet.wanted.get(key)
         if declared is None or not any(
-            step.verb == "run.submit" for step in sheet.changes[key].steps
+            step.verb == Verb.RUN_SUBMIT for step in sheet.changes[key].steps
         ):
             continue
         for names in mounts(declared.document):
@@ -150,8 +151,7 @@ def _is_made_again(sheet: Sheet, key: ResourceKey) -> bool:
 
 # What is done on a fleet's hosts waits until the fleet has one.
 
-_AFTER_HOSTS = frozenset({"volume.make", "volume.adopt", "volume.update"})
-_BEFORE_THEY_GO = frozenset({"volume.remove", "volume.snapshot"})
+_AFTER_HOSTS = verbs_of("volume") & CARRIES_DOCUMENT
 _GONE = frozenset({InstanceState.TERMINATING, InstanceState.TERMINATED})
 
 
@@ -166,7 +166,7 @@ def hold_hostless(sheet: Sheet) -> None:
         for change in sheet.changes.values()
         if change.key.kind == "volume"
         for step in change.steps
-        if step.verb in _AFTER_HOSTS or step.verb in _BEFORE_THEY_GO
+        if step.verb in _AFTER_HOSTS or step.verb in EMPTIES_PATH
     }
     empty = {name for name in {fleet for _, fleet, _ in fleets} if _wants_none(sheet, name)}
     if not empty:

@@ -8,6 +8,7 @@ never itself.
 from __future__ import annotations
 
 from fleetform.model.plan import Action, Change, Reason
+from fleetform.model.verbs import Verb
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.draft import Proposal, make_step
 from fleetform.spec.desired import Environment, ResourceKey, Rules
@@ -26,6 +27,6 @@ def propose_rules(environment: Environment, applied: Rules) -> Proposal | None:
             reasons=(Reason.CONTROL_CHANGED,),
             type="environment",
             fields=changed_fields("environment", {"rules": applied.document()}, {"rules": wanted}),
-            steps=(make_step("rules.set", key, {"rules": wanted}),),
+            steps=(make_step(Verb.RULES_SET, key, {"rules": wanted}),),
         )
     )

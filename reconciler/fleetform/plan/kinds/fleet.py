@@ -16,6 +16,7 @@ from typing import Any
 from fleetform.model.figures import counted
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Permissions, Reason, Step
+from fleetform.model.verbs import Verb
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.draft import (
     Proposal,
@@ -31,7 +32,7 @@ from fleetform.spec.desired import Declared
 
 
 def propose_create(declared: Declared) -> Proposal:
-    step = make_step("fleet.make", declared.key, _arguments(declared))
+    step = make_step(Verb.FLEET_MAKE, declared.key, _arguments(declared))
     return Proposal(creation(declared, step))
 
 
@@ -42,7 +43,7 @@ def propose_change(
     changed = changed_fields("fleet", before, declared.document)
     if not changed and row.digest:
         return None
-    step = make_step("fleet.update", declared.key, _arguments(declared))
+    step = make_step(Verb.FLEET_UPDATE, declared.key, _arguments(declared))
     ends = was_made(row) and recreates(before, declared.document)
     return Proposal(
         change_between(
@@ -101,7 +102,7 @@ def propose_remove(row: LiveResource) -> Proposal:
             row,
             Action.DELETE,
             Reason.REMOVED,
-            make_step("fleet.remove", row.key, {}),
+            make_step(Verb.FLEET_REMOVE, row.key, {}),
             destructive=True,
             at_stake=hosts_at_stake(Action.DELETE, nodes_wanted(json.loads(row.document))),
         )
@@ -114,7 +115,7 @@ def propose_renew(
     """Let all hosts go and make them anew."""
     removal = propose_remove(row).change
     (remove,) = removal.steps
-    make = make_step("fleet.make", declared.key, _arguments(declared), (remove.key,))
+    make = make_step(Verb.FLEET_MAKE, declared.key, _arguments(declared), (remove.key,))
     return _as_asked(declared, row, Action.REPLACE, (remove, make), at_stake=removal.at_stake)
 
 
@@ -122,7 +123,7 @@ def propose_exchange(declared: Declared, row: LiveResource, hosts: Sequence[str]
     """Have these hosts, by name, give way to others, as `update` says; what else differs too."""
     before = json.loads(row.document)
     arguments = {**_arguments(declared), "exchange": sorted(hosts)}
-    step = make_step("fleet.update", declared.key, arguments)
+    step = make_step(Verb.FLEET_UPDATE, declared.key, arguments)
     at_stake = ""
     if waits_for_nobody(declared.document):
         all_of_them = was_made(row) and recreates(before, declared.document)
@@ -156,14 +157,14 @@ def _as_asked(
 def propose_forget(row: LiveResource) -> Proposal:
     """Hosts stay up, with their agents; nobody here knows them any more."""
     return Proposal(
-        change_of_row(row, Action.FORGET, Reason.LET_GO, make_step("fleet.forget", row.key, {}))
+        change_of_row(row, Action.FORGET, Reason.LET_GO, make_step(Verb.FLEET_FORGET, row.key, {}))
     )
 
 
 def propose_adopt(declared: Declared) -> Proposal:
     """Hosts of this environment that no fleet has become this one's; the rest is made."""
     made = propose_create(declared).change
-    step = make_step("fleet.adopt", declared.key, _arguments(declared))
+    step = make_step(Verb.FLEET_ADOPT, declared.key, _arguments(declared))
     return Proposal(replace(made, action=Action.ADOPT, reasons=(Reason.FOUND,), steps=(step,)))
 
 

@@ -11,6 +11,7 @@ import json
 
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Permissions, Reason
+from fleetform.model.verbs import Verb
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.draft import (
     Proposal,
@@ -26,7 +27,7 @@ from fleetform.spec.desired import Declared
 
 def propose_create(declared: Declared) -> Proposal:
     return Proposal(
-        creation(declared, make_step("queue.set", declared.key, declared_arguments(declared)))
+        creation(declared, make_step(Verb.QUEUE_SET, declared.key, declared_arguments(declared)))
     )
 
 
@@ -43,12 +44,12 @@ def propose_change(
             Action.UPDATE,
             reasons_of(changed),
             changed,
-            make_step("queue.set", declared.key, declared_arguments(declared)),
+            make_step(Verb.QUEUE_SET, declared.key, declared_arguments(declared)),
         )
     )
 
 
 def propose_remove(row: LiveResource) -> Proposal:
     return Proposal(
-        change_of_row(row, Action.DELETE, Reason.REMOVED, make_step("queue.remove", row.key, {}))
+        change_of_row(row, Action.DELETE, Reason.REMOVED, make_step(Verb.QUEUE_REMOVE, row.key, {}))
     )

@@ -18,6 +18,7 @@ from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, FieldChange, HeldBy, Permissions, Reason, Step
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run_state import Outdated, RunState
+from fleetform.model.verbs import Verb
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.draft import (
     Proposal,
@@ -37,7 +38,9 @@ _STILL_ENDING_CURE = "`fleetform apply` waits until it has ended"
 
 
 def propose_create(declared: Declared) -> Proposal:
-    return Proposal(creation(declared, make_step("run.submit", declared.key, _arguments(declared))))
+    return Proposal(
+        creation(declared, make_step(Verb.RUN_SUBMIT, declared.key, _arguments(declared)))
+    )
 
 
 def propose_change(
@@ -62,11 +65,11 @@ def propose_remove(row: LiveResource) -> Proposal:
     """Archive what is over, end what is not; only what is at work can be lost."""
     works = is_at_work(row)
     finished = phase(row) is Phase.FINISHED and not works
-    archive = make_step("run.archive", row.key, {})
+    archive = make_step(Verb.RUN_ARCHIVE, row.key, {})
     steps: tuple[Step, ...] = (archive,)
     if not finished:
         stop = _stop_step(row, "removed")
-        steps = (stop, make_step("run.archive", row.key, {}, (stop.key,)))
+        steps = (stop, make_step(Verb.RUN_ARCHIVE, row.key, {}, (stop.key,)))
     return Proposal(
         change_of_row(
             row,
@@ -107,11 +110,11 @@ def propose_forget(row: LiveResource) -> Proposal:
     """
     works = is_at_work(row)
     waits = phase(row) is Phase.WAITING and not works
-    forget = make_step("run.forget", row.key, {})
+    forget = make_step(Verb.RUN_FORGET, row.key, {})
     steps: tuple[Step, ...] = (forget,)
     if waits:
         stop = _stop_step(row, "removed")
-        steps = (stop, make_step("run.forget", row.key, {}, (stop.key,)))
+        steps = (stop, make_step(Verb.RUN_FORGET, row.key, {}, (stop.key,)))
     proposal = Proposal(
         change_of_row(row, Action.FORGET, Reason.LET_GO, *steps),
         not_started=waits,
@@ -134,7 +137,7 @@ def propose_pair(declared: Declared, row: LiveResource) -> Proposal:
     """One element of a sweep in the place of another: the old one goes, the new one runs."""
     removal = propose_remove(row)
     submit = make_step(
-        "run.submit",
+        Verb.RUN_SUBMIT,
         declared.key,
         {**_arguments(declared), "replaces": row.key.name},
         (removal.change.steps[-1].key,),
@@ -203,7 +206,7 @@ class _Case:
 
 def _updated(case: _Case, reasons: tuple[Reason, ...], stale: Outdated = Outdated.NO) -> Proposal:
     """Another document for the same execution, or for one that has not begun."""
-    step = make_step("run.update", case.declared.key, _update_arguments(case, stale))
+    step = make_step(Verb.RUN_UPDATE, case.declared.key, _update_arguments(case, stale))
     return Proposal(
         _change(case, Action.UPDATE, reasons, (step,), forces=False),
         # Once it has started, the new document would describe what never ran.
@@ -222,8 +225,8 @@ def _stopped(case: _Case) -> Proposal:
         return _held_while_ending(_updated(case, reasons))
     if case.was_stopped or not is_at_work(case.row):
         return _updated(case, reasons, _outdated(case))
-    update = make_step("run.update", case.declared.key, _update_arguments(case, _outdated(case)))
-    stop = make_step("run.stop", case.row.key, {"cause": "state"}, (update.key,))
+    update = make_step(Verb.RUN_UPDATE, case.declared.key, _update_arguments(case, _outdated(case)))
+    stop = make_step(Verb.RUN_STOP, case.row.key, {"cause": "state"}, (update.key,))
     return Proposal(
         _change(
             case,
@@ -305,7 +308,7 @@ def _successor_changed(case: _Case, reasons: tuple[Reason, ...]) -> Proposal:
 def _withdrawn(case: _Case, earlier: str) -> Proposal:
     """What is at work is what is declared once more: its successor would do the same again."""
     arguments = {**_update_arguments(case), "earlier": earlier}
-    step = make_step("run.update", case.declared.key, arguments)
+    step = make_step(Verb.RUN_UPDATE, case.declared.key, arguments)
     return Proposal(
         _change(case, Action.UPDATE, (Reason.WITHDRAWN,), (step,), forces=False),
         not_started=True,
@@ -371,7 +374,7 @@ def _ended_and_submitted(case: _Case, proposal: Proposal) -> Proposal:
             case,
             Action.REPLACE,
             proposal.change.reasons,
-            (stop, make_step("run.submit", submit.resource, submit.arguments, (stop.key,))),
+            (stop, make_step(Verb.RUN_SUBMIT, submit.resource, submit.arguments, (stop.key,))),
             destructive=works,
             at_stake=_at_stake(case.row) if works else "",
         ),
@@ -392,7 +395,7 @@ def _returned(case: _Case) -> Proposal:
     cut_short = case.row.run is not None and case.row.run.state is RunState.STOPPED
     if cut_short and not case.stop_wanted:
         return _submitted(case, (Reason.RETURNED, Reason.RESUMED))
-    step = make_step("run.restore", case.declared.key, _arguments(case.declared))
+    step = make_step(Verb.RUN_RESTORE, case.declared.key, _arguments(case.declared))
     return Proposal(_change(case, Action.CREATE, (Reason.RETURNED,), (step,), forces=False))
 
 
@@ -409,7 +412,7 @@ def _submitted(case: _Case, reasons: tuple[Reason, ...], *, after_uid: str = "")
     if not after_uid:
         after_uid = earlier_uid(case.row)
     step = make_step(
-        "run.submit", case.declared.key, {**_arguments(case.declared), "after_uid": after_uid}
+        Verb.RUN_SUBMIT, case.declared.key, {**_arguments(case.declared), "after_uid": after_uid}
     )
     return Proposal(_change(case, Action.REPLACE, reasons, (step,)))
 
@@ -491,7 +494,7 @@ def _stop_step(row: LiveResource, cause: str) -> Step:
         arguments["earlier"] = earlier
     elif phase(row) is Phase.WAITING:
         arguments["waiting"] = True
-    return make_step("run.stop", row.key, arguments)
+    return make_step(Verb.RUN_STOP, row.key, arguments)
 
 
 def _state(row: LiveResource) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, FieldChange, HeldBy, Permissions, Reason, Step
+from fleetform.model.verbs import Verb
 from fleetform.model.volume import snapshot_place
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.draft import (
@@ -34,7 +35,7 @@ _OWN_FOLDER = re.compile(r"/volumes/[0-9a-f]{32}\Z")
 
 def propose_create(declared: Declared) -> Proposal:
     return Proposal(
-        creation(declared, make_step("volume.make", declared.key, _arguments(declared)))
+        creation(declared, make_step(Verb.VOLUME_MAKE, declared.key, _arguments(declared)))
     )
 
 
@@ -60,7 +61,7 @@ def propose_change(
             Action.UPDATE,
             reasons_of(changed) or (Reason.UNFINISHED,),
             changed,
-            make_step("volume.update", declared.key, arguments),
+            make_step(Verb.VOLUME_UPDATE, declared.key, arguments),
         )
     )
 
@@ -83,7 +84,7 @@ def _replaced(
             reasons,
             changed,
             old,
-            make_step("volume.make", declared.key, _arguments(declared), (old.key,)),
+            make_step(Verb.VOLUME_MAKE, declared.key, _arguments(declared), (old.key,)),
             destructive=True,
             at_stake=_at_stake(row, before, fate),
         )
@@ -164,16 +165,16 @@ def propose_forget(row: LiveResource) -> Proposal:
 def propose_adopt(declared: Declared) -> Proposal:
     """The directory is there, with whatever is in it, and becomes this volume."""
     made = propose_create(declared).change
-    step = make_step("volume.adopt", declared.key, _arguments(declared))
+    step = make_step(Verb.VOLUME_ADOPT, declared.key, _arguments(declared))
     return Proposal(replace(made, action=Action.ADOPT, reasons=(Reason.FOUND,), steps=(step,)))
 
 
 class _Fate(enum.Enum):
     """What becomes of a volume that goes, by the verb that brings it about."""
 
-    FORGOTTEN = "volume.forget"
-    PUT_ASIDE = "volume.snapshot"
-    REMOVED = "volume.remove"
+    FORGOTTEN = Verb.VOLUME_FORGET
+    PUT_ASIDE = Verb.VOLUME_SNAPSHOT
+    REMOVED = Verb.VOLUME_REMOVE
 
 
 def _fate(before: Mapping[str, Any], after: Mapping[str, Any] | None = None) -> _Fate:

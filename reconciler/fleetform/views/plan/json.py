@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from fleetform.model import verbs
 from fleetform.model.plan import Action, Change, FieldChange, Kept, Plan, Reason
 from fleetform.model.redaction import sensitive_part
 from fleetform.model.run_state import Outdated
@@ -231,9 +232,8 @@ _ACTION_REASONS: Mapping[Action, tuple[tuple[Reason, str], ...]] = {
     Action.FORGET: ((Reason.REMOVED, "delete_because_no_resource_config"),),
 }
 
+_STOPS = verbs.ENDS | {verbs.Verb.RUN_STOP}
 _SOURCES = ("local", "ssh_config", "kubernetes", "slurm")
-_ENDS = (".remove", ".stop", ".archive", ".forget")
-_MAKES = (".make", ".submit")
 
 
 def change_json(change: Change) -> ResourceChange:
@@ -284,15 +284,15 @@ def actions_of(change: Change) -> list[Verb]:
         return ["create", "delete"]
     if change.action is Action.UPDATE and change.moved_from and not change.fields:
         return ["no-op"]
-    if change.action is Action.ADOPT and any(one.verb.endswith(".update") for one in change.steps):
+    if change.action is Action.ADOPT and any(one.verb in verbs.UPDATES for one in change.steps):
         return ["update"]
     return list(_ACTIONS[change.action])
 
 
 def _makes_first(change: Change) -> bool:
     """Whether what goes waits for what comes in its place."""
-    made = {step.key for step in change.steps if step.verb.endswith(_MAKES)}
-    return any(step.verb.endswith(_ENDS) and made & {*step.needs} for step in change.steps)
+    made = {step.key for step in change.steps if step.verb in verbs.CREATES}
+    return any(step.verb in _STOPS and made & {*step.needs} for step in change.steps)
 
 
 def _action_reason(change: Change) -> str:
