@@ -20,6 +20,7 @@ from fleetform.agents.protocol.frames import Decoder, Message, encode
 from fleetform.agents.protocol.link import HEARTBEAT_SECONDS
 from fleetform.agents.protocol.messages import (
     Acknowledge,
+    Credit,
     FollowLog,
     Forget,
     Heartbeat,
@@ -132,7 +133,7 @@ class Agent:
         elif isinstance(message, (MakeVolume, RemoveVolume, SnapshotVolume, Shutdown)):
             self._say(end, Reply(message.id, True))
         else:
-            assert isinstance(message, (FollowLog, Heartbeat)), message
+            assert isinstance(message, (FollowLog, Heartbeat, Credit)), message
 
     def _command(self, end: End, command: Command) -> None:
         if end is not self._manager:

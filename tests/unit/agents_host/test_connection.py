@@ -6,6 +6,7 @@ import asyncio
 import socket
 from pathlib import Path
 
+from fleetform.agents.host.blobs import BlobStore
 from fleetform.agents.host.connection import Connection
 from fleetform.agents.protocol.frames import Decoder, Message, encode
 from fleetform.agents.protocol.messages import Heartbeat, Probe, Unknown
@@ -43,7 +44,10 @@ async def connect(folder: Path, protocol: int) -> tuple[Listener, socket.socket]
     theirs.setblocking(False)
     listener = Listener(protocol)
     await asyncio.get_running_loop().create_connection(
-        lambda: Connection(listener, str(folder), heartbeat_seconds=BEAT_SECONDS), sock=ours
+        lambda: Connection(
+            listener, str(folder), BlobStore(str(folder)), heartbeat_seconds=BEAT_SECONDS
+        ),
+        sock=ours,
     )
     return listener, theirs
 

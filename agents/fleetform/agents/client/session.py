@@ -14,6 +14,7 @@ depend on addresses: the simulation runs it as it is.
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import dataclasses
 import logging
@@ -23,12 +24,23 @@ from typing import Any, Protocol
 from fleetform.agents.client import blobs
 from fleetform.agents.client.errors import ConnectionLost, HelloRejected, RequestRefused
 from fleetform.agents.protocol.frames import Decoder, FrameError, Message, encode, read_value
-from fleetform.agents.protocol.link import HEARTBEAT_SECONDS, Pulse
+from fleetform.agents.protocol.link import (
+    BLOBS,
+    CONTROL,
+    HEARTBEAT_SECONDS,
+    LOG_CHANNEL,
+    Pulse,
+    Window,
+)
 from fleetform.agents.protocol.messages import (
     CAPABILITIES,
     PROTOCOL_NEWEST,
     PROTOCOL_OLDEST,
     Acknowledge,
+    ChannelData,
+    ChannelEnded,
+    CloseChannel,
+    Credit,
     Cursor,
     Event,
     FollowLog,
@@ -40,6 +52,7 @@ from fleetform.agents.protocol.messages import (
     LogData,
     MakeVolume,
     MissingBlobs,
+    OpenChannel,
     Prepare,
     Probe,
     PutBlob,
@@ -136,7 +149,13 @@ class Session:
         self._greeting: asyncio.Future[Welcome] = self._loop.create_future()
         self._replies: dict[int, asyncio.Future[Reply]] = {}
         self._last_id = 0
-        self._outgoing: list[bytes] = []
+        self._outgoing: tuple[list[bytes], ...] = ([], [], [], [])
+        self._flush_waits = False
+        self._last_channel = LOG_CHANNEL
+        # All uploads share one credit: many small files do not take more of the line than one.
+        self._blob_window = Window()
+        self._awaiting_room: list[asyncio.Future[None]] = []
+        self._ended_channels: dict[int, ChannelEnded] = {}
         self._news: list[Event | LogData] = []
         self._news_bytes = 0
         self._changed = asyncio.Event()
@@ -173,13 +192,16 @@ class Session:
 
     async def put_blob(self, sha256: str, path: str) -> None:
         """
-        Send the file at `path` in pieces, a few of them under way at any time.
+        Send the file at `path` in pieces, beside requests, which overtake it.
 
         Raises:
             ContentChanged: Its content is not `sha256`; the host has kept nothing.
             RequestRefused: The host cannot store it.
         """
-        await blobs.send(path, sha256, self._submit_piece)
+        if self.welcome.protocol >= 2:
+            await blobs.upload(path, sha256, self)
+        else:
+            await blobs.send(path, sha256, self._submit_piece)
 
     async def make_volume(
         self, operation_uid: str, volume_uid: str, name: str, path: str, *, take: str = "any"
@@ -215,11 +237,53 @@ class Session:
                 batch, self._news, self._news_bytes = self._news, [], 0
                 self._room.set()
                 yield batch
+                # Only now has it been taken in: until then the agent keeps the rest on its disk.
+                self._credit_output(batch)
             elif self._failure is not None:
                 return
             else:
                 self._changed.clear()
                 await self._changed.wait()
+
+    # -- channels, for `blobs` ----------------------------------------------------------------
+
+    def open_blob(self, parameters: dict[str, Any]) -> tuple[int, asyncio.Future[Reply]]:
+        self._last_channel += 1
+        request = OpenChannel(self._next_id(), self._last_channel, "blob", parameters)
+        return self._last_channel, self._submit(request, BLOBS)
+
+    async def await_room(self, channel: int) -> Window:
+        while not self._blob_window.has_room and channel not in self._ended_channels:
+            room = self._loop.create_future()
+            self._awaiting_room.append(room)
+            await room
+        ended = self._ended_channels.get(channel)
+        if ended is not None:
+            raise RequestRefused(Reply(0, False, ended.code, ended.message))
+        return self._blob_window
+
+    def put(self, channel: int, data: bytes, *, deflated: bool) -> None:
+        message = ChannelData(channel, base64.b64encode(data).decode("ascii"), deflated)
+        self._blob_window.send(len(message.data), self._loop.time())
+        self._send(message, BLOBS)
+
+    def close_channel(self, channel: int, outcome: str) -> asyncio.Future[Reply]:
+        self._ended_channels.pop(channel, None)
+        # In the order of its data, which it must not overtake.
+        return self._submit(CloseChannel(self._next_id(), channel, outcome), BLOBS)
+
+    def _credit_output(self, batch: Sequence[Event | LogData]) -> None:
+        size = sum(len(item.data) for item in batch if isinstance(item, LogData))
+        if size and self.welcome.protocol >= 2 and self._failure is None:
+            self._send(Credit(LOG_CHANNEL, size))
+
+    def _give_room(self) -> None:
+        waiting, self._awaiting_room = self._awaiting_room, []
+        for room in waiting:
+            if not room.done():
+                room.set_result(None)
+
+    # -- the end of a session ---------------------------------------------------------------
 
     async def close(self) -> None:
         """End the connection; calls that still wait raise ConnectionLost."""
@@ -239,7 +303,6 @@ class Session:
         self._send(
             dataclasses.replace(
                 hello,
-                protocol=PROTOCOL_OLDEST,
                 protocol_newest=PROTOCOL_NEWEST,
                 capabilities=CAPABILITIES,
             )
@@ -273,9 +336,9 @@ class Session:
     def _submit_piece(self, sha256: str, offset: int, data: str, last: bool) -> asyncio.Future[Reply]:  # fmt: skip
         return self._submit(PutBlob(self._next_id(), sha256, offset, data, last))
 
-    def _submit(self, request: Request) -> asyncio.Future[Reply]:
+    def _submit(self, request: Request, priority: int = CONTROL) -> asyncio.Future[Reply]:
         """Send now; the reply comes to the future, or ConnectionLost does."""
-        self._send(request)
+        self._send(request, priority)
         reply: asyncio.Future[Reply] = self._loop.create_future()
         self._replies[request.id] = reply
         # Somebody waits, and a reply may stand behind news: reading must go on.
@@ -288,23 +351,26 @@ class Session:
         # An agent that lives and does not answer is stuck: nothing can be relied on any more.
         self._lose(f"the agent did not answer the request {type(request).__name__} in time")
 
-    def _send(self, message: Message) -> None:
+    def _send(self, message: Message, priority: int = CONTROL) -> None:
         if self._failure is not None:
             # The same object is raised each time, and would drag all earlier tracebacks along.
             raise self._failure.with_traceback(None)
-        frame = encode(message)
-        if not self._outgoing:
+        self._outgoing[priority].append(encode(message))
+        if not self._flush_waits:
+            self._flush_waits = True
             # All that is said in one turn of the loop leaves in one write: a thousand small
             # requests would otherwise be a thousand system calls.
             self._loop.call_soon(self._flush)
-        self._outgoing.append(frame)
 
     def _flush(self) -> None:
-        frames, self._outgoing = self._outgoing, []
+        self._flush_waits = False
+        frames = b"".join(frame for waiting in self._outgoing for frame in waiting)
+        for waiting in self._outgoing:
+            waiting.clear()
         if not frames or self._failure is not None:
             return
         try:
-            self._writer.write(b"".join(frames))
+            self._writer.write(frames)
         except (OSError, RuntimeError) as error:
             # asyncio's transports raise RuntimeError once they are closed.
             self._lose(f"the connection to the agent cannot be written: {error}")
@@ -344,6 +410,12 @@ class Session:
         elif isinstance(message, (Event, LogData)):
             self._news.append(message)
             self._changed.set()
+        elif isinstance(message, Credit):
+            self._blob_window.take(message.size_bytes, self._loop.time())
+            self._give_room()
+        elif isinstance(message, ChannelEnded):
+            self._ended_channels[message.channel] = message
+            self._give_room()
         elif isinstance(message, Heartbeat):
             pass  # Counted with everything else that arrives.
         elif isinstance(message, Welcome) and not self._greeting.done():
@@ -385,8 +457,13 @@ class Session:
         self._failure = failure
         if self._beats is not None:
             self._beats.cancel()
-        waiting: list[asyncio.Future[Any]] = [self._greeting, *self._replies.values()]
+        waiting: list[asyncio.Future[Any]] = [
+            self._greeting,
+            *self._replies.values(),
+            *self._awaiting_room,
+        ]
         self._replies.clear()
+        self._awaiting_room.clear()
         for future in waiting:
             if not future.done():
                 future.set_exception(failure)

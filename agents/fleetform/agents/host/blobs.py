@@ -3,7 +3,8 @@ Contents of files, named by their SHA-256: sent once to a host, used by many job
 
 A content is real once it bears its name. Until then it is `incoming-DIGEST` while its pieces
 arrive and `checking-DIGEST-NUMBER` while it is hashed: a new upload of the same content, over a
-new connection, then has a file of its own. What fails or is given up leaves no file.
+new connection, then has a file of its own. What fails leaves no file. What was interrupted stays
+for a day, and its sender goes on where it had come to.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
 _INCOMING = "incoming-"
 _CHECKING = "checking-"
+
+_INCOMING_SECONDS = 24 * 3600
+"""Its sender comes back within minutes or, after a long night, never."""
 
 
 class BlobError(Exception):
@@ -52,12 +56,26 @@ class BlobStore:
             BlobError: The piece makes no sense, or the disk is full.
             OSError: It cannot be written.
         """
-        if os.path.exists(self._place(digest)):
-            return  # An earlier upload has completed it.
         try:
             piece = base64.b64decode(data, validate=True)
         except binascii.Error as error:
             raise BlobError("invalid", f"a piece of {digest} is not base64") from error
+        self.write(digest, offset, piece)
+
+    def has(self, digest: str) -> bool:
+        return os.path.exists(self._place(digest))
+
+    def arrived_bytes(self, digest: str) -> int:
+        """Return how much of an interrupted content is there."""
+        try:
+            return os.stat(self._incoming(digest)).st_size
+        except FileNotFoundError:
+            return 0
+
+    def write(self, digest: str, offset: int, piece: bytes) -> None:
+        """Take in one piece as `put` does."""
+        if self.has(digest):
+            return  # An earlier upload has completed it.
         try:
             self._append(digest, offset, piece)
         except OSError as error:
@@ -80,13 +98,23 @@ class BlobStore:
         os.rename(self._incoming(digest), checking)
         return lambda: self._check(checking, digest, place)
 
-    def discard_unfinished(self) -> None:
-        """Remove contents whose sender is gone: its successor sends them from the beginning."""
-        self._discard(_INCOMING)
+    def discard(self, digest: str) -> None:
+        """Remove what has arrived of a content that is not to be completed."""
+        self._remove(self._incoming(digest))
 
     def discard_earlier(self) -> None:
-        """Remove what an agent that was killed has left; to be called before anything is put."""
-        self._discard(_INCOMING, _CHECKING)
+        """Remove what an agent that was killed was checking; to be called before anything is put."""
+        for name in self._names():
+            if name.startswith(_CHECKING):
+                self._remove(f"{self._path}/{name}")
+
+    def expire(self, now: float) -> None:
+        """Remove what was interrupted long before `now` (Unix time) and never completed."""
+        for name in self._names():
+            if name.startswith(_INCOMING):
+                with contextlib.suppress(FileNotFoundError):
+                    if now - os.stat(f"{self._path}/{name}").st_mtime > _INCOMING_SECONDS:
+                        self._remove(f"{self._path}/{name}")
 
     def path(self, digest: str) -> str:
         """Return where a content lies; raises FileNotFoundError when it is not here."""
@@ -136,14 +164,11 @@ class BlobStore:
             f"a file of the job (SHA-256 {digest[:12]}) cannot be stored: {why}; free space there"
         )
 
-    def _discard(self, *prefixes: str) -> None:
+    def _names(self) -> list[str]:
         try:
-            names = os.listdir(self._path)
+            return os.listdir(self._path)
         except FileNotFoundError:
-            return
-        for name in names:
-            if name.startswith(prefixes):
-                self._remove(f"{self._path}/{name}")
+            return []
 
     def _incoming(self, digest: str) -> str:
         return f"{self._path}/{_INCOMING}{digest}"

@@ -14,6 +14,8 @@ import socket
 import struct
 from typing import Protocol
 
+from fleetform.agents.host.blobs import BlobStore
+from fleetform.agents.host.channels import Channels
 from fleetform.agents.host.outbox import Outbox
 from fleetform.agents.protocol.frames import Decoder, FrameError, Message
 from fleetform.agents.protocol.link import HEARTBEAT_SECONDS, Pulse
@@ -42,13 +44,21 @@ class Connection(asyncio.Protocol):
     """
     Attributes:
         outbox: What is to be said here.
+        channels: What is open here besides.
     """
 
     outbox: Outbox
+    channels: Channels
 
     def __init__(
-        self, listener: Listener, jobs: str, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
+        self,
+        listener: Listener,
+        jobs: str,
+        blobs: BlobStore,
+        *,
+        heartbeat_seconds: float = HEARTBEAT_SECONDS,
     ) -> None:
+        self._blobs = blobs
         self._heartbeat_seconds = heartbeat_seconds
         self._pulse: Pulse | None = None
         self._beats: asyncio.TimerHandle | None = None
@@ -63,6 +73,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         transport.set_write_buffer_limits(high=_WRITE_BUFFER_BYTES)
         self.outbox = Outbox(transport.write, self._jobs)
+        self.channels = Channels(self._blobs, self.outbox.say)
         peer = transport.get_extra_info("socket")
         if not _is_allowed(peer):
             _log.warning("connection.refused reason=uid")
@@ -76,6 +87,7 @@ class Connection(asyncio.Protocol):
         if protocol >= 2 and self._pulse is None:
             self._pulse = Pulse()
             self._schedule_beat()
+            self.outbox.limit_output()
 
     def _schedule_beat(self) -> None:
         loop = asyncio.get_running_loop()

@@ -46,11 +46,15 @@ from fleetform.agents.host.sweeper import Sweeper
 from fleetform.agents.protocol.frames import Message
 from fleetform.agents.protocol.messages import (
     Acknowledge,
+    ChannelData,
+    CloseChannel,
+    Credit,
     Event,
     FollowLog,
     Forget,
     Hello,
     LogData,
+    OpenChannel,
     Prepare,
     Probe,
     Rejected,
@@ -114,7 +118,7 @@ class Daemon:
         door = _bind(layout.AGENT_SOCKET, socket.SOCK_STREAM)
         jobs = f"{self._settings.root}/{layout.JOBS}"
         server = await self._loop.create_unix_server(
-            lambda: Connection(self, jobs), sock=door, backlog=64
+            lambda: Connection(self, jobs, self._requests.blobs), sock=door, backlog=64
         )
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self.end)
@@ -156,6 +160,7 @@ class Daemon:
 
     def _keep_house(self) -> None:
         self.perform(self._journal.expire(now_ms()))
+        self._requests.blobs.expire(now_ms() / 1000)
         self.settle()
         if self._store.long:
             self._store.rewrite(memory.snapshot(self._journal.memory))
@@ -247,7 +252,6 @@ class Daemon:
         waiting = connection.outbox.close()
         if connection is self._manager:
             self._manager = None
-            self._requests.sender_gone()
         for then in waiting:
             then()
 
@@ -267,6 +271,14 @@ class Daemon:
             self._follow(connection, message)
         elif isinstance(message, Shutdown):
             self._shut_down(connection, message)
+        elif isinstance(message, OpenChannel):
+            connection.channels.open(message)
+        elif isinstance(message, ChannelData):
+            connection.channels.take(message)
+        elif isinstance(message, CloseChannel):
+            self.begin(self._close_channel(connection, connection.channels.close(message)))
+        elif isinstance(message, Credit):
+            connection.outbox.credit(message)
         elif self._requests.knows(message):
             self.begin(self._answer(connection, message))
         else:
@@ -295,7 +307,6 @@ class Daemon:
             connection.outbox.say(event)
         former, self._manager = self._manager, connection
         if former is not None and former is not connection:
-            self._requests.sender_gone()
             self._dismiss(former, hello)
 
     def _dismiss(self, former: Connection, hello: Hello) -> None:
@@ -345,6 +356,11 @@ class Daemon:
                 message, self._journal.owner or "", self._journal.owner_name
             )
         )
+        self._plan_turn()
+
+    async def _close_channel(self, connection: Connection, work: Callable[[], Reply]) -> None:
+        # The whole of a large content is hashed now.
+        connection.outbox.say(await self._loop.run_in_executor(None, work))
         self._plan_turn()
 
     def _take_notices(self, listener: socket.socket) -> None:

@@ -9,12 +9,14 @@ output waits on disk where it lies, and answers still go out.
 from __future__ import annotations
 
 import base64
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 from fleetform.agents.host import joblog, layout
 from fleetform.agents.protocol.frames import Message, encode
-from fleetform.agents.protocol.messages import LogData
+from fleetform.agents.protocol.link import LOG_CHANNEL, Window
+from fleetform.agents.protocol.messages import Credit, LogData
 
 _PIECE_BYTES = 256 << 10
 """A third more as base64; far below a frame's limit, and one job does not keep others waiting."""
@@ -40,22 +42,22 @@ class _Feed:
         self._path = path
         self._reader: joblog.Reader | None = None
 
-    def next_piece(self) -> joblog.Piece | None:
+    def next_piece(self, bytes_max: int) -> joblog.Piece | None:
         if self.end is not None and self.offset >= self.end.log_bytes:
             return None
         try:
-            return self._read()
+            return self._read(bytes_max)
         except OSError:
             return None  # Nothing written yet, or nothing left that could be read.
 
-    def _read(self) -> joblog.Piece | None:
+    def _read(self, bytes_max: int) -> joblog.Piece | None:
         if self._reader is None:
             self._reader = joblog.Reader(self._path)
-        piece = self._reader.read(self.offset, _PIECE_BYTES)
+        piece = self._reader.read(self.offset, bytes_max)
         if piece is None and not self._reader.is_of(self._path):
             self._reader.close()
             self._reader = joblog.Reader(self._path)
-            piece = self._reader.read(self.offset, _PIECE_BYTES)
+            piece = self._reader.read(self.offset, bytes_max)
         return piece
 
     def close(self) -> None:
@@ -78,6 +80,15 @@ class Outbox:
         self._feeds: dict[str, _Feed] = {}
         # Ordered, so that a loud job comes again after the others.
         self._touched: dict[str, None] = {}
+        self._window: Window | None = None
+
+    def limit_output(self) -> None:
+        """Send no more output than the other side gives credit for, as it does from version 2 on."""
+        self._window = Window()
+
+    def credit(self, message: Credit) -> None:
+        if self._window is not None and message.channel == LOG_CHANNEL:
+            self._window.take(message.size_bytes, time.monotonic())
 
     def say(self, message: Message) -> None:
         self._frames.append(encode(message))
@@ -116,11 +127,16 @@ class Outbox:
     def pump(self) -> bool:
         """Say what output there is, up to a turn's share; tell whether there may be more."""
         pieces = 0
-        while self._touched and not self.paused and pieces < _PIECES_A_TURN:
+        while self._may_send and pieces < _PIECES_A_TURN:
             job_uid = next(iter(self._touched))
             del self._touched[job_uid]
             pieces += self._advance(self._feeds[job_uid])
-        return bool(self._touched) and not self.paused
+        return self._may_send
+
+    @property
+    def _may_send(self) -> bool:
+        has_room = self._window is None or self._window.has_room
+        return bool(self._touched) and not self.paused and has_room
 
     def flush(self) -> None:
         if self._frames:
@@ -141,7 +157,7 @@ class Outbox:
 
     def _advance(self, feed: _Feed) -> int:
         """Say one piece; returns how many pieces were read."""
-        piece = feed.next_piece()
+        piece = feed.next_piece(self._piece_bytes)
         data = b""
         if piece is not None:
             feed.offset = piece.offset + len(piece.data)
@@ -150,14 +166,25 @@ class Outbox:
         if feed.end is not None and (piece is None or feed.offset >= feed.end.log_bytes):
             self._complete(feed, feed.end, offset, data)
         elif piece is not None:
-            self.say(_log_data(feed.job_uid, offset, data))
+            self._say_output(_log_data(feed.job_uid, offset, data))
             self.touch(feed.job_uid)
         return int(piece is not None)
+
+    @property
+    def _piece_bytes(self) -> int:
+        if self._window is None:
+            return _PIECE_BYTES
+        return min(self._window.piece_bytes, _PIECE_BYTES)
+
+    def _say_output(self, message: LogData) -> None:
+        if self._window is not None:
+            self._window.send(len(message.data), time.monotonic())
+        self.say(message)
 
     def _complete(self, feed: _Feed, end: _End, offset: int, data: bytes) -> None:
         # Where nothing more is kept, the offset tells how much there has been.
         offset = offset if data else max(offset, end.log_bytes)
-        self.say(_log_data(feed.job_uid, offset, data, complete=True))
+        self._say_output(_log_data(feed.job_uid, offset, data, complete=True))
         feed.close()
         del self._feeds[feed.job_uid]
         if end.then is not None:

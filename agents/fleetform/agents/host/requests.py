@@ -38,11 +38,16 @@ _GPUS_SECONDS = 60
 
 
 class Requests:
+    """
+    Attributes:
+        blobs: The contents that the host has; channels bring them too.
+    """
+
     def __init__(self, root: str, limits: Sequence[str]) -> None:
         self._root = root
         self._limits = limits
-        self._blobs = BlobStore(f"{root}/{layout.BLOBS}")
-        self._blobs.discard_earlier()
+        self.blobs = BlobStore(f"{root}/{layout.BLOBS}")
+        self.blobs.discard_earlier()
         self._gpus: tuple[GpuReport, ...] = ()
         self._gpus_until = 0.0
 
@@ -54,15 +59,12 @@ class Requests:
         assert isinstance(message, _KNOWN)
         try:
             return Reply(message.id, True, body=await self._carry_out(message, owner, owner_name))
-        except (BlobError, VolumeError) as error:
-            return Reply(message.id, False, error.code, str(error))
-        except OSError as error:
-            code = "no_space" if error.errno in NO_SPACE else "io"
-            return Reply(message.id, False, code, str(error))
+        except (BlobError, VolumeError, OSError) as error:
+            return refusal(message.id, error)
 
     async def _carry_out(self, message: Message, owner: str, owner_name: str) -> dict[str, Any]:
         if isinstance(message, MissingBlobs):
-            return {"missing": self._blobs.missing(message.digests)}
+            return {"missing": self.blobs.missing(message.digests)}
         if isinstance(message, PutBlob):
             await self._put(message)
         elif isinstance(message, MakeVolume):
@@ -77,18 +79,14 @@ class Requests:
         return {}
 
     async def _put(self, message: PutBlob) -> None:
-        self._blobs.put(message.sha256, message.offset, message.data)
+        self.blobs.put(message.sha256, message.offset, message.data)
         if message.last:
-            check = self._blobs.finish(message.sha256)
+            check = self.blobs.finish(message.sha256)
             if message.offset > 0:
                 # The whole of a large content is hashed now.
                 await _aside(check)
             else:
                 check()
-
-    def sender_gone(self) -> None:
-        """The controller's connection has ended: what it had not sent whole is of no use."""
-        self._blobs.discard_unfinished()
 
     async def _detect_gpus(self) -> tuple[GpuReport, ...]:
         if gpu.present() and time.monotonic() >= self._gpus_until:
@@ -96,6 +94,12 @@ class Requests:
             loop = asyncio.get_running_loop()
             self._gpus = await loop.run_in_executor(None, gpu.detect)
         return self._gpus
+
+
+def refusal(id_: int, error: BlobError | VolumeError | OSError) -> Reply:
+    if isinstance(error, OSError):
+        return Reply(id_, False, "no_space" if error.errno in NO_SPACE else "io", str(error))
+    return Reply(id_, False, error.code, str(error))
 
 
 def _now_ms() -> int:

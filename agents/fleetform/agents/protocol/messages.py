@@ -29,7 +29,7 @@ peers reject a hello whose `protocol` is not 1, end the session at an unknown me
 nothing of heartbeats and channels.
 """
 
-CAPABILITIES: tuple[str, ...] = ()
+CAPABILITIES = ("channel.blob",)
 """What this release can do beyond what its newest version says of every peer."""
 
 BUNDLE_FILES_MAX = 50_000
@@ -211,7 +211,11 @@ class MissingBlobs:
 
 @dataclass(frozen=True)
 class PutBlob:
-    """One piece of a content, base64; the last piece makes it real if its digest is right."""
+    """
+    One piece of a content, base64; the last piece makes it real if its digest is right.
+
+    What version 1 has instead of channels of the kind `blob`.
+    """
 
     id: int
     sha256: str
@@ -297,6 +301,74 @@ class Shutdown:
 @dataclass(frozen=True)
 class Heartbeat:
     """Says that its sender lives, in both directions and from version 2 on; see `link`."""
+
+
+# -- channels, in both directions and from version 2 on -------------------------------------
+
+
+@dataclass(frozen=True)
+class OpenChannel:
+    """
+    Open a channel under a number that its opener has not used on this connection.
+
+    `kind` is one of `link.PRIORITY_OF_KIND`; `unsupported` refuses one that the agent does not
+    have. Data may follow at once. Parameters of `blob`: `sha256`, and with `resume` the reply's
+    `offset` says how much of the content is there already, from where the data then goes on.
+    """
+
+    id: int
+    channel: int
+    kind: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ChannelData:
+    """The next piece, base64; `deflated` by zlib before that. Not answered but by `Credit`."""
+
+    channel: int
+    data: str
+    deflated: bool = False
+
+
+@dataclass(frozen=True)
+class Credit:
+    """
+    So much more of a channel's data has been taken in, counted as it travelled: `len(data)`.
+
+    Sent for whatever arrives, also on a channel that has failed or is unknown.
+    """
+
+    channel: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class CloseChannel:
+    """
+    End a channel; no data follows. The reply says whether what was sent has been taken in.
+
+    outcome: `complete` (that was all of it), `interrupted` (the rest may be sent later, over
+    another channel), `discard` (what was sent is of no use).
+    """
+
+    id: int
+    channel: int
+    outcome: str = "complete"
+
+
+@dataclass(frozen=True)
+class ChannelEnded:
+    """
+    The other end has ended a channel that is still open here: what follows on it is dropped.
+
+    `code` and `message` as in `Reply`, empty where all is well; `body` is the kind's own.
+    """
+
+    channel: int
+    code: str = ""
+    message: str = ""
+    body: dict[str, Any] = field(default_factory=dict)
 
 
 # -- agent to controller ------------------------------------------------------------------
@@ -389,6 +461,8 @@ class LogData:
     """
     A piece of a job's output, standard output and error as one stream, base64.
 
+    From version 2 on it waits for credit on `link.LOG_CHANNEL`.
+
     `offset` counts the bytes the job ever wrote: a jump says that what lay between was
     dropped by the log's budget. `complete` marks the last piece, which may be empty; it is sent before the
     event that says the job has finished.
@@ -419,10 +493,11 @@ class Reply:
 
 Request = Union[
     Prepare, Start, Stop, Forget, MissingBlobs, PutBlob, MakeVolume, RemoveVolume,
-    SnapshotVolume, Probe, Shutdown,
+    SnapshotVolume, Probe, Shutdown, OpenChannel, CloseChannel,
 ]  # fmt: skip
-ToAgent = Union[Hello, Heartbeat, Acknowledge, FollowLog, Request]
-ToController = Union[Welcome, Heartbeat, Rejected, Event, LogData, Reply]
+EitherWay = Union[Heartbeat, ChannelData, Credit, ChannelEnded]
+ToAgent = Union[Hello, EitherWay, Acknowledge, FollowLog, Request]
+ToController = Union[Welcome, EitherWay, Rejected, Event, LogData, Reply]
 
 
 @dataclass(frozen=True)
