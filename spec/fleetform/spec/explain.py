@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from fleetform.spec import fields
-from fleetform.spec.kinds.synonyms import MEANT
+from fleetform.spec.kinds.synonyms import fields_by_word
 from fleetform.spec.names import nearest
 from fleetform.spec.schema import MODELS, wording
 from fleetform.spec.schema.annotate import DIGITS_PATTERN, EXPRESSION_PATTERN, Schema
@@ -173,7 +173,7 @@ def _document(kind: str) -> Schema:
 
 
 def _meant(known: list[str], name: str, parts: Mapping[str, Schema]) -> str:
-    called = MEANT.get(".".join(known), {}).get(name) or nearest(name, parts)
+    called = fields_by_word().get(".".join(known), {}).get(name) or nearest(name, parts)
     return ".".join([*known, called]) if called else ""
 
 

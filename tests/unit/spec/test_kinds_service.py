@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleetform.spec.kinds.synonyms import MEANT
+from fleetform.spec.kinds.synonyms import fields_by_word
 from fleetform.spec.schema import MODELS
 from fleetform.spec.tree.validation_errors import _model_at
 from unit.spec.trees import codes, load
@@ -113,7 +113,7 @@ def test_a_kind_is_held_in_one_note(tmp_path, text):
 
 def test_what_people_mean_is_a_field():
     """Each word of others leads to a field that there is, and is none itself."""
-    for part, words in MEANT.items():
+    for part, words in fields_by_word().items():
         kind, *steps = part.split(".")
         model = _model_at(MODELS[kind], steps)
         for word, field in words.items():

@@ -7,18 +7,18 @@ import pytest
 from fleetform.spec.environment import EnvironmentDocument
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.kinds.base import Model
-from fleetform.spec.kinds.synonyms import MEANT, VALUES
+from fleetform.spec.kinds.synonyms import fields_by_word, words_by_choice
 from fleetform.spec.tree.validation_errors import _leaves, _model_at
 from unit.spec.trees import load
 
 
-@pytest.mark.parametrize("part", sorted(MEANT))
+@pytest.mark.parametrize("part", sorted(fields_by_word()))
 def test_words_lead_to_fields(part):
     """A word is suggested as a field that exists where it was written, and is none itself."""
     type_name, *path = part.split(".")
     model = EnvironmentDocument if type_name == "environment" else KINDS[type_name].model
     owner = _model_at(model, path)
-    for word, field in MEANT[part].items():
+    for word, field in fields_by_word()[part].items():
         *above, last = field.split(".")
         assert last in _model_at(owner, above).model_fields, word
         assert word not in owner.model_fields or word == field, word
@@ -69,7 +69,7 @@ def test_words_lead_to_choices():
     seen: dict[str, set[str]] = {}
     for kind in KINDS.values():
         _choices(kind.model, (kind.model,), seen)
-    for field, words in VALUES.items():
+    for field, words in words_by_choice().items():
         assert set(words) <= seen[field], field
 
 

@@ -18,7 +18,7 @@ from fleetform.spec.findings import Problem
 from fleetform.spec.kinds import BACKEND_TYPES
 from fleetform.spec.kinds.base import FORM, WITHIN, Model, written_fields
 from fleetform.spec.kinds.codes import SUMMARIES
-from fleetform.spec.kinds.synonyms import MEANT, meant_value
+from fleetform.spec.kinds.synonyms import fields_by_word, meant_value
 from fleetform.spec.names import bare_word, nearest
 from fleetform.spec.quantities.ranges import PartError, shown, unfit
 from fleetform.spec.tree.budget import PROBLEMS_MAX
@@ -190,7 +190,12 @@ def _meant(part: str, wrong: str) -> str | None:
     """What people mean by a word, as others spell it: `restart_policy`, `restartPolicy`."""
     bare = bare_word(wrong)
     return next(
-        (field for word, field in MEANT.get(part, {}).items() if bare_word(word) == bare), None
+        (
+            field
+            for word, field in fields_by_word().get(part, {}).items()
+            if bare_word(word) == bare
+        ),
+        None,
     )
 
 
