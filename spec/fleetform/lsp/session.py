@@ -18,10 +18,9 @@ from lsprotocol import types
 from pygls import uris
 
 from fleetform.lsp.diagnostics import by_file, diagnostic
-from fleetform.lsp.index import scan
+from fleetform.lsp.index import Tree, root_of, scan
 from fleetform.lsp.references import FileIndex, index_file
 from fleetform.lsp.text import Encoding, Text, offset_of
-from fleetform.lsp.tree import Tree, root_of
 from fleetform.lsp.validation import Asked, Readings, Validations
 from fleetform.spec.findings import Finding
 from fleetform.spec.kinds import KINDS
