@@ -51,12 +51,15 @@ def rows() -> Mapping[str, Mapping[str, Row]]:
 
 
 def _rows(kind: str, model: type[Model]) -> dict[str, Row]:
-    found: dict[str, Row] = {}
+    every: dict[str, tuple[Row, Row | None]] = {}
     for path, row, above in _paths(kind, model, "", None):
-        inherited = None if above is None else above._replace(default=None)
-        if row != inherited:
-            found[path] = row
-    return found
+        # Two models may be spellings of one part; a field of both has one meaning.
+        assert every.setdefault(path, (row, above)) == (row, above), f"{kind}: {path}"
+    return {
+        path: row
+        for path, (row, above) in every.items()
+        if above is None or row != above._replace(default=None)
+    }
 
 
 def _paths(
@@ -80,6 +83,7 @@ def _paths(
 
 
 def _row(path: str, kind: str, facts: Sequence[Facts], above: Row | None) -> Row:
+    """The facts of one path: those of the field above it, and what its own say differently."""
     row = None if above is None else above._replace(default=None)
     # Nothing implements a part of what nothing implements.
     is_inert = above is not None and not above.carried_out_by
