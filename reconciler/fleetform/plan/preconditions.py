@@ -11,13 +11,12 @@ import json
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from fleetform.model import predicates
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import ARCHIVED, Change, FieldChange, Plan, Predicate, Step, row_key_of
-from fleetform.model.predicates import AtWork
+from fleetform.model.predicates import AtWork, RowFacts, unmet
 from fleetform.model.redaction import Seal
 from fleetform.model.rows import restless_rows
-from fleetform.model.verbs import ENDS_USE, Verb
+from fleetform.model.verbs import ENDS, ENDS_USE, Verb
 from fleetform.model.volume import mounted_volumes
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.draft import Sheet
@@ -175,49 +174,48 @@ def _failing(
     live: Live,
     planned: dict[ResourceKey, Change],
 ) -> Failing | None:
-    if predicate.claim == "rules":
-        same = predicate.value == canonical_json((live.rules or Rules()).document())
-        return None if same else Failing(key, predicates.OTHER_RULES)
-    if predicate.claim == "at-work":
-        # Fleets that would take with them what nobody was told of: it began there meanwhile.
-        here = (one for one in live.work if one.fleet == key.name)
-        begun = AtWork.of(predicate.value).begun(here)
-        return Failing(key, predicates.running_there(begun)) if begun else None
-    if predicate.claim == "unattached":
-        begun = _attached(live, key.name, json.loads(predicate.value))
-        return Failing(key, predicates.mounted_by(begun)) if begun else None
-    if predicate.claim == "left":
-        is_left = any(one.uid == predicate.value for one in live.left)
-        return None if is_left else Failing(key, predicates.NOT_RESTORABLE)
-    row = live.resources.get(key)
-    if predicate.claim == "absent":
-        if row is None or (row.archived and predicate.is_free_if_archived):
-            return None
-        return Failing(key, predicates.present(archived=row.archived))
-    if row is None:
-        return Failing(key, predicates.GONE)
     change = planned.get(key)
-    if predicate.claim == "generation" and change is not None and change.uid not in {"", row.uid}:
-        return Failing(key, predicates.REPLACED)
-    if predicate.claim == "generation" and str(row.generation) != predicate.value:
-        seal = Seal(live.environment_uid)
-        return Failing(key, predicates.CHANGED, _changed_since(change, row, seal))
-    if predicate.claim == "run-not-started" and phase(row) is not Phase.WAITING:
-        return Failing(key, predicates.HAS_STARTED)
-    return None
+    found = unmet(predicate, _LiveFacts(live), "" if change is None else change.uid)
+    if found is None:
+        return None
+    fields: tuple[FieldChange, ...] = ()
+    if found.row is not None:
+        fields = _changed_since(change, live.resources[key], Seal(live.environment_uid))
+    return Failing(key, found.detail, fields)
 
 
-def _attached(live: Live, volume: str, told: Collection[str]) -> list[str]:
-    """Who is at work with the volume mounted, and is not ended by the plan before it goes."""
-    return sorted(
-        {
+class _LiveFacts:
+    """Fills `predicates.Facts` with what was read of the ledger."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+
+    def ledger(self) -> str:
+        return f"{self._live.ledger_id}/{self._live.epoch}"
+
+    def rules(self) -> Rules:
+        return self._live.rules or Rules()
+
+    def row(self, key: ResourceKey) -> RowFacts | None:
+        row = self._live.resources.get(key)
+        if row is None:
+            return None
+        return RowFacts(row.uid, row.generation, row.archived, phase(row) is not Phase.WAITING)
+
+    def work_on(self, fleet: str) -> Iterator[tuple[str, Iterable[str]]]:
+        return ((one.run, one.hosts) for one in self._live.work if one.fleet == fleet)
+
+    def mounting(self, volume: str) -> Collection[str]:
+        return {
             key.name
-            for key, row in restless_rows(live.resources).items()
-            if key.kind == "run" and key.name not in told
+            for key, row in restless_rows(self._live.resources).items()
+            if key.kind == "run"
             for document in documents_at_work(row)
             if volume in mounted_volumes(document)
         }
-    )
+
+    def retained(self) -> Collection[str]:
+        return {one.uid for one in self._live.left}
 
 
 def _changed_since(change: Change | None, row: LiveResource, seal: Seal) -> tuple[FieldChange, ...]:
@@ -248,7 +246,7 @@ def _stands(step: Step, live: Live) -> bool:
     if step.verb == Verb.RULES_SET:
         return (live.rules or Rules()) == Rules.of(step.arguments["rules"])
     row = live.resources.get(step.resource)
-    if step.verb.endswith((".remove", ".forget", ".archive")):
+    if step.verb in ENDS:
         return row is None or row.archived
     if step.verb == Verb.RESOURCE_MOVE:
         return True  # It has left this name; under its new one it is another step's matter.

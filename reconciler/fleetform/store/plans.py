@@ -7,20 +7,17 @@ have touched the world), then `done` or `failed`, or `dropped` when the apply en
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from fleetform.model import predicates
 from fleetform.model.live import LedgerStatus
 from fleetform.model.plan import Plan, Predicate, Step, row_key_of
 from fleetform.model.ports import Accepted, Ids, StalePlan
-from fleetform.model.predicates import AtWork
+from fleetform.model.predicates import RowFacts, unmet
 from fleetform.model.redaction import fingerprint
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import mounted_volumes
-from fleetform.spec.canonical import canonical_json
-from fleetform.spec.desired import ResourceKey
+from fleetform.spec.desired import ResourceKey, Rules
 from fleetform.store.compression import pack, unpack
 from fleetform.store.cordon import closings_of
 from fleetform.store.database import Transaction
@@ -239,87 +236,74 @@ def _failures(
         return [f"{computed}, and this is {ledger_id} of epoch {epoch}"]
     if status == LedgerStatus.RECOVERING:
         return [f"the ledger is recovering{f': {note}' if note else ''}"]
-    uids = {row_key_of(change): change.uid for change in plan.changes if change.uid}
-    goes = any(predicate.claim == "unattached" for predicate in plan.predicates)
-    attached = _attached(transaction) if goes else {}
+    uids = {row_key_of(change): change.uid for change in plan.changes}
+    facts = _LedgerFacts(transaction, f"{ledger_id}/{epoch}")
     failures = [
         sentence
         for predicate in plan.predicates
-        if predicate.resource not in passed_over
-        and (sentence := _failure(transaction, predicate, (ledger_id, epoch), uids, attached))
+        if predicate.resource not in passed_over and (sentence := _failure(predicate, facts, uids))
     ]
     return [*failures, *_conflicts(transaction, plan)]
 
 
-def _failure(
-    transaction: Transaction,
-    predicate: Predicate,
-    ledger: tuple[str, int],
-    uids: Mapping[ResourceKey, str],
-    attached: Mapping[str, Collection[str]],
-) -> str:
-    """
-    Say what is there instead of what a predicate claims, or nothing.
-
-    `uids` are the plan's; `attached` are who is at work, by the volume that they have mounted.
-    """
-    if predicate.claim == "ledger":
-        same = predicate.value == f"{ledger[0]}/{ledger[1]}"
-        return "" if same else "the plan was computed from another ledger"
+def _failure(predicate: Predicate, facts: _LedgerFacts, uids: Mapping[ResourceKey, str]) -> str:
     key = predicate.resource
-    assert key is not None, predicate
-    if predicate.claim == "rules":
-        same = predicate.value == canonical_json(rules_applied(transaction).document())
-        return "" if same else f"{key} {predicates.OTHER_RULES}"
-    if predicate.claim == "at-work":
-        return _begun_since(transaction, key, AtWork.of(predicate.value))
-    if predicate.claim == "unattached":
-        begun = sorted({*attached.get(key.name, ())} - {*json.loads(predicate.value)})
-        return f"{key} {predicates.mounted_by(begun)}" if begun else ""
-    if predicate.claim == "left":
-        is_left = predicate.value in uids_left(transaction)
-        return "" if is_left else f"{key} {predicates.NOT_RESTORABLE}"
-    row = transaction.one(
-        "SELECT s.generation, s.archived, a.state, s.uid FROM resources s"
-        " LEFT JOIN runs r ON r.uid = s.uid"
-        " LEFT JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
-        " WHERE s.kind = ? AND s.name = ?",
-        key,
+    found = unmet(predicate, facts, "" if key is None else uids.get(key, ""))
+    if found is None:
+        return ""
+    about = "" if key is None else f"{key} "
+    was = (
+        ""
+        if found.row is None
+        else f": its generation is {found.row.generation}, and was {predicate.value}"
     )
-    if predicate.claim == "absent":
-        if row is None or (row[1] and predicate.is_free_if_archived):
-            return ""
-        return f"{key} {predicates.present(archived=bool(row[1]))}"
-    if row is None:
-        return f"{key} {predicates.GONE}"
-    generation, _, attempt_state, uid = row
-    if predicate.claim == "generation":
-        # Generations of a name begin anew with whatever has it.
-        if uids.get(key, uid) != uid:
-            return f"{key} {predicates.REPLACED}"
-        if str(generation) == predicate.value:
-            return ""
-        return (
-            f"{key} {predicates.CHANGED}: its generation is {generation}, and was {predicate.value}"
+    return f"{about}{found.detail}{was}"
+
+
+class _LedgerFacts:
+    """Fills `predicates.Facts` with rows, within the transaction that enters a plan."""
+
+    def __init__(self, transaction: Transaction, ledger: str) -> None:
+        self._transaction = transaction
+        self._ledger = ledger
+        self._mounting: Mapping[str, Collection[str]] | None = None
+
+    def ledger(self) -> str:
+        return self._ledger
+
+    def rules(self) -> Rules:
+        return rules_applied(self._transaction)
+
+    def row(self, key: ResourceKey) -> RowFacts | None:
+        row = self._transaction.one(
+            "SELECT s.uid, s.generation, s.archived, a.state FROM resources s"
+            " LEFT JOIN runs r ON r.uid = s.uid"
+            " LEFT JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
+            " WHERE s.kind = ? AND s.name = ?",
+            key,
         )
-    if predicate.claim == "run-not-started":
-        # One that waits for its next attempt has nothing to lose: what it had is over.
-        if attempt_state in {None, "waiting"}:
-            return ""
-        return f"{key} {predicates.HAS_STARTED}"
-    return f"{key}: this release does not know the predicate {predicate.claim!r}"
+        if row is None:
+            return None
+        uid, generation, archived, attempt = row
+        # A run that waits for its next attempt has nothing to lose: what it had is over.
+        return RowFacts(uid, generation, bool(archived), attempt not in {None, "waiting"})
 
+    def work_on(self, fleet: str) -> Iterator[tuple[str, Iterable[str]]]:
+        rows = self._transaction.execute(
+            "SELECT DISTINCT r.name, i.name FROM allocations a"
+            " JOIN instances i ON i.uid = a.instance_uid"
+            " JOIN runs r ON r.uid = a.run_uid WHERE i.fleet = ?",
+            (fleet,),
+        )
+        return ((run, (host,)) for run, host in rows)
 
-def _begun_since(transaction: Transaction, fleet: ResourceKey, told: AtWork) -> str:
-    """Name who would end with the fleet, and is in no plan that somebody has agreed to."""
-    rows = transaction.execute(
-        "SELECT DISTINCT r.name, i.name FROM allocations a"
-        " JOIN instances i ON i.uid = a.instance_uid"
-        " JOIN runs r ON r.uid = a.run_uid WHERE i.fleet = ?",
-        (fleet.name,),
-    )
-    begun = sorted({run for run, host in rows if told.concerns((host,))} - told.runs)
-    return f"{fleet} {predicates.running_there(begun)}" if begun else ""
+    def mounting(self, volume: str) -> Collection[str]:
+        if self._mounting is None:
+            self._mounting = _attached(self._transaction)
+        return self._mounting.get(volume, ())
+
+    def retained(self) -> Collection[str]:
+        return uids_left(self._transaction)
 
 
 def _attached(transaction: Transaction) -> Mapping[str, Collection[str]]:

@@ -116,7 +116,7 @@ def test_outcome_given_twice_counts_once(ledger: Ledger) -> None:
         (Predicate("generation", run_key("b"), "1"), "run/b no longer exists"),
         (Predicate("run-not-started", run_key("a")), "run/a has started"),
         (Predicate("ledger", None, "other/1"), "the plan was computed from another ledger"),
-        (Predicate("sunshine", run_key("a")), "does not know the predicate"),
+        (Predicate("sunshine", run_key("a")), "that this release does not know"),
     ],
 )
 def test_stale_plan_names_what_changed(desk: Desk, predicate: Predicate, sentence: str) -> None:
