@@ -23,6 +23,7 @@ HEAVY = {
     "fastapi",
     "pydantic",
     "rich",
+    "ruamel",
     "sqlalchemy",
     "starlette",
     "uvicorn",

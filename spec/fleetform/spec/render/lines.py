@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from fleetform.spec.nodes import ForeignSpan, MappingNode, Node, ScalarNode, SequenceNode, Span
-from fleetform.spec.syntax.emit import literal_lines, scalar_text
+from fleetform.spec.syntax.emit import block_lines, scalar_text
 
 __all__ = ["Origins", "Remark", "Teller", "document_lines"]
 
@@ -105,11 +105,10 @@ def _value(node: Node, remark: Remark) -> tuple[str, list[str]]:
     behind = f"  # {said}" if said else ""
     if not isinstance(node, ScalarNode):
         return ("{}" if isinstance(node, MappingNode) else "[]") + behind, []
-    if isinstance(node.value, str) and "\n" in node.value:
-        header, *text = literal_lines(node.value) or [""]
-        if header:
-            return header + behind, text
-    return scalar_text(node.value) + behind, []
+    if not isinstance(node.value, str) or "\n" not in node.value:
+        return scalar_text(node.value) + behind, []
+    first, below = block_lines(node.value)
+    return first + behind, [line.removeprefix("  ") for line in below]
 
 
 def _indented(lines: Iterable[str]) -> Iterator[str]:
