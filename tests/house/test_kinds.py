@@ -163,7 +163,13 @@ def _count_defaults(value: Any, *, are_names: bool = False) -> int:
 
 def test_schemas_are_current():
     """The files in `schemas/` are what the models say; `make generate` rewrites them."""
-    assert schema.stale(ROOT / "schemas") == []
+    folder = ROOT / "schemas"
+    stale = [
+        name
+        for name, text in schema.generate().items()
+        if (folder / name).read_text(encoding="utf-8") != text
+    ]
+    assert stale == []
 
 
 def test_the_schema_of_any_document_is_a_schema():

@@ -89,8 +89,8 @@ def changed_fields(
             after=None if new is _MISSING else new,
             before_set=old is not _MISSING,
             after_set=new is not _MISSING,
-            forces=fields.on_change(kind, field.known) in {"replace", "rerun"},
-            field_class=str(fields.field_class(kind, field.known)),
+            forces=fields.row(kind, field.known).on_change in {"replace", "rerun"},
+            field_class=str(fields.row(kind, field.known).field_class),
         )
         for field, old, new in _compare_maps(_ROOT, before, after)
     )
@@ -109,7 +109,7 @@ def set_fields(kind: str, document: Mapping[str, Any]) -> tuple[FieldChange, ...
 
 @functools.cache
 def _class_of(kind: str, name: str) -> str:
-    return str(fields.field_class(kind, name))
+    return str(fields.row(kind, name).field_class)
 
 
 _Difference = tuple[_Field, Any, Any]

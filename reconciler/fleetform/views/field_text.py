@@ -254,7 +254,7 @@ def _amount(kind: str, path: str, name: str, value: int) -> str:
         return f"{value:04o}"  # As chmod and ls have it.
     from fleetform.spec.quantities import OFF
 
-    unit = fields.unit(kind, path)
+    unit = fields.row(kind, path).unit
     write = _formats().get(unit)
     # Below 0 there is only what says that a duration is `off`.
     if write is None or (value < 0 and (unit, value) != ("seconds", OFF)):

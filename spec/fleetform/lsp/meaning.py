@@ -39,7 +39,7 @@ def meaning(kind: str, path: Iterable[str | int], value: Any) -> str:
     names = [step for step in path if isinstance(step, str)]
     if not names or value is None or mentions(value):
         return ""
-    say = _BY_NAME.get(names[-1]) or _BY_UNIT.get(fields.unit(kind, ".".join(names)))
+    say = _BY_NAME.get(names[-1]) or _BY_UNIT.get(fields.row(kind, ".".join(names)).unit)
     try:
         return say(value) if say else ""
     except (ValueError, PydanticCustomError):

@@ -28,14 +28,10 @@ __all__ = [
     "FieldClass",
     "OnChange",
     "Row",
-    "carried_out_by",
-    "field_class",
     "is_sensitive",
-    "on_change",
     "row",
     "sensitive_tops",
     "unbuilt",
-    "unit",
 ]
 
 DEFAULTS: Mapping[str, Mapping[str, Default]] = {
@@ -70,21 +66,6 @@ def row(kind: str, path: str) -> Row:
     return _UNKNOWN
 
 
-def field_class(kind: str, path: str) -> str:
-    """`execution`, `control` or `cosmetic`."""
-    return row(kind, path).field_class
-
-
-def on_change(kind: str, path: str) -> str:
-    """What a change does: `rerun`, `replace`, `update`, `record` or `identity`."""
-    return row(kind, path).on_change
-
-
-def unit(kind: str, path: str) -> str:
-    """The unit of the canonical integer: `bytes`, `millicores`, `seconds`, `percent`, or empty."""
-    return row(kind, path).unit
-
-
 def unbuilt(kind: str) -> Mapping[str, Row]:
     """Fields that nothing carries out yet, by path; a part of one of them is not named again."""
     return _unbuilt(KIND_OF_TYPE.get(kind, kind))
@@ -98,11 +79,6 @@ def _unbuilt(kind: str) -> Mapping[str, Row]:
         if not facts.carried_out_by and not any(one in found for one in above):
             found[path] = facts
     return found
-
-
-def carried_out_by(kind: str, path: str) -> str:
-    """The room that acts on the field; empty for a field that this version does not know."""
-    return row(kind, path).carried_out_by
 
 
 @functools.lru_cache(maxsize=4096)

@@ -6,7 +6,7 @@ from `fields`. Editors read the files; loading does not. A schema accepts every 
 and refuses what JSON Schema can express: names, choices, amounts, shapes.
 """
 
-from fleetform.spec.schema.files import ALL_KINDS, editor_files, generate, stale, write
+from fleetform.spec.schema.files import ALL_KINDS, editor_files, generate
 from fleetform.spec.schema.models import MODELS
 from fleetform.spec.schema.wording import documentation, examples
 
@@ -17,6 +17,4 @@ __all__ = [
     "editor_files",
     "examples",
     "generate",
-    "stale",
-    "write",
 ]

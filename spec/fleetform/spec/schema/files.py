@@ -23,7 +23,6 @@ import functools
 import json
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from fleetform.spec.schema import models, snippets, wording
@@ -237,23 +236,3 @@ def _for_programs(schema: Schema) -> Schema:
 
 def _text(value: Any) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
-
-
-def stale(folder: Path) -> list[str]:
-    """Names of files in `folder` that are missing, or not what `generate` says."""
-    return [name for name, text in generate().items() if _read(folder / name) != text]
-
-
-def write(folder: Path) -> None:
-    """Put the files into `folder`; those that are current keep their time."""
-    for name in stale(folder):
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(generate()[name], encoding="utf-8")
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None

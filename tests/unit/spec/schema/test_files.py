@@ -3,7 +3,7 @@ from __future__ import annotations
 import fnmatch
 import json
 
-from fleetform.spec.schema import ALL_KINDS, MODELS, editor_files, generate, stale, write
+from fleetform.spec.schema import ALL_KINDS, MODELS, editor_files, generate
 from fleetform.spec.schema.files import CATALOG_ENTRY, EDITORS
 
 
@@ -29,15 +29,6 @@ def test_a_file_has_what_its_readers_read():
     for keyword in ("defaultSnippets", "markdownDescription", "patternErrorMessage"):
         assert f'"{keyword}"' not in files["task.json"]
         assert f'"{keyword}"' in files[f"{EDITORS}/{ALL_KINDS}"]
-
-
-def test_written_files_are_current_until_one_changes(tmp_path):
-    """Missing files and changed ones are stale, below folders too."""
-    assert set(stale(tmp_path)) == set(generate())
-    write(tmp_path)
-    assert stale(tmp_path) == []
-    (tmp_path / EDITORS / ALL_KINDS).write_text("{}", encoding="utf-8")
-    assert stale(tmp_path) == [f"{EDITORS}/{ALL_KINDS}"]
 
 
 def test_the_catalogue_entry_claims_only_names_that_say_fleetform():
