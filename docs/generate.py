@@ -107,8 +107,8 @@ def _kind_page(kind: str) -> str:
     model = schema.MODELS[kind]
     about, _, example = inspect.cleandoc(model.__doc__ or "").partition("Example:")
     rows = "".join(_field(kind, path, text) for path, text in _paths(model, ""))
-    unbuilt = wording.unbuilt_kind_sentence(kind)
-    said = f"{unbuilt} See [what is supported](../supported.md).\n\n" if unbuilt else ""
+    unsupported = wording.unsupported_kind_sentence(kind)
+    said = f"{unsupported} See [what is supported](../supported.md).\n\n" if unsupported else ""
     return (
         f"# {kind}\n\n{' '.join(about.split())}\n\n"
         f"{said}"
@@ -131,7 +131,7 @@ def _field(kind: str, path: str, text: str) -> str:
 def _support(kind: str, path: str) -> str:
     facts = fields.row(kind, path)
     if facts.carried_out_by:
-        values = wording.unbuilt_values(kind, path)
+        values = wording.unsupported_values(kind, path)
         return f"yes; not yet: {values}" if values else "yes"
     return "not yet: blocked" if facts.essential else "not yet: no effect"
 

@@ -14,7 +14,7 @@ from fleetform.spec import fields, schema
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds import BACKEND_TYPES as BACKENDS
 from fleetform.spec.kinds import KINDS
-from fleetform.spec.kinds.unsupported import KINDS as UNBUILT_KINDS
+from fleetform.spec.kinds.unsupported import KINDS as UNSUPPORTED_KINDS
 from fleetform.spec.kinds.unsupported import WHY
 from fleetform.spec.nodes import plain
 from fleetform.spec.syntax import read_documents
@@ -84,7 +84,9 @@ def _kinds() -> Iterator[str]:
     for name in schema.MODELS:
         if name in BACKENDS:
             continue
-        why = UNBUILT_KINDS.get(name, UNBUILT_KINDS.get(KINDS[name].name if name in KINDS else ""))
+        why = UNSUPPORTED_KINDS.get(
+            name, UNSUPPORTED_KINDS.get(KINDS[name].name if name in KINDS else "")
+        )
         if why is not None:
             yield f"| `{name}` | blocked | {why} |\n"
         elif name == "fleet":
@@ -92,10 +94,10 @@ def _kinds() -> Iterator[str]:
         elif name == "volume":
             yield from _makes(name, _VOLUMES)
         else:
-            rest = ", except for the fields below" if fields.unbuilt(name) else ""
+            rest = ", except for the fields below" if fields.unsupported(name) else ""
             yield f"| `{name}` | supported{rest} | |\n"
     listed = ", ".join(f"`{name}`" for name in BACKENDS)
-    yield f"| {listed} | blocked | {UNBUILT_KINDS['backend']} |\n"
+    yield f"| {listed} | blocked | {UNSUPPORTED_KINDS['backend']} |\n"
 
 
 def _makes(kind: str, sources: dict[str, str]) -> Iterator[str]:
@@ -115,7 +117,7 @@ def _fields(kind: str) -> Iterator[str]:
     known = schema.MODELS[kind].model_fields
     why = WHY.get(KINDS[kind].name, {})
     rows: dict[tuple[str, str], list[str]] = {}
-    for path, facts in fields.unbuilt(kind).items():
+    for path, facts in fields.unsupported(kind).items():
         if path.partition(".")[0] in known and (kind == "task" or path in why):
             state = "blocked" if facts.essential else "no effect"
             rows.setdefault((state, why.get(path, "")), []).append(f"`{path}`")

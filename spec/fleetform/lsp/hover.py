@@ -24,7 +24,12 @@ from fleetform.spec.environment import EnvironmentDocument
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.kinds.base import Model, written_fields
 from fleetform.spec.nodes import plain
-from fleetform.spec.schema.wording import change_sentence, documentation, unbuilt_sentence, words
+from fleetform.spec.schema.wording import (
+    change_sentence,
+    documentation,
+    unsupported_sentence,
+    words,
+)
 
 __all__ = ["hover"]
 
@@ -55,7 +60,7 @@ def field_doc(type_name: str, path: Sequence[str | int]) -> str:
     dotted = ".".join(names)
     sentences = (
         words(text).whole,
-        unbuilt_sentence(type_name, dotted),
+        unsupported_sentence(type_name, dotted),
         f"_{change_sentence(fields.row(type_name, dotted))}_",
     )
     return "\n\n".join(sentence for sentence in sentences if sentence)

@@ -201,12 +201,14 @@ def _explanation(path: str, schema: Schema, document: Schema) -> Explanation:
 def _description(path: str, schema: Schema, choices: tuple[Choice, ...]) -> str:
     """What it is, without the sentences about choices, which stand in a list of their own."""
     kind, _, field = path.partition(".")
-    unbuilt = (
-        wording.unbuilt_sentence(kind, field) if field else wording.unbuilt_kind_sentence(kind)
+    unsupported = (
+        wording.unsupported_sentence(kind, field)
+        if field
+        else wording.unsupported_kind_sentence(kind)
     )
-    said = schema.get("description", "").removesuffix(unbuilt)
+    said = schema.get("description", "").removesuffix(unsupported)
     lead = words(said, [choice.value for choice in choices if choice.meaning]).lead
-    return " ".join(filter(None, (lead, unbuilt)))
+    return " ".join(filter(None, (lead, unsupported)))
 
 
 def _part(path: str, name: str, schema: Schema, above: Schema, document: Schema) -> Part:
@@ -334,7 +336,7 @@ def _summary(path: str, description: str) -> str:
     """The first sentence, behind the fact that the field is not supported yet."""
     kind, _, field = path.partition(".")
     said = _first_sentence(description)
-    return f"Not supported yet. {said}" if field in fields.unbuilt(kind) else said
+    return f"Not supported yet. {said}" if field in fields.unsupported(kind) else said
 
 
 def _first_sentence(text: str) -> str:

@@ -31,7 +31,7 @@ __all__ = [
     "is_sensitive",
     "row",
     "sensitive_tops",
-    "unbuilt",
+    "unsupported",
 ]
 
 DEFAULTS: Mapping[str, Mapping[str, Default]] = {
@@ -66,13 +66,13 @@ def row(kind: str, path: str) -> Row:
     return _UNKNOWN
 
 
-def unbuilt(kind: str) -> Mapping[str, Row]:
+def unsupported(kind: str) -> Mapping[str, Row]:
     """Fields that nothing carries out yet, by path; a part of one of them is not named again."""
-    return _unbuilt(KIND_OF_TYPE.get(kind, kind))
+    return _unsupported(KIND_OF_TYPE.get(kind, kind))
 
 
 @functools.cache
-def _unbuilt(kind: str) -> Mapping[str, Row]:
+def _unsupported(kind: str) -> Mapping[str, Row]:
     found: dict[str, Row] = {}
     for path, facts in sorted(ROWS.get(kind, {}).items()):
         above = (path[:end] for end, letter in enumerate(path) if letter == ".")

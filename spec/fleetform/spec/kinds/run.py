@@ -512,7 +512,7 @@ class Run(OfferChoice):
             yield from slurm_beyond(
                 getattr(self, "nodes", None), getattr(self, "commands", None) or ()
             )
-        for name, detail in self._unbuilt_values():
+        for name, detail in self._unsupported_values():
             yield not_carried_out((name,), detail, "Until then, plans block it.")
         if self.resources is not None and self.resources.cpu and self.resources.cpu.arch:
             yield not_carried_out(
@@ -521,7 +521,7 @@ class Run(OfferChoice):
                 "Name fleets with that architecture in `fleets`.",
             )
 
-    def _unbuilt_values(self) -> Iterator[tuple[str, str]]:
+    def _unsupported_values(self) -> Iterator[tuple[str, str]]:
         """Fields with a value other than the supported one."""
         if self.runtime == "container":
             yield "runtime", "Containers are not supported yet: runs are processes of the host."

@@ -150,7 +150,7 @@ class _Annotator:
     def _descriptions(self, path: str, text: str, words: Words) -> Schema:
         if not words.whole:
             return {}
-        unbuilt = wording.unbuilt_sentence(self._kind, path)
+        unsupported = wording.unsupported_sentence(self._kind, path)
         facts = [
             wording.default_sentence(_default(self._kind, path)),
             wording.change_sentence(fields.row(self._kind, path)),
@@ -158,9 +158,9 @@ class _Annotator:
             wording.examples_sentence(wording.compound_examples(text)),
         ]
         return {
-            "description": " ".join(filter(None, (words.whole, unbuilt))),
+            "description": " ".join(filter(None, (words.whole, unsupported))),
             "markdownDescription": "\n\n".join(
-                filter(None, (words.lead, unbuilt, " ".join(filter(None, facts))))
+                filter(None, (words.lead, unsupported, " ".join(filter(None, facts))))
             ),
         }
 

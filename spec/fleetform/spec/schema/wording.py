@@ -25,8 +25,8 @@ from fleetform.spec import fields
 from fleetform.spec.fields import OnChange, Row
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.kinds.base import Model
-from fleetform.spec.kinds.unsupported import KINDS as UNBUILT
-from fleetform.spec.kinds.unsupported import VALUES as UNBUILT_VALUES
+from fleetform.spec.kinds.unsupported import KINDS as UNSUPPORTED
+from fleetform.spec.kinds.unsupported import VALUES as UNSUPPORTED_VALUES
 from fleetform.spec.nodes import plain
 from fleetform.spec.syntax import read_documents
 
@@ -156,11 +156,11 @@ def change_sentence(row: Row) -> str:
     return f"A change: {CHANGE[row.on_change]}."
 
 
-def unbuilt_sentence(kind: str, path: str) -> str:
+def unsupported_sentence(kind: str, path: str) -> str:
     """Say what a plan does with a document that sets an unsupported field; empty for supported ones."""
-    row = fields.unbuilt(kind).get(path)
+    row = fields.unsupported(kind).get(path)
     if row is None:
-        values = unbuilt_values(kind, path)
+        values = unsupported_values(kind, path)
         return (
             f"Not supported yet: {values}. A plan shows and blocks such documents."
             if values
@@ -171,16 +171,16 @@ def unbuilt_sentence(kind: str, path: str) -> str:
     return "Not supported yet: it has no effect."
 
 
-def unbuilt_values(kind: str, path: str) -> str:
+def unsupported_values(kind: str, path: str) -> str:
     """The values of a supported field that are not supported yet; empty where all of them are."""
     known = KINDS.get(kind)
-    return UNBUILT_VALUES.get(known.name if known else kind, {}).get(path, "")
+    return UNSUPPORTED_VALUES.get(known.name if known else kind, {}).get(path, "")
 
 
-def unbuilt_kind_sentence(kind: str) -> str:
+def unsupported_kind_sentence(kind: str) -> str:
     """The same of kinds that are not supported at all, with the reason."""
     known = KINDS.get(kind)
-    why = UNBUILT.get(kind) or UNBUILT.get(known.name if known else "")
+    why = UNSUPPORTED.get(kind) or UNSUPPORTED.get(known.name if known else "")
     return f"{why} A plan shows and blocks such documents." if why else ""
 
 

@@ -59,7 +59,7 @@ def notes(
 
 def _field_notes(value: Mapping[str, Any], kind: Kind, type_name: str) -> Iterator[Problem]:
     """What the rows of fields that are set say."""
-    rows = fields.unbuilt(type_name)
+    rows = fields.unsupported(type_name)
     why = WHY.get(kind.name, {})
     for name in value:
         for path, steps in _paths(type_name).get(name, ()):
@@ -86,7 +86,7 @@ def _is_so_anyway(value: Mapping[str, Any], at: Path, kind: str, path: str) -> b
 def _paths(type_name: str) -> Mapping[str, list[tuple[str, list[str]]]]:
     """Rows at or below each top-level field that has some, with the names that lead there."""
     found: dict[str, list[tuple[str, list[str]]]] = {}
-    for path in fields.unbuilt(type_name):
+    for path in fields.unsupported(type_name):
         steps = path.split(".")
         found.setdefault(steps[0], []).append((path, steps))
     return found

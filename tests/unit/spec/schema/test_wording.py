@@ -10,7 +10,7 @@ import yaml
 from fleetform.spec import fields
 from fleetform.spec.explain import Explanation, below, explain
 from fleetform.spec.kinds import KINDS
-from fleetform.spec.kinds.unsupported import KINDS as UNBUILT
+from fleetform.spec.kinds.unsupported import KINDS as UNSUPPORTED
 from fleetform.spec.kinds.unsupported import VALUES
 from unit.spec.trees import load
 
@@ -38,8 +38,8 @@ def reference_row(kind: str, field: str) -> str:
 @pytest.mark.parametrize("kind", SUPPORTED)
 def test_each_unsupported_field_says_so(kind):
     """`explain` and the reference say it of every field that has no implementation."""
-    assert KINDS[kind].name not in UNBUILT
-    for field in fields.unbuilt(kind):
+    assert KINDS[kind].name not in UNSUPPORTED
+    for field in fields.unsupported(kind):
         found = explain(f"{kind}.{field}")
         if not isinstance(found, Explanation):
             continue  # A field of another type of run.
@@ -52,8 +52,8 @@ def test_each_unsupported_field_says_so(kind):
 def test_lists_of_fields_mark_the_unsupported_ones(kind):
     """Who reads the list of the fields of a document sees it before the field's own page."""
     for path, part in below(kind):
-        is_unbuilt = path.partition(".")[2] in fields.unbuilt(kind)
-        assert part.summary.startswith("Not supported yet.") == is_unbuilt, path
+        is_unsupported = path.partition(".")[2] in fields.unsupported(kind)
+        assert part.summary.startswith("Not supported yet.") == is_unsupported, path
 
 
 @pytest.mark.parametrize("kind", SUPPORTED)
