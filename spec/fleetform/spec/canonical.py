@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from json import encoder as json_encoder
 from typing import Any
 
 __all__ = ["VERSION", "canonical_json", "digest", "plain_json"]
@@ -43,24 +41,9 @@ def digest(value: Any) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _refused(value: Any) -> Any:
-    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
-
-
-def _writer() -> Callable[[Any], str]:
-    """What writes canonical JSON of values whose keys are known to be text."""
-    make = getattr(json_encoder, "c_make_encoder", None)
-    if make is None:
-        return json.JSONEncoder(
-            sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-        ).encode
-    # The same that `JSONEncoder.encode` makes anew in each call, which takes longer than to write
-    # a small document. Without a search for cycles: nothing that was parsed has any.
-    write = make(None, _refused, json_encoder.encode_basestring, None, ":", ",", True, False, False)
-    return lambda value: "".join(write(value, 0))
-
-
-plain_json = _writer()
+plain_json = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+).encode
 """`canonical_json` without its assertion, for values that have passed it, or were JSON before."""
 
 _NESTED = frozenset({dict, list, tuple})

@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain, repeat
 from typing import Any
 
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Finding, Level, Place, Problem
 from fleetform.spec.kinds.codes import SUMMARIES
-from fleetform.spec.references import Reference, required
+from fleetform.spec.references import Reference
 from fleetform.spec.tree.addresses import Addresses
-from fleetform.spec.tree.cache import Conditions, FilesAnswer, Header, Kept, KeptFile, Outcome, Row
+from fleetform.spec.tree.cache import Conditions, FilesAnswer, Kept, KeptFile, Outcome, Row
 from fleetform.spec.tree.cache_format import read_value, write_value
 from fleetform.spec.tree.whole import Input, Rows, Whole
 
@@ -33,14 +34,7 @@ __all__ = [
     "encode_whole",
     "finding_read",
     "finding_written",
-    "split",
 ]
-
-
-_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-_DECODER = json.JSONDecoder()
-# Nearly all documents: nothing outside of their file has a part in them.
-_UNCONDITIONAL = Conditions()
 
 
 def encode_documents(documents: Sequence[Kept]) -> bytes:
@@ -48,40 +42,32 @@ def encode_documents(documents: Sequence[Kept]) -> bytes:
     Raises:
         ValueError: Some value is none of JSON.
     """
-    text = _ENCODER.encode([_written(one) for one in documents])
+    text = json.dumps(
+        [_written(one) for one in documents],
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
+    )
     # As they are, since two escaped halves of a pair would come back as one character.
     return text.encode("utf-8", "surrogatepass")
 
 
-def decode_documents(documents: Sequence[Any]) -> list[Kept]:
+def decode_documents(body: bytes) -> list[Kept]:
     """
-    The documents of one body that was split off.
-
     Raises:
         ValueError: It is nothing that `encode_documents` has written.
     """
     try:
-        return [_read(one) for one in documents]
+        return [_read(one) for one in json.loads(body.decode("utf-8", "surrogatepass"))]
     except (TypeError, KeyError, IndexError) as exc:
         raise ValueError(str(exc)) from exc
-
-
-def split(bodies: bytes) -> list[Any]:
-    """
-    What was encoded, for each of several bodies that stand behind each other with commas.
-
-    Raises:
-        ValueError: It is no JSON.
-    """
-    # All at once: a call for each would take longer than the work.
-    return list(_DECODER.decode(f"[{bodies.decode('utf-8', 'surrogatepass')}]"))
 
 
 def _written(kept: Kept) -> list[Any]:
     outcome = kept.outcome
     same = len(outcome.documents) == 1 and outcome.documents[0] is outcome.shared
     return [
-        None if kept.header == _usual_header(outcome) else kept.header,
+        kept.header,
         outcome.type,
         outcome.keys,
         _place(outcome.place),
@@ -90,86 +76,42 @@ def _written(kept: Kept) -> list[Any]:
         outcome.is_read,
         outcome.shared,
         None if same else outcome.documents,
-        _rows(outcome),
+        outcome.rows,
         outcome.references,
-        None if outcome.required == required(outcome.references) else [outcome.required],
-        None if kept.conditions == _UNCONDITIONAL else kept.conditions,
+        outcome.required,
+        kept.conditions,
     ]
 
 
 def _read(said: list[Any]) -> Kept:
     (header, type_name, keys, place, own, told, is_read,
      shared, documents, rows, references, needed, conditions) = said  # fmt: skip
-    declared = tuple([ResourceKey(*key) for key in keys])
-    mentioned = [Reference(*one) for one in references]
     known = {_problem_of(problem): finding_read(found) for problem, found in told} if told else {}
     outcome = Outcome(
         type_name,
-        declared,
+        tuple([ResourceKey(*key) for key in keys]),
         Place(*place),
         list(known)[:own] if own else (),
         is_read,
         False,
         shared,
         [shared] if documents is None else documents,
-        _rows_of(rows, declared),
-        mentioned,
-        required(mentioned) if needed is None else _needed(*needed),
+        [Row(*one) for one in rows],
+        [Reference(*one) for one in references],
+        None if needed is None else tuple([ResourceKey(*key) for key in needed]),
     )
     return Kept(
-        _usual_header(outcome) if header is None else header,
+        header,
         outcome,
-        _UNCONDITIONAL if conditions is None else _conditions(*conditions),
+        _conditions(*conditions),
         known,
     )
-
-
-def _usual_header(outcome: Outcome) -> Header:
-    """That of a document which says its type, then its name, and names no profile."""
-    name = outcome.keys[0].name if len(outcome.keys) == 1 else ""
-    return (("type", outcome.type, outcome.type), ("name", name, name))
-
-
-def _needed(keys: list[list[str]] | None) -> tuple[ResourceKey, ...] | None:
-    return None if keys is None else tuple([ResourceKey(*key) for key in keys])
 
 
 def _conditions(values: str, spent: list[int], files: list[Any]) -> Conditions:
     elements, written, digested = spent
     answers = tuple([answer_read(answer) for answer in files])
     return Conditions(values, (elements, written, digested), answers)
-
-
-def _rows(outcome: Outcome) -> list[Any]:
-    rows = outcome.rows
-    if len(rows) == 1 and not rows[0].identity and not rows[0].own:
-        name, _, _, digest, execution, own_digest = rows[0]
-        if name == outcome.keys[0].name:
-            # Nearly all documents: one resource, called as they are.
-            return _digests(digest, execution, own_digest)
-    return [
-        [name, identity, own, *_digests(digest, execution, own_digest)]
-        for name, identity, own, digest, execution, own_digest in rows
-    ]
-
-
-def _rows_of(said: list[Any], keys: tuple[ResourceKey, ...]) -> list[Row]:
-    if said and isinstance(said[0], str):
-        digest, execution, own_digest = said
-        return [Row(keys[0].name, "", {}, digest, execution or digest, own_digest or digest)]
-    return [
-        Row(name, identity, own, digest, execution or digest, own_digest or digest)
-        for name, identity, own, digest, execution, own_digest in said
-    ]
-
-
-def _digests(digest: str, execution: str, own_digest: str) -> list[str]:
-    # Sixty-four characters each, and nearly always the same.
-    return [
-        digest,
-        "" if execution == digest else execution,
-        "" if own_digest == digest else own_digest,
-    ]
 
 
 def answer_read(said: list[Any]) -> FilesAnswer:
@@ -242,7 +184,7 @@ def decode_whole(data: bytes, files: Sequence[KeptFile]) -> Whole:
         ValueError, TypeError, KeyError, IndexError: It is nothing that `encode_whole` has written.
     """
     said = json.loads(data.decode("utf-8", "surrogatepass"))
-    overlaid: str = said["overlaid"]
+    overlaid = said["overlaid"].encode("utf-8", "surrogatepass")
     documents_count, files_count, walked_count = said["counts"]
     is_alone, has_disputes = said["flags"]
     elements, written, digested = said["budget_left"]
@@ -251,7 +193,7 @@ def decode_whole(data: bytes, files: Sequence[KeptFile]) -> Whole:
         _columns_read(said["resources"]),
         _columns_read(said["beyond"]),
         read_value(said["obstacles"]),
-        (*files, KeptFile("", "", "", decode=lambda: decode_documents(json.loads(overlaid)))),
+        (*files, KeptFile("", "", "", decode=partial(decode_documents, overlaid))),
         tuple([finding_read(one) for one in said["findings"]]),
         documents_count,
         files_count,

@@ -20,13 +20,12 @@ from typing import Any
 
 from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.private_folder import make_private_folder
-from fleetform.spec.tree.cache import Kept, KeptFile, ReadingCache
+from fleetform.spec.tree.cache import KeptFile, ReadingCache
 from fleetform.spec.tree.cache_codec import (
     decode_documents,
     decode_whole,
     encode_documents,
     encode_whole,
-    split,
 )
 from fleetform.spec.tree.cache_format import SUFFIX, path_of, read_parts, title_of, write_value
 
@@ -37,8 +36,6 @@ SIZE_MAX = 512 * 2**20
 
 # Ten thousand documents take some ten megabytes. A tree with more has the rest of it read anew.
 _PART_MAX = 64 * 2**20
-# So many files are decoded one by one: a plan looks at a few resources. Whoever goes on wants all.
-_ALONE_MAX = 32
 # A process that writes longer than this was killed meanwhile.
 _WRITING_SECONDS = 600
 _UNFINISHED = ".new"
@@ -69,34 +66,18 @@ def _fill(cache: ReadingCache, parts: Sequence[bytes]) -> None:
     _, index, whole, bodies = parts
     said = json.loads(index)
     cache.digests.update(said["digests"])
-    files = _files(said["files"], bodies)
+    files = list(_files(said["files"], bodies))
     cache.fill(files)
     if whole:
         cache.whole = decode_whole(whole, files)
 
 
-def _files(index: Sequence[Any], bodies: bytes) -> list[KeptFile]:
-    """The files, whose bodies are split when several of them are needed."""
-    raw: list[Any] = []
-    alone = 0
-
-    def decoded(number: int) -> Sequence[Kept]:
-        nonlocal alone
-        alone += 1
-        if alone <= _ALONE_MAX:
-            return decode_documents(split(files[number].body)[0])
-        if not raw:
-            raw.extend(split(bodies))
-        return decode_documents(raw[number])
-
-    files: list[KeptFile] = []
+def _files(index: Sequence[Any], bodies: bytes) -> Iterator[KeptFile]:
     at = 0
-    for number, (path, sha256, look, size) in enumerate(index):
+    for path, sha256, look, size in index:
         body = bodies[at : at + size]
-        decode = partial(decoded, number)
-        files.append(KeptFile(path, sha256, look, body=body, decode=decode))
-        at += size + 1
-    return files
+        yield KeptFile(path, sha256, look, body=body, decode=partial(decode_documents, body))
+        at += size
 
 
 def _content(cache: ReadingCache) -> bytes:
@@ -147,7 +128,7 @@ def _part(files: Iterator[KeptFile]) -> tuple[list[Any], bytes]:
                 break
             index.append((kept.path, kept.sha256, kept.look, len(kept.body)))
             bodies.append(kept.body)
-    return index, b",".join(bodies)
+    return index, b"".join(bodies)
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -53,7 +53,7 @@ _SIZE_MAX = 256 * 2**20
 _TITLE_MAX = 300
 # The first part has the environment and nothing else.
 _HEAD_MAX = 16 * 2**10
-_MAGIC = b"fleetform readings 4 "
+_MAGIC = b"fleetform readings 5 "
 
 
 def path_of(folder: Path, root: Path) -> Path:
