@@ -171,14 +171,15 @@ def test_other_code_reads_anew(root, tmp_path, settled, monkeypatch):
     assert len(counted) == 2
 
 
-def test_the_version_covers_every_source(tmp_path, monkeypatch):
-    """One letter in any module is another version of the language."""
+@pytest.mark.parametrize("source", ["two.py", "two.toml"])
+def test_the_version_covers_every_source(source, tmp_path, monkeypatch):
+    """One letter in any module or table is another version of the language."""
     write(tmp_path, "spec/one.py", "A = 1\n")
-    write(tmp_path, "spec/kinds/two.py", "B = 1\n")
+    write(tmp_path, f"spec/kinds/{source}", "B = 1\n")
     monkeypatch.setattr(cache_format, "_PACKAGE", tmp_path / "spec")
     versions = set()
     for text in ("B = 1\n", "B = 2\n"):
-        write(tmp_path, "spec/kinds/two.py", text)
+        write(tmp_path, f"spec/kinds/{source}", text)
         cache_format.language_version.cache_clear()
         versions.add(cache_format.language_version())
     cache_format.language_version.cache_clear()

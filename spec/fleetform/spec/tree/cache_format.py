@@ -176,7 +176,8 @@ def _sources(folder: Path | str, prefix: str = "") -> Iterator[tuple[str, str, o
     """Each source by its name in the package, its path, and what the system says of it."""
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.endswith(".py"):
+            # Tables that models and advice are made from are sources as well.
+            if entry.name.endswith((".py", ".toml")):
                 yield prefix + entry.name, entry.path, entry.stat()
             elif entry.name != "__pycache__" and entry.is_dir():
                 yield from _sources(entry.path, f"{prefix}{entry.name}/")
