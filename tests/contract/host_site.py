@@ -100,10 +100,16 @@ class Listener:
                 await self._changed.wait_for(claim)
 
     async def ending(self, job: StartJob) -> JobRecord:
-        """Wait for the record of a job's end."""
+        """Wait for the record of a job's end, and for the output that it says there is."""
         await self.until(lambda: self.record(job, JobState.FINISHED))
         record = self.record(job, JobState.FINISHED)
         assert record is not None
+        if record.log_bytes:
+            with contextlib.suppress(TimeoutError):
+                # None comes where this connection never asked for it.
+                async with asyncio.timeout(2):
+                    await self.until(lambda: job.job_uid in self.output)
+                await self.until(lambda: self.output[job.job_uid][-1].complete)
         return record
 
     async def state(self, job: StartJob, state: JobState) -> None:

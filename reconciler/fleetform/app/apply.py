@@ -347,7 +347,9 @@ class _Apply:
         now = SystemClock().now_ms()
         if self._over_since_ms is None:
             self._over_since_ms = now
-        return not manager.runs.owes_output() or now - self._over_since_ms > OUTPUT_GRACE_MS
+        # Output follows the end of its job, and on a slow line for long; as long as some comes, more does.
+        still_since_ms = max(self._over_since_ms, manager.runs.last_output_ms)
+        return not manager.runs.owes_output() or now - still_since_ms > OUTPUT_GRACE_MS
 
     # -- following --------------------------------------------------------------------------------
 

@@ -40,6 +40,9 @@ __all__ = [
 
 
 _POLL_SECONDS = 0.125
+_REST_SECONDS = 3.0
+"""How long output that is lacking after a run's end is waited for while nothing of it comes."""
+
 # One read; large enough that a finished log of megabytes is a handful of reads.
 _PIECE_BYTES = 1 << 20
 
@@ -142,6 +145,7 @@ def follow(
     history = reread()
     number = 0
     opened: list[Channel] = []
+    rest = _Rest(store)
     while True:
         # A short attempt may begin and end between two polls.
         new = [attempt for attempt in history.attempts if attempt.number > number]
@@ -156,16 +160,43 @@ def follow(
             opened = channels(attempt, rank)
             yield from _skipped_to(store, opened, tail)
             tail = None
-        over = history.run.state in FINAL
+        over = history.run.state in FINAL and rest.is_here(history.attempts[-1:])
         for channel in opened:
-            # A job's output is all there before its end is; of a lost job's the rest never
-            # comes. Either way nothing follows the end of a run.
             lines = channel.lines(store, ended=over)
             yield prefixed(channel.rank, lines, several=len(opened) > 1)
         if over:
             return
         sleep(_POLL_SECONDS)
         history = reread()
+
+
+class _Rest:
+    """
+    Tells when no more output follows the end of a run.
+
+    A job's end is known before the last of its output has arrived, which a slow line may carry for
+    minutes; of a lost job's the rest never comes.
+    """
+
+    def __init__(self, store: LogStore) -> None:
+        self._store = store
+        self._arrived_bytes = -1
+        self._still_since = 0.0
+
+    def is_here(self, attempts: Sequence[Attempt]) -> bool:
+        """Asked once a poll, as soon as the runs of these attempts are over."""
+        arrived_bytes, lacking = 0, False
+        for attempt in attempts:
+            for job in attempt.jobs:
+                where = (attempt.run_uid, attempt.number, job.key.rank)
+                size = self._store.size(*where)
+                arrived_bytes += size
+                if size < job.log_bytes and not job.forgotten:
+                    lacking = lacking or not self._store.is_complete(*where)
+        now = time.monotonic()
+        if arrived_bytes != self._arrived_bytes:
+            self._arrived_bytes, self._still_since = arrived_bytes, now
+        return not lacking or now - self._still_since > _REST_SECONDS
 
 
 def _skipped_to(store: LogStore, opened: list[Channel], tail: int | None) -> Iterator[bytes]:
@@ -240,6 +271,7 @@ def follow_all(
     """Yield output as it comes, until all runs are over and all of it has come."""
     opened: dict[tuple[str, int], list[Channel]] = {}
     over: set[str] = set()
+    rests: dict[str, _Rest] = {}
     is_first = True
     while True:
         histories = reread()
@@ -248,14 +280,18 @@ def follow_all(
                 continue
             attempt = history.attempts[-1]
             key = (history.run.uid, attempt.number)
-            ended = history.run.state in FINAL
+            rest = rests.setdefault(history.run.uid, _Rest(store))
+            ended = history.run.state in FINAL and rest.is_here([attempt])
             for channel in opened.setdefault(key, channels(attempt, rank)):
                 lines = channel.lines(store, ended=ended)
                 shown = _last(lines, tail) if is_first else lines
                 yield prefixes.join(history, channel, shown)
             if ended:
                 over.add(history.run.uid)
-        if all(history.run.state in FINAL for history in histories):
+        if all(
+            history.run.uid in over or (history.run.state in FINAL and not history.attempts)
+            for history in histories
+        ):
             return
         is_first = False
         sleep(FOLLOW_SECONDS)

@@ -108,6 +108,8 @@ class HostSessions:
         self.instances_changed = False
         self.rows_changed = False
         """Somebody of this process has written rows of runs: read everything anew."""
+        self.last_output_ms = 0
+        """When a host last sent output, by the clock of people."""
         self._departing: dict[str, asyncio.Event] = {}
         """Instances that are being released; nobody reaches one before it is gone."""
 
@@ -404,9 +406,10 @@ class HostSessions:
             # The host keeps its copy until the job is forgotten, which needs the whole output.
             raise LedgerUnavailable(f"its output cannot be stored: {problem.strerror}") from problem
         if data:
+            self.last_output_ms = self._clock.now_ms()
             self._progress.output(address.run_name, address.rank, data)
         if piece.complete:
-            # Its last job event may have come before: look at the run again.
+            # Its end has been known for a while, and the job may be forgotten only now.
             self.touched[address.run_uid] = None
 
     def _note(self, keys: Iterable[JobKey]) -> None:

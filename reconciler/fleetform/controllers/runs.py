@@ -96,6 +96,10 @@ class RunController:
         """Read everything anew in the next round."""
         self._serial = None
 
+    @property
+    def last_output_ms(self) -> int:
+        return self._hosts.last_output_ms
+
     def owes_output(self) -> bool:
         """Tell whether a finished job's output is still on a host that answers."""
         for job in self.mirror.all_jobs():

@@ -138,10 +138,15 @@ class Manager:
         *,
         seconds: float = WAIT_SECONDS,
     ) -> JobRecord:
-        """Wait for a job to be in this state; returns its record."""
+        """Wait for a job to be in this state, and at its end for its output; returns its record."""
         await self.until(lambda: self._find(job_uid, state), seconds=seconds)
         found = self._find(job_uid, state)
         assert found is not None
+        if state is JobState.FINISHED and found.log_bytes:
+            with contextlib.suppress(TimeoutError):
+                # None comes where this connection never asked for it.
+                await self.until(lambda: self.pieces(job_uid), seconds=2)
+                await self.until(lambda: self.pieces(job_uid)[-1].complete, seconds=seconds)
         return found
 
     def _find(self, job_uid: str, state: JobState) -> JobRecord | None:

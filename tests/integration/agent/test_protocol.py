@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from pathlib import Path
 from typing import Any
 
-from fleetform.agents.protocol.messages import PROTOCOL_NEWEST
-from integration.agent.rig import WAIT_SECONDS, Agent
+from fleetform.agents.protocol.messages import PROTOCOL_NEWEST, to_json
+from integration.agent.rig import WAIT_SECONDS, Agent, job
 
 DATA = Path(__file__).parents[2] / "data" / "recorded"
 """Bytes that the release before wrote, whose newest version was 1."""
@@ -104,6 +105,40 @@ def test_malformed_frames_end_the_session(agent: Agent) -> None:
         wire.say(type="Probe", id="seven")
         async with asyncio.timeout(WAIT_SECONDS):
             assert await wire.reader.read() == b""
+        wire.writer.close()
+
+    asyncio.run(go())
+
+
+def test_a_job_ends_before_its_output_has_arrived(agent: Agent) -> None:
+    """While nobody takes in its output, its end is known; afterwards all of it comes."""
+    loud = job("loud", "head -c 3000000 /dev/zero")
+
+    async def go() -> None:
+        wire = await Wire.dial(agent)
+        wire.say(**HELLO)
+        await wire.hear()
+        wire.say(type="Prepare", id=1, job=to_json(loud))
+        output, arrived, is_complete, end = 0, 0, False, None
+        while end is None:
+            heard = await wire.hear()
+            if heard["type"] == "LogData":
+                arrived += len(heard["data"])
+                output += len(base64.b64decode(heard["data"]))
+                assert not heard["complete"]
+            elif heard["type"] == "Event" and heard["record"]["state"] == "finished":
+                end = heard["record"]
+        assert end["log_bytes"] == 3_000_000
+        assert output < 100_000
+        while not is_complete:
+            wire.say(type="Credit", channel=1, size_bytes=arrived)
+            arrived = 0
+            heard = await wire.hear()
+            if heard["type"] == "LogData":
+                arrived = len(heard["data"])
+                output += len(base64.b64decode(heard["data"]))
+                is_complete = heard["complete"]
+        assert output == 3_000_000
         wire.writer.close()
 
     asyncio.run(go())

@@ -11,7 +11,8 @@ import pytest
 from fleetform.agents.host.joblog import Writer
 from fleetform.agents.host.outbox import Outbox
 from fleetform.agents.protocol.frames import Decoder
-from fleetform.agents.protocol.messages import LogData, Reply
+from fleetform.agents.protocol.link import LOG_CHANNEL, WINDOW_MIN_BYTES
+from fleetform.agents.protocol.messages import Credit, LogData, Reply
 
 
 class Line:
@@ -46,22 +47,42 @@ def data_of(messages: list[object]) -> bytes:
     return b"".join(base64.b64decode(m.data) for m in messages if isinstance(m, LogData))
 
 
-def test_end_after_output(line: Line) -> None:
-    """The end is said after all output, whose last piece says that it is complete."""
+def test_output_follows_the_end(line: Line) -> None:
+    """What is said of the end leaves at once; the last piece of the output says that it is complete."""
     line.output_of("job-a", b"x" * 700_000)
     line.outbox.follow("job-a", 0)
-    line.outbox.end("job-a", 700_000, lambda: line.outbox.say(Reply(1, True)))
+    line.outbox.say(Reply(1, True))
+    line.outbox.end("job-a", 700_000)
+    assert line.outbox.owes_output
     messages = line.messages()
+    assert isinstance(messages[0], Reply)
     assert data_of(messages) == b"x" * 700_000
-    assert isinstance(messages[-1], Reply)
     pieces = [m for m in messages if isinstance(m, LogData)]
     assert [piece.complete for piece in pieces] == [False] * (len(pieces) - 1) + [True]
+    assert not line.outbox.owes_output
+
+
+def test_output_waits_for_credit(line: Line) -> None:
+    """No more than the window leaves without it, and answers do not wait."""
+    line.output_of("job-a", b"x" * 700_000)
+    line.outbox.limit_output()
+    line.outbox.follow("job-a", 0)
+    line.outbox.end("job-a", 700_000)
+    line.outbox.say(Reply(1, True))
+    heard = line.messages()
+    assert Reply(1, True) in heard
+    sent = sum(len(m.data) for m in heard if isinstance(m, LogData))
+    assert WINDOW_MIN_BYTES <= sent < WINDOW_MIN_BYTES * 2
+    while line.outbox.owes_output:
+        line.outbox.credit(Credit(LOG_CHANNEL, WINDOW_MIN_BYTES))
+        heard = line.messages()
+    assert data_of(heard) == b"x" * 700_000
 
 
 def test_no_output(line: Line) -> None:
     """A job without output is complete at once."""
     line.outbox.follow("job-a", 0)
-    line.outbox.end("job-a", 0, None)
+    line.outbox.end("job-a", 0)
     assert line.messages() == [LogData("job-a", 0, "", complete=True)]
 
 
@@ -69,7 +90,7 @@ def test_lost_output(line: Line) -> None:
     """Output that is not there is told by the offset of the last piece."""
     line.output_of("job-a", b"x" * 10)
     line.outbox.follow("job-a", 0)
-    line.outbox.end("job-a", 500, None)
+    line.outbox.end("job-a", 500)
     messages = line.messages()
     assert data_of(messages) == b"x" * 10
     assert messages[-1] == LogData("job-a", 500, "", complete=True)
@@ -106,21 +127,11 @@ def test_jobs_take_turns(line: Line) -> None:
 
 
 def test_closed(line: Line) -> None:
-    """What waited for output is handed back when the connection is gone."""
-    called: list[int] = []
+    """Nothing is owed to a connection that is gone, and nothing breaks."""
     line.output_of("job-a", b"x")
     line.outbox.follow("job-a", 0)
-    line.outbox.end("job-a", 1, lambda: called.append(1))
-    for then in line.outbox.close():
-        then()
-    assert called == [1]
-    assert not line.outbox.follows("job-a")
-
-
-def test_cut(line: Line) -> None:
-    """A job that will never write is complete where it stands, before whatever is said next."""
-    line.outbox.follow("job-a", 0)
-    line.outbox.cut("job-a")
-    line.outbox.say(Reply(1, True))
-    assert line.messages() == [LogData("job-a", 0, "", complete=True), Reply(1, True)]
-    line.outbox.cut("job-unknown")
+    line.outbox.end("job-a", 1)
+    line.outbox.close()
+    assert not line.outbox.owes_output
+    line.outbox.end("job-unknown", 0)
+    assert line.messages() == []

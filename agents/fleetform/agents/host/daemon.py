@@ -191,6 +191,7 @@ class Daemon:
         self._forks.flush()
         for connection in self._connections:
             connection.outbox.flush()
+        self._end_shutdown()
         if more:
             self._plan_turn()
 
@@ -219,14 +220,11 @@ class Daemon:
         self._plan_turn()
 
     def _announce(self, event: Event) -> None:
-        if self._shutting_down and not self._journal.has_live_jobs():
-            self.end()
         if self._manager is None:
             return
-        if event.record.state is JobState.FINISHED:
-            # Where there was output this has been said already; where nothing ran, it has not.
-            self._manager.outbox.cut(event.record.job_uid)
         self._manager.outbox.say(event)
+        if event.record.state is JobState.FINISHED:
+            self._manager.outbox.end(event.record.job_uid, event.record.log_bytes)
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
@@ -249,11 +247,10 @@ class Daemon:
         if connection in self._connections:
             self._connections.remove(connection)
         self._idle_since = self._loop.time()
-        waiting = connection.outbox.close()
+        connection.outbox.close()
         if connection is self._manager:
             self._manager = None
-        for then in waiting:
-            then()
+            self._end_shutdown()
 
     def received(self, connection: Connection, message: Message | Unknown) -> None:
         if isinstance(message, Unknown):
@@ -316,8 +313,7 @@ class Daemon:
             Rejected("old_fence", message, self._journal.owner, hello.ledger_id, hello.epoch)
         )
         former.close()
-        for then in former.outbox.close():
-            then()
+        former.outbox.close()
 
     def _obey(
         self, connection: Connection, command: Prepare | Start | Stop | Forget | Acknowledge
@@ -336,7 +332,7 @@ class Daemon:
             return
         connection.outbox.follow(command.job_uid, command.offset)
         if record.state is JobState.FINISHED:
-            connection.outbox.end(command.job_uid, record.log_bytes, None)
+            connection.outbox.end(command.job_uid, record.log_bytes)
 
     def _shut_down(self, connection: Connection, command: Shutdown) -> None:
         live = self._journal.has_live_jobs()
@@ -347,7 +343,12 @@ class Daemon:
         connection.outbox.say(Reply(command.id, True))
         self._shutting_down = True
         self.perform(self._journal.stop_all(now_ms()))
-        if not self._journal.has_live_jobs():
+
+    def _end_shutdown(self) -> None:
+        """End once all jobs have, and whoever manages them has their output."""
+        if not self._shutting_down or self._journal.has_live_jobs():
+            return
+        if self._manager is None or not self._manager.outbox.owes_output:
             self.end()
 
     async def _answer(self, connection: Connection, message: Message) -> None:

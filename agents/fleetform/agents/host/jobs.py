@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, Protocol
 
 from fleetform.agents.host import (
@@ -157,7 +157,7 @@ class Jobs:
         ended = result.read(f"{_path(job_uid)}/{layout.RESULT}", job_uid)
         if ended is not None:
             self._exits.pop(job_uid, None)
-            self._end(job_uid, ended.log_bytes, lambda: self._journal.supervisor_ended(ended))
+            self._stage.perform(self._journal.supervisor_ended(ended))
         elif directory.inspect(_path(job_uid)).condition is Condition.RUNNING:
             # Another supervisor was there first, and the one that has ended was superfluous.
             self._exits.pop(job_uid, None)
@@ -183,23 +183,10 @@ class Jobs:
             return
         self._exits.pop(job_uid, None)
         count = directory.log_bytes(_path(job_uid))
-        self._end(job_uid, count, lambda: self._journal.lost(job_uid, message, count, now_ms()))
+        self._stage.perform(self._journal.lost(job_uid, message, count, now_ms()))
 
     def _look_again(self, job_uid: str) -> None:
         self._stage.perform(self._journal.supervisor_vanished(job_uid))
-
-    def _end(self, job_uid: str, log_bytes: int, decide: Callable[[], list[Effect]]) -> None:
-        """Take the end in once the output is on its way; at once where nobody follows it."""
-
-        def then() -> None:
-            self._stage.perform(decide())
-
-        outbox = self._stage.outbox
-        if outbox is not None and outbox.follows(job_uid):
-            outbox.end(job_uid, log_bytes, then)
-            self._stage.perform(())
-        else:
-            then()
 
 
 def now_ms() -> int:

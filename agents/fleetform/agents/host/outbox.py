@@ -1,9 +1,10 @@
 """
 What is still to be said on one connection: answers and events at once, output as it fits.
 
-Two orders are kept. Frames leave in the order they were said; and a job's end is said after all
-of its output, so whoever hears of it has the whole log. While the other side does not read,
-output waits on disk where it lies, and answers still go out.
+Frames leave in the order they were said. Output waits on disk where it lies while the other side
+gives no credit for it or does not read, and answers and events go out all the same: a job's end
+is known, and its GPUs are free, before the last of its output has arrived. Which piece is the
+last, the piece says.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 from fleetform.agents.host import joblog, layout
 from fleetform.agents.protocol.frames import Message, encode
@@ -24,13 +24,6 @@ _PIECE_BYTES = 256 << 10
 _PIECES_A_TURN = 4
 """Then the loop gets to hear what has come in."""
 
-Then = Callable[[], None]
-
-
-class _End(NamedTuple):
-    log_bytes: int
-    then: Then | None
-
 
 class _Feed:
     """One job's output on its way to one reader."""
@@ -38,12 +31,12 @@ class _Feed:
     def __init__(self, job_uid: str, path: str, offset: int) -> None:
         self.job_uid = job_uid
         self.offset = offset
-        self.end: _End | None = None
+        self.end_bytes: int | None = None
         self._path = path
         self._reader: joblog.Reader | None = None
 
     def next_piece(self, bytes_max: int) -> joblog.Piece | None:
-        if self.end is not None and self.offset >= self.end.log_bytes:
+        if self.end_bytes is not None and self.offset >= self.end_bytes:
             return None
         try:
             return self._read(bytes_max)
@@ -99,30 +92,26 @@ class Outbox:
         feed = _Feed(job_uid, f"{self._jobs}/{job_uid}/{layout.OUTPUT}", offset)
         if known is not None:
             known.close()
-            feed.end = known.end
+            feed.end_bytes = known.end_bytes
         self._feeds[job_uid] = feed
         self.touch(job_uid)
-
-    def follows(self, job_uid: str) -> bool:
-        return job_uid in self._feeds
 
     def touch(self, job_uid: str) -> None:
         """There may be more output of this job."""
         if job_uid in self._feeds:
             self._touched[job_uid] = None
 
-    def end(self, job_uid: str, log_bytes: int, then: Then | None) -> None:
-        """The job has written `log_bytes` in all; call `then` once the last piece is said."""
-        self._feeds[job_uid].end = _End(log_bytes, then)
-        self.touch(job_uid)
-
-    def cut(self, job_uid: str) -> None:
-        """Nothing of the job will ever be written: say so, if it is followed."""
-        feed = self._feeds.pop(job_uid, None)
+    def end(self, job_uid: str, log_bytes: int) -> None:
+        """The job has written `log_bytes` in all, and will never write more."""
+        feed = self._feeds.get(job_uid)
         if feed is not None:
-            feed.close()
-            self._touched.pop(job_uid, None)
-            self.say(_log_data(job_uid, feed.offset, b"", complete=True))
+            feed.end_bytes = log_bytes
+            self.touch(job_uid)
+
+    @property
+    def owes_output(self) -> bool:
+        """Whether the output of a job that has ended is not yet on its way."""
+        return any(feed.end_bytes is not None for feed in self._feeds.values())
 
     def pump(self) -> bool:
         """Say what output there is, up to a turn's share; tell whether there may be more."""
@@ -143,17 +132,13 @@ class Outbox:
             frames, self._frames = self._frames, []
             self._write(b"".join(frames))
 
-    def close(self) -> list[Then]:
-        """Give up; returns what waited for output to be said, and waits no longer."""
-        waiting = []
+    def close(self) -> None:
+        """Give up: output stays where it lies."""
         for feed in self._feeds.values():
             feed.close()
-            if feed.end is not None and feed.end.then is not None:
-                waiting.append(feed.end.then)
         self._feeds.clear()
         self._touched.clear()
         self._frames.clear()
-        return waiting
 
     def _advance(self, feed: _Feed) -> int:
         """Say one piece; returns how many pieces were read."""
@@ -163,8 +148,9 @@ class Outbox:
             feed.offset = piece.offset + len(piece.data)
             data = piece.data
         offset = feed.offset - len(data)
-        if feed.end is not None and (piece is None or feed.offset >= feed.end.log_bytes):
-            self._complete(feed, feed.end, offset, data)
+        end = feed.end_bytes
+        if end is not None and (piece is None or feed.offset >= end):
+            self._complete(feed, end, offset, data)
         elif piece is not None:
             self._say_output(_log_data(feed.job_uid, offset, data))
             self.touch(feed.job_uid)
@@ -181,14 +167,12 @@ class Outbox:
             self._window.send(len(message.data), time.monotonic())
         self.say(message)
 
-    def _complete(self, feed: _Feed, end: _End, offset: int, data: bytes) -> None:
+    def _complete(self, feed: _Feed, end_bytes: int, offset: int, data: bytes) -> None:
         # Where nothing more is kept, the offset tells how much there has been.
-        offset = offset if data else max(offset, end.log_bytes)
+        offset = offset if data else max(offset, end_bytes)
         self._say_output(_log_data(feed.job_uid, offset, data, complete=True))
         feed.close()
         del self._feeds[feed.job_uid]
-        if end.then is not None:
-            end.then()
 
 
 def _log_data(job_uid: str, offset: int, data: bytes, *, complete: bool = False) -> LogData:

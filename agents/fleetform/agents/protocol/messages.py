@@ -464,8 +464,8 @@ class LogData:
     From version 2 on it waits for credit on `link.LOG_CHANNEL`.
 
     `offset` counts the bytes the job ever wrote: a jump says that what lay between was
-    dropped by the log's budget. `complete` marks the last piece, which may be empty; it is sent before the
-    event that says the job has finished.
+    dropped by the log's budget. `complete` marks the last piece, which may be empty; it may come long
+    after the event that says the job has finished.
     """
 
     job_uid: str
