@@ -34,8 +34,8 @@ from fleetform.app.problems import LedgerProblem
 from fleetform.app.silent_manager import wait_until_ends
 from fleetform.model.ports import LedgerOutgrown, LedgerUnavailable
 from fleetform.model.run import RunState, RunUid
+from fleetform.store.filesystem import give_up, is_needed
 from fleetform.store.gate import WriterGate
-from fleetform.store.reserve import give_up, is_needed
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace

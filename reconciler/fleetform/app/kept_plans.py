@@ -12,9 +12,8 @@ from fleetform.app.problems import LedgerProblem
 from fleetform.model.plan import Plan
 from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
 from fleetform.plan.serialize import dump, recorded_holds
-from fleetform.store.history import keep_empty_apply
+from fleetform.store.history import keep_empty_apply, open_to_keep
 from fleetform.store.history import keep_plan as keep
-from fleetform.store.keeping import open_to_keep
 from fleetform.views.plan.summary import change_summary, summary
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from fleetform.app.clock import RandomIds, SystemClock
 from fleetform.app.ledger_address import has_address, ledger_address, postgresql
 from fleetform.app.problems import LedgerProblem, Problem
 from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
+from fleetform.store.filesystem import keep
 from fleetform.store.lock import asking, is_asked, try_lock, who_holds
-from fleetform.store.reserve import keep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

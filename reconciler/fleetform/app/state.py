@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from fleetform.model.leadership import Tenure
     from fleetform.model.ports import Book
     from fleetform.providers.contract.observed import HostSeen
+    from fleetform.store.soundness import Upgraded
     from fleetform.store.statements import Statements
-    from fleetform.store.upgrading import Upgraded
 __all__ = ["Restored", "Verified", "backup", "restore", "upgrade_if_older", "verify"]
 
 
@@ -261,7 +261,7 @@ def upgrade_if_older(workspace: Workspace, *, who: str) -> Upgraded | None:
     uid, address = workspace.environment.uid, ledger_address()
     with problems():
         if address is None:
-            from fleetform.store.upgrading import upgrade_file
+            from fleetform.store.soundness import upgrade_file
 
             with _alone(workspace, who) as tenure:
                 return upgrade_file(workspace.paths.ledger, uid, keep) if tenure else None

@@ -28,9 +28,9 @@ from fleetform.store import fleets
 from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.hosts import commit_host, mark_instance
-from fleetform.store.progress import refresh_runs
 from fleetform.store.rebuild import interrupt_applies, judge_runs, put_records
 from fleetform.store.records import commit_records
+from fleetform.store.runs import refresh_runs
 from fleetform.store.transitions import commit_verdicts
 
 __all__ = ["adopt_world"]

@@ -32,11 +32,11 @@ from fleetform.store.errors import (
     MissingLedgerError,
     ReadOnlyLedgerError,
 )
-from fleetform.store.shape import WHY, is_of_another_shape
+from fleetform.store.schema import WHY, is_of_another_shape
 
 if TYPE_CHECKING:
+    from fleetform.store.lock import Whereabouts
     from fleetform.store.statements import Statements
-    from fleetform.store.whereabouts import Whereabouts
 
 __all__ = ["BUSY_SECONDS", "Database", "Transaction", "connect", "connect_reading", "make_durable", "to_json",
            "translated"]  # fmt: skip

@@ -19,7 +19,7 @@ from fleetform.model.rollout import EXCHANGED_TEXTS, SURGE, UNWANTED
 from fleetform.model.verbs import Verb
 from fleetform.store.context import SHOWN_VERBS, Context
 from fleetform.store.database import Transaction, to_json
-from fleetform.store.loss import lose_jobs
+from fleetform.store.hosts import lose_jobs
 from fleetform.store.rollouts import env_text, template_outputs
 
 __all__ = [

@@ -5,30 +5,39 @@ A plan is kept under its digest, so that planning the same again and again keeps
 that were applied stay for ever; those that never were go after `PLANS_KEPT_MS`.
 """
 
-# ruff: noqa: S608 -- statements are put together from constants of this room; values are bound.
-
 from __future__ import annotations
 
-from collections.abc import Iterable
+# ruff: noqa: S608 -- statements are put together from constants of this room; values are bound.
+import json
+
+# ruff: noqa: S608 -- statements are put together from constants of this room; values are bound.
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fleetform.model.history import HistoryEntry, OperationRecord, Touch
+from fleetform.model.history import HistoryEntry, LoggedEvent, OperationRecord, Touch
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.compression import pack, unpack
-from fleetform.store.database import Transaction
+from fleetform.store.database import Database, Transaction, connect, make_durable
+from fleetform.store.soundness import require_current, require_sound
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements
-
 __all__ = [
+    "BUSY_MS",
     "PLANS_KEPT_MS",
     "find_digests",
     "keep_empty_apply",
     "keep_plan",
+    "open_to_keep",
+    "read_events",
     "read_history",
     "read_operations",
+    "read_resource_events",
     "read_touches",
 ]
+
 
 PLANS_KEPT_MS = 90 * 24 * 3600 * 1000
 """Ninety days: as long as people ask what a pull request's plan said, as CI systems keep logs."""
@@ -153,3 +162,86 @@ def read_touches(connection: Statements, key: ResourceKey, *, limit: int) -> tup
         (*key, limit),
     )
     return tuple(Touch(HistoryEntry(*row[:-1]), unpack(row[-1])) for row in rows)
+
+
+# Events read back: of everything, of one run, of one resource.
+
+
+_COLUMNS = "kind, at_ms, message, resource_kind, resource_name, attempt, rank, data, number"
+
+# `[` and the character after it: the names of all elements of a sweep lie between.
+_OF_RESOURCE = (
+    "resource_kind = ? AND (resource_name = ? OR resource_name >= ? AND resource_name < ?)"
+)
+
+
+def read_events(
+    connection: Statements, *, run: str | None, after: int, limit: int
+) -> tuple[LoggedEvent, ...]:
+    """Read events with a number above `after`, oldest first; of one run or sweep, or of all."""
+    condition, values = "number > ?", [after]
+    if run is not None:
+        condition += f" AND {_OF_RESOURCE}"
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM events WHERE {condition} ORDER BY number LIMIT ?",
+        (*values, *(_named("run", run) if run is not None else ()), limit),
+    ).fetchall()
+    return tuple(_event_of(row) for row in rows)
+
+
+def read_resource_events(
+    connection: Statements, key: ResourceKey, *, limit: int
+) -> tuple[LoggedEvent, ...]:
+    """Read the latest events of one resource, oldest first; a sweep's with its elements'."""
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM events WHERE {_OF_RESOURCE} ORDER BY number DESC LIMIT ?",
+        (*_named(*key), limit),
+    ).fetchall()
+    return tuple(_event_of(row) for row in reversed(rows))
+
+
+def _named(kind: str, name: str) -> tuple[str, str, str, str]:
+    return kind, name, f"{name}[", f"{name}\\"
+
+
+def _event_of(row: Sequence[Any]) -> LoggedEvent:
+    kind, at_ms, message, resource_kind, name, attempt, rank, data, number = row
+    return LoggedEvent(
+        kind,
+        at_ms,
+        message,
+        ResourceKey(resource_kind, name) if resource_kind else None,
+        attempt,
+        rank,
+        json.loads(data) if data else {},
+        number,
+    )
+
+
+# Writes one plan down beside whoever writes the ledger: what `plan` does with what it showed.
+# Standard library only, and without the rooms that drive runs: a plan is shown in a third of a
+# second, and keeping it must not double that. Nothing is upgraded or made for it.
+
+BUSY_MS = 250
+"""How long a plan waits for another's transaction: less than a person notices."""
+
+
+@contextmanager
+def open_to_keep(path: Path, environment_uid: str) -> Iterator[Transaction]:
+    """
+    Run one write transaction on an existing ledger of this release's version.
+
+    Raises:
+        LedgerError: It cannot be written, or not now; nothing was.
+    """
+    require_sound(path)
+    connection = connect(path)
+    try:
+        require_current(connection, path, environment_uid)
+        # Whoever was shown a plan has it; that it was shown may be forgotten with the power.
+        make_durable(connection, is_awaited=False)
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+        with Database(connection).write() as transaction:
+            yield transaction
+    finally:
+        connection.close()

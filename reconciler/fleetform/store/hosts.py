@@ -9,20 +9,26 @@ records or its events are about to say is not overruled here.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from fleetform.agents.protocol.messages import JobKey
-from fleetform.agents.protocol.states import JobState
+from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.instance import InstanceState
 from fleetform.providers.contract.observed import HostSeen
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Transaction, to_json
-from fleetform.store.loss import lose_jobs
 from fleetform.store.observations import heal
-from fleetform.store.progress import refresh_runs
+from fleetform.store.runs import refresh_runs
 
-__all__ = ["commit_host", "mark_forgotten", "mark_instance"]
+__all__ = [
+    "commit_host",
+    "free_units",
+    "lose_jobs",
+    "mark_forgotten",
+    "mark_instance",
+    "outgrown_by",
+]
 
 
 def commit_host(transaction: Transaction, seen: HostSeen, *, now_ms: int) -> tuple[JobKey, ...]:
@@ -214,3 +220,116 @@ def _refresh(transaction: Transaction, instance_uid: str, now_ms: int) -> None:
         (instance_uid,),
     ).fetchall()
     refresh_runs(transaction, [uid for (uid,) in runs], now_ms=now_ms)
+
+
+# Jobs that are proved dead without a word of their host: another boot, another install, released.
+# The proof is the caller's; here it is only written down. Silence is no proof and never comes here.
+
+
+def lose_jobs(
+    transaction: Transaction,
+    instance_uid: str,
+    why: str,
+    *,
+    now_ms: int,
+    still_alive_boot: str = "",
+    begun: bool = False,
+    spared: Container[JobKey] = (),
+) -> tuple[JobKey, ...]:
+    """
+    End what an instance can no longer be running, and give back its units.
+
+    `why` is a sentence for people, kept with each job. Jobs reserved under `still_alive_boot` are
+    not touched (empty: all are lost), nor with `begun` those that the host never said to be at work,
+    nor those in `spared`, of which the host itself tells how they ended.
+
+    Returns:
+        Keys of the jobs that ended: as `lost` where a process of theirs may have existed, else
+        as `never_started`.
+    """
+    rows = transaction.execute(
+        "SELECT run_uid, attempt, rank, uid, state, started_at_ms FROM jobs INDEXED BY jobs_placed"
+        " WHERE instance_uid = ? AND instance_uid <> '' AND state <> 'finished'"
+        " AND (? = '' OR boot_id <> ?) AND (? = 0 OR state IN ('running', 'cleaning', 'unknown'))"
+        " ORDER BY run_uid, attempt, rank",
+        (instance_uid, still_alive_boot, still_alive_boot, int(begun)),
+    ).fetchall()
+    dead = [row for row in rows if JobKey(*row[:3]) not in spared]
+    if not dead:
+        return ()
+    transaction.many(
+        # Nobody is left who keeps a record that would have to be forgotten.
+        "UPDATE jobs SET state = 'finished', cause = ?, message = ?, finished_at_ms = ?,"
+        " forgotten = 1, gen = gen + 1 WHERE run_uid = ? AND attempt = ? AND rank = ?",
+        ((_cause(state), why, now_ms, *key) for *key, _, state, _ in dead),
+    )
+    free_units(transaction, [uid for _, _, _, uid, _, _ in dead])
+    keys = tuple(JobKey(*row[:3]) for row in dead)
+    for key, row in zip(keys, dead, strict=True):
+        _log(transaction, key, row[4], why, now_ms)
+    refresh_runs(transaction, dict.fromkeys(key.run_uid for key in keys), now_ms=now_ms)
+    return keys
+
+
+def free_units(transaction: Transaction, job_uids: list[str]) -> None:
+    """Give back what jobs held; their single units go with the allocation."""
+    transaction.many("DELETE FROM allocations WHERE job_uid = ?", ((uid,) for uid in job_uids))
+
+
+def _cause(state: str) -> Cause:
+    before_commit = state in {"reserved", "preparing", "prepared"}
+    return Cause.NEVER_STARTED if before_commit else Cause.LOST
+
+
+def _log(transaction: Transaction, key: JobKey, state: str, why: str, now_ms: int) -> None:
+    row = transaction.one("SELECT name FROM runs WHERE uid = ?", (key.run_uid,))
+    assert row is not None
+    (name,) = row
+    what = "never started" if _cause(state) is Cause.NEVER_STARTED else "was lost"
+    transaction.log(
+        "job.lost",
+        now_ms,
+        f"job {key.rank} of run {name} {what}: {why}",
+        ("run", name),
+        attempt=key.attempt,
+        rank=key.rank,
+    )
+
+
+# Proof, by a host's hello, that a newer ledger of this environment has existed.
+# What is committed here is committed before any host hears of it. So a host that has heard more
+# than is written here has heard it from a ledger that went on after this copy of it was taken.
+
+
+def outgrown_by(transaction: Transaction, seen: HostSeen) -> str:
+    """Return the sentence that says what the host knows and this ledger does not, or nothing."""
+    row = transaction.one(
+        "SELECT i.name, i.log_id, i.log_number, m.ledger_id, m.epoch FROM instances i, meta m"
+        " WHERE i.uid = ? AND i.state <> 'terminated'",
+        (seen.instance_uid,),
+    )
+    if row is None:
+        return ""
+    name, log_id, log_number, ledger_id, epoch = row
+    if seen.epoch > epoch:
+        return f"host {name} knows epoch {seen.epoch} of the ledger, and this ledger is at epoch {epoch}"
+    if log_id == seen.cursor.log_id and seen.oldest - 1 > log_number:
+        return (
+            f"the ledger had recorded the events of host {name} up to {seen.oldest - 1}, and has"
+            f" them up to {log_number} now"
+        )
+    if seen.ledger_id != ledger_id:
+        return ""
+    if run_uid := _unknown_run(transaction, seen):
+        return f"host {name} has had jobs of run {run_uid}, which is not in the ledger"
+    return ""
+
+
+def _unknown_run(transaction: Transaction, seen: HostSeen) -> str:
+    """Return the uid of a run that only the host knows, or nothing."""
+    uids = dict.fromkeys(record.key.run_uid for record in seen.records or ())
+    row = transaction.one(
+        "SELECT value FROM json_each(?) WHERE value NOT IN (SELECT uid FROM runs) LIMIT 1",
+        (json.dumps(list(uids)),),
+    )
+    return str(row[0]) if row is not None else ""

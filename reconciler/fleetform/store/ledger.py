@@ -27,9 +27,8 @@ from fleetform.store.adoption import adopt_world
 from fleetform.store.context import Context
 from fleetform.store.database import to_json
 from fleetform.store.fleets import retire
-from fleetform.store.hosts import commit_host, mark_forgotten, mark_instance
+from fleetform.store.hosts import commit_host, mark_forgotten, mark_instance, outgrown_by
 from fleetform.store.observations import note_observations
-from fleetform.store.outgrown import outgrown_by
 from fleetform.store.overrides import end_stopped, lift_overrides, put_overrides
 from fleetform.store.placements import commit_placements
 from fleetform.store.plans import accept, finish_apply, unfinished_apply

@@ -11,15 +11,15 @@ An earlier form, which ledgers may still have, is `[run uid, attempt]` for each 
 such an attempt it is only known which of its inputs were run again.
 """
 
-# ruff: noqa: S608 -- statements are put together from constants of this room; values are bound.
-
 from __future__ import annotations
 
+# ruff: noqa: S608 -- statements are put together from constants of this room; values are bound.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from fleetform.model.aborted import ALL_OF, DEPENDENCY, abort_reason, since_met
 from fleetform.model.lineage import (
     NO_RESULT,
     InputChange,
@@ -34,14 +34,17 @@ from fleetform.store.database import Transaction, to_json
 from fleetform.store.statements import Statements
 
 __all__ = [
+    "LISTED_MAX",
     "LOST_AT",
     "Inputs",
     "Lineage",
     "inputs_of",
+    "read_abort_reasons",
     "read_lineage",
     "read_outdated",
     "record_upstream",
 ]
+
 
 LISTED_MAX = 32
 """Elements of a sweep that are named one by one; of more, a fingerprint is kept."""
@@ -368,3 +371,39 @@ class _EarlierForm:
             (uid,),
         ).fetchone()
         return "" if row is None or row[1:] == (uid, attempt) else str(row[0])
+
+
+# Why runs were aborted, and whether what they waited for is fine by now.
+# Everything that shows the message of a run to people reads it from here, so that a reason that has
+# become history reads the same in every list.
+
+_ABORTED = (
+    "SELECT uid, name, element, message, document, listed FROM runs"
+    " WHERE final = 1 AND state = 'aborted' AND cause = ? ORDER BY number"
+)
+
+
+def read_abort_reasons(connection: Statements) -> dict[str, str]:
+    """Say by uid why runs were aborted for a dependency: of all that there are, also removed ones."""
+    rows = connection.execute(_ABORTED, (DEPENDENCY,)).fetchall()
+    if not rows:
+        return {}
+    wanted = {uid: json.loads(document).get("depends_on", {}) for uid, *_, document, _ in rows}
+    inputs = Inputs(connection)
+    inputs.read(name for uid, _, element, *_ in rows for name, _ in inputs_of(element, wanted[uid]))
+    found = {}
+    for uid, name, element, message, _, listed in rows:
+        # Elements with the same reason share one line of a list, so they are not named one by one.
+        address = "NAME" if element else name
+        met = _met(inputs, element, wanted[uid]) if listed else []
+        found[uid] = abort_reason(message) + since_met(met, address)
+    return found
+
+
+def _met(inputs: Inputs, element: str, wanted: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Name what a run depends on and what has come about; empty where it would not start now."""
+    names = inputs_of(element, wanted)
+    met = [one for one in names if inputs.is_complete(*one)]
+    if wanted.get("all", True) and len(met) < len(names):
+        return []
+    return [(f"{'' if inputs.is_run(name) else ALL_OF}{name}", when) for name, when in met]

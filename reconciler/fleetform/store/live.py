@@ -21,13 +21,11 @@ from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.rows import Rows, RowsOutdated
 from fleetform.model.run_state import Outdated, RunState
 from fleetform.spec.desired import ResourceKey, Rules
-from fleetform.store.aborted import read_abort_reasons
-from fleetform.store.cordon import Closing, read_closing
-from fleetform.store.lineage import read_lineage
+from fleetform.store.lineage import read_abort_reasons, read_lineage
 from fleetform.store.observations import read_drift
 from fleetform.store.overrides import read_overrides
 from fleetform.store.retained_data import read_left
-from fleetform.store.rollouts import read_templates
+from fleetform.store.rollouts import Closing, read_closing, read_templates
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements

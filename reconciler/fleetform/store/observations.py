@@ -19,6 +19,7 @@ from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Transaction, to_json
 
 __all__ = [
+    "Executes",
     "heal",
     "last_changes",
     "note_observations",

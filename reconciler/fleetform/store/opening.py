@@ -19,9 +19,9 @@ from fleetform.store.database import Database, connect, make_durable, translated
 from fleetform.store.errors import LedgerFullError, ReadOnlyLedgerError
 from fleetform.store.filesystem import require_local
 from fleetform.store.ledger import StoredLedger
+from fleetform.store.lock import Whereabouts
 from fleetform.store.schema import create_schema
 from fleetform.store.soundness import require_current, require_shape, require_sound
-from fleetform.store.whereabouts import Whereabouts
 
 __all__ = ["is_new", "ledger_in_memory", "open_ledger"]
 

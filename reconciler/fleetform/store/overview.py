@@ -19,8 +19,7 @@ from fleetform.model.overview import OpenApply, Overview, TroubledHost, Troubled
 from fleetform.model.ports import ApplyRecord
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run_state import RunState
-from fleetform.store.aborted import read_abort_reasons
-from fleetform.store.lineage import read_outdated
+from fleetform.store.lineage import read_abort_reasons, read_outdated
 from fleetform.store.live import RUN_STATES
 from fleetform.store.observations import read_drift
 from fleetform.store.overrides import read_overrides
@@ -28,7 +27,7 @@ from fleetform.store.overrides import read_overrides
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements
 
-__all__ = ["read_overview"]
+__all__ = ["NAMES_MAX", "read_overview"]
 
 NAMES_MAX = 5
 """Names of one kind that fit on a screen with the rest; `fleetform ps --state` lists all."""

@@ -20,11 +20,11 @@ from fleetform.model.decision import Placement, Share
 from fleetform.model.live import LedgerStatus
 from fleetform.model.override import Override, OverrideKind, holding
 from fleetform.model.volume import mounted_volumes
-from fleetform.store.cordon import read_closing
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.lineage import record_upstream
 from fleetform.store.overrides import read_overrides
-from fleetform.store.rows import gpus_text
+from fleetform.store.rollouts import read_closing
+from fleetform.store.runs import gpus_text
 from fleetform.store.volumes import leaving_volumes
 
 __all__ = ["commit_placements"]

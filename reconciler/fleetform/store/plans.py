@@ -19,10 +19,10 @@ from fleetform.model.verbs import Verb
 from fleetform.model.volume import mounted_volumes
 from fleetform.spec.desired import ResourceKey, Rules
 from fleetform.store.compression import pack, unpack
-from fleetform.store.cordon import closings_of
 from fleetform.store.database import Transaction
-from fleetform.store.permits import require_permitted, rules_applied
+from fleetform.store.overrides import require_permitted, rules_applied
 from fleetform.store.retained_data import uids_left
+from fleetform.store.rollouts import closings_of
 from fleetform.views.plan.summary import change_summary
 
 if TYPE_CHECKING:

@@ -120,7 +120,7 @@ class Reads:
         self, *, run: str | None = None, after: int = 0, limit: int = 1000
     ) -> tuple[LoggedEvent, ...]:
         """Read events with a number above `after`, oldest first; a sweep's with its elements'."""
-        from fleetform.store.events import read_events
+        from fleetform.store.history import read_events
 
         with self._database.read() as connection:
             return read_events(connection, run=run, after=after, limit=limit)
@@ -129,7 +129,7 @@ class Reads:
         self, key: ResourceKey, *, limit: int = 1000
     ) -> tuple[LoggedEvent, ...]:
         """Read the latest events of one resource, oldest first."""
-        from fleetform.store.events import read_resource_events
+        from fleetform.store.history import read_resource_events
 
         with self._database.read() as connection:
             return read_resource_events(connection, key, limit=limit)

@@ -14,7 +14,7 @@ from fleetform.model.live import LedgerStatus
 from fleetform.model.run import RunState
 from fleetform.store.database import Transaction
 from fleetform.store.plans import finish_apply
-from fleetform.store.progress import refresh_runs
+from fleetform.store.runs import refresh_runs
 
 __all__ = [
     "adopt_records",

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState, moves_forward
 from fleetform.store.database import Transaction, to_json
-from fleetform.store.loss import free_units
-from fleetform.store.progress import refresh_runs
-from fleetform.store.rows import JOB_STATES
+from fleetform.store.hosts import free_units
+from fleetform.store.runs import JOB_STATES, refresh_runs
 
 __all__ = ["commit_records"]
 

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 from fleetform.model.ports import Book, Outcome, RunHistory
 from fleetform.model.run import ArrayFacts, Attempt, Job, Run, RunUid
 from fleetform.model.run_state import Outdated, RunState
-from fleetform.store.aborted import read_abort_reasons
-from fleetform.store.lineage import read_outdated
+from fleetform.store.lineage import read_abort_reasons, read_outdated
 from fleetform.store.live import RUN_STATES, read_instances
 from fleetform.store.overrides import read_overrides
 from fleetform.store.queues import read_queues
 from fleetform.store.rollouts import read_templates
-from fleetform.store.rows import (
+from fleetform.store.runs import (
     ALLOCATION,
     ATTEMPT,
     JOB,

@@ -22,7 +22,17 @@ from fleetform.spec.names import natural_order
 from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
 
-__all__ = ["Submission", "archive", "forget", "insert_runs", "restore", "stop", "submit", "update"]
+__all__ = [
+    "Submission",
+    "archive",
+    "forget",
+    "insert_jobs",
+    "insert_runs",
+    "restore",
+    "stop",
+    "submit",
+    "update",
+]
 
 
 @dataclass(frozen=True, slots=True)

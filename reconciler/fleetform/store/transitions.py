@@ -7,7 +7,7 @@ word: the next round decides anew from what is there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +15,10 @@ from fleetform.model.decision import AllPrepared, Finish, Next, Requeue, StopGan
 from fleetform.model.ports import Ids
 from fleetform.model.run import FINAL, RunState, RunUid
 from fleetform.store.database import Transaction, to_json
-from fleetform.store.progress import refresh_runs
+from fleetform.store.runs import refresh_runs
 from fleetform.store.submissions import insert_jobs
-from fleetform.store.usage import record_usage
 
-__all__ = ["commit_verdicts"]
+__all__ = ["commit_verdicts", "record_usage"]
 
 
 def commit_verdicts(
@@ -248,3 +247,30 @@ _CARRY_OUT: Mapping[type[Any], Callable[[Transaction, _Standing, Any, int, Ids],
     StopGang: _stop_gang,
     Requeue: _requeue,
 }
+
+# What each attempt was allotted, kept for ever.
+# A row is written when the attempt ends and never changed. Only jobs that ran count, from their
+# start to their end as their hosts saw them.
+
+
+def record_usage(transaction: Transaction, ended: Iterable[tuple[str, int, str]]) -> None:
+    """
+    Add up the jobs of attempts; an attempt that never had a place leaves no row.
+
+    `ended`: (run uid, number of the attempt, cause).
+    """
+    transaction.many(
+        "INSERT INTO usage (run_uid, attempt, name, who, jobs, started_at_ms, finished_at_ms,"
+        " cpu_ms, gpu_ms, memory_bytes, cause)"
+        # Millicores times milliseconds are microseconds of CPU; integers of 64 bits hold 292 000
+        # years of them.
+        " SELECT r.uid, ?2, r.name, r.who, count(*), min(j.started_at_ms), max(j.finished_at_ms),"
+        " CAST(sum(j.cpu_millicores * max(j.finished_at_ms - j.started_at_ms, 0)) AS BIGINT) / 1000,"
+        " sum(j.gpus_count * max(j.finished_at_ms - j.started_at_ms, 0)),"
+        " sum(j.memory_bytes), ?3"
+        " FROM jobs j JOIN runs r ON r.uid = j.run_uid"
+        " WHERE j.run_uid = ?1 AND j.attempt = ?2"
+        " AND j.started_at_ms IS NOT NULL AND j.finished_at_ms IS NOT NULL"
+        " GROUP BY r.uid, r.name, r.who ON CONFLICT (run_uid, attempt) DO NOTHING",
+        ended,
+    )

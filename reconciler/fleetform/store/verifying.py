@@ -21,7 +21,21 @@ from fleetform.store.errors import RESTORE
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements
 
-__all__ = ["CHECKS", "Flaw", "find_flaws"]
+__all__ = [
+    "CHECKS",
+    "Flaw",
+    "check_allocations",
+    "check_documents",
+    "check_identity",
+    "check_jobs",
+    "check_operations",
+    "check_plans",
+    "check_runs_final",
+    "check_runs_listed",
+    "check_runs_rows",
+    "check_units",
+    "find_flaws",
+]
 
 _REBUILD = "`fleetform state rebuild` asks the hosts"
 _REPORT = "fleetform never writes that: report it, and restore an earlier backup"

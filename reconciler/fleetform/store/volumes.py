@@ -13,15 +13,23 @@ from fleetform.model.volume import Snapshot
 from fleetform.store.context import SHOWN_VERBS, Context
 from fleetform.store.database import to_json
 from fleetform.store.lineage import LOST_AT
+from fleetform.store.observations import heal
 from fleetform.store.retained_data import take_from_left
+from fleetform.store.statements import Statements
 
 if TYPE_CHECKING:
     from fleetform.store.database import Transaction
-from fleetform.store.observations import heal
-from fleetform.store.statements import Statements
-
-__all__ = ["begin_make", "fail_drop", "fail_make", "finish_drop", "finish_snapshot", "finish_write",
-           "leaving_volumes", "read_snapshots"]  # fmt: skip
+    from fleetform.store.statements import Statements
+__all__ = [
+    "begin_make",
+    "fail_drop",
+    "fail_make",
+    "finish_drop",
+    "finish_snapshot",
+    "finish_write",
+    "leaving_volumes",
+    "read_snapshots",
+]
 
 
 def leaving_volumes(connection: Statements | Transaction) -> frozenset[str]:

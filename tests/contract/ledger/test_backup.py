@@ -11,8 +11,7 @@ import pytest
 from contract.ledgers import ENVIRONMENT, CountingIds, Desk, StillClock, submit_step
 from fleetform.model.live import LedgerStatus
 from fleetform.model.ports import StalePlan
-from fleetform.store.backup import BackupError, read_head
-from fleetform.store.copying import TABLES
+from fleetform.store.backup import TABLES, BackupError, read_head
 from fleetform.store.opening import open_ledger
 from fleetform.store.tables import metadata
 

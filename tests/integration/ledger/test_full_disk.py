@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetform.store.reserve import SIZE_BYTES
+from fleetform.store.filesystem import SIZE_BYTES
 from integration.ledger.lab import FLEET, Lab, task
 
 WRITER = """

@@ -156,8 +156,8 @@ sys.exit(main())
 """
 
 _DIE_ON_SQLITE = """
-from fleetform.store import upgrading
-connect, seen = upgrading.connect, [0]
+from fleetform.store import soundness
+connect, seen = soundness.connect, [0]
 def counted(path):
     connection = connect(path)
     def look(statement):
@@ -166,7 +166,7 @@ def counted(path):
             os.kill(os.getpid(), signal.SIGKILL)
     connection.set_trace_callback(look)
     return connection
-upgrading.connect = counted
+soundness.connect = counted
 """
 
 
@@ -180,7 +180,7 @@ def test_a_crash_amid_an_upgrade_leaves_the_old_ledger_or_the_new_one(lab: Lab) 
         lab.lose_ledger()
         write_file(lab.ledger, version)
         wrap = _DIE_ON_SQLITE.format(number=number)
-        done = lab.run_python(_DIE.format(module="upgrading", wrap=wrap))
+        done = lab.run_python(_DIE.format(module="soundness", wrap=wrap))
         with contextlib.closing(sqlite3.connect(lab.ledger)) as connection:
             (found,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
             assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -207,7 +207,7 @@ def test_a_crash_amid_an_upgrade_on_postgresql(
         "from fleetform.store.postgres import schema\n"
         "schema._require_shape = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
     )
-    done = lab.run_python(_DIE.format(module="upgrading", wrap=wrap))
+    done = lab.run_python(_DIE.format(module="soundness", wrap=wrap))
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert f"has version {OLDER[0]}" in lab.run("plan").stderr
     assert lab.run("state", "upgrade").returncode == 0

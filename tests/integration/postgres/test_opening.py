@@ -37,7 +37,7 @@ from fleetform.store.postgres.opening import (
     open_postgres_to_keep,
     upgrade_postgres,
 )
-from fleetform.store.upgrading import Upgraded
+from fleetform.store.soundness import Upgraded
 from postgres_server import PASSWORD, PostgresServer
 from released import OLDER, UID, write_schema
 

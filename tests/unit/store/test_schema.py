@@ -16,7 +16,7 @@ from sqlalchemy.pool import StaticPool
 
 from fleetform.store import schema
 from fleetform.store.migrations.upgrade import SCHEMA, freeze, upgrade
-from fleetform.store.shape import _DIGEST, _digest, columns_of, lacking
+from fleetform.store.schema import _DIGEST, _digest, columns_of, lacking
 from fleetform.store.tables import metadata
 
 

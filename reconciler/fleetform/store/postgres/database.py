@@ -24,11 +24,11 @@ import asyncpg
 from fleetform.model.refusals import FenceLost
 from fleetform.store.database import Database, Transaction
 from fleetform.store.errors import UnreachableLedgerError
-from fleetform.store.leases import LEASE, RAISE
 from fleetform.store.postgres.address import Address
 from fleetform.store.postgres.connection import Connection
 from fleetform.store.postgres.errors import is_lost, translated
 from fleetform.store.postgres.stalled import end_stalled
+from fleetform.store.statements import LEASE, RAISE
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Rows
@@ -186,7 +186,7 @@ class PostgresDatabase:
 
     def copy(self) -> Database:
         """Copy all that is committed into a SQLite database in memory."""
-        from fleetform.store.copying import copy_to_memory
+        from fleetform.store.backup import copy_to_memory
 
         with self.read() as connection:
             return copy_to_memory(connection)

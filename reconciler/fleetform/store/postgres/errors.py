@@ -29,7 +29,7 @@ from fleetform.store.errors import (
     UnreachableLedgerError,
 )
 from fleetform.store.postgres.address import Address
-from fleetform.store.shape import WHY
+from fleetform.store.schema import WHY
 
 __all__ = ["LOST", "STARTING", "is_lost", "translated"]
 

@@ -24,7 +24,12 @@ from fleetform.model.leadership import Holder
 from fleetform.model.ports import Clock, Ids
 from fleetform.model.refusals import FenceLost
 from fleetform.store.errors import LedgerError
-from fleetform.store.leases import (
+from fleetform.store.postgres.address import Address, schema_of
+from fleetform.store.postgres.connection import Connection
+from fleetform.store.postgres.database import PostgresDatabase
+from fleetform.store.postgres.errors import translated
+from fleetform.store.postgres.schema import ensure_ledger, require_current, require_readable
+from fleetform.store.statements import (
     LEASE,
     RELEASE,
     REQUEST,
@@ -32,11 +37,6 @@ from fleetform.store.leases import (
     LeaseStatements,
     take_lease,
 )
-from fleetform.store.postgres.address import Address, schema_of
-from fleetform.store.postgres.connection import Connection
-from fleetform.store.postgres.database import PostgresDatabase
-from fleetform.store.postgres.errors import translated
-from fleetform.store.postgres.schema import ensure_ledger, require_current, require_readable
 
 __all__ = [
     "RENEW_SECONDS",

@@ -17,7 +17,7 @@ from fleetform.store.postgres.database import PostgresDatabase
 from fleetform.store.postgres.errors import translated
 from fleetform.store.postgres.schema import ensure_ledger, require_current, upgrade_ledger
 from fleetform.store.snapshot import Snapshot
-from fleetform.store.upgrading import Keep, Upgraded
+from fleetform.store.soundness import Keep, Upgraded
 
 __all__ = [
     "KEEP_SECONDS",

@@ -30,9 +30,8 @@ from fleetform.store.errors import (
     ReadOnlyLedgerError,
 )
 from fleetform.store.postgres.connection import Connection
-from fleetform.store.schema import VERSION, VERSIONS
-from fleetform.store.shape import WHY, lacking
-from fleetform.store.upgrading import Keep, Upgraded
+from fleetform.store.schema import VERSION, VERSIONS, WHY, lacking
+from fleetform.store.soundness import Keep, Upgraded
 
 __all__ = ["ensure_ledger", "require_current", "require_readable", "upgrade_ledger"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from contract.ledgers import ENVIRONMENT, CountingIds, StillClock
-from fleetform.store.keeping import open_to_keep
+from fleetform.store.history import open_to_keep
 from fleetform.store.opening import open_ledger
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fleetform.store import reserve
-from fleetform.store.reserve import SIZE_BYTES, give_up, is_needed, keep
+from fleetform.store import filesystem
+from fleetform.store.filesystem import SIZE_BYTES, give_up, is_needed, keep
 
 MORE_THAN_THERE_IS = 1 << 62
 
@@ -35,11 +35,11 @@ def test_it_takes_its_room_and_is_its_owners(ledger: Path) -> None:
 
 def test_it_is_not_what_fills_the_disk(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where little is free, that is left to others; where there is less than it seemed, all of it."""
-    monkeypatch.setattr(reserve, "PLENTY_BYTES", MORE_THAN_THERE_IS)
+    monkeypatch.setattr(filesystem, "PLENTY_BYTES", MORE_THAN_THERE_IS)
     keep(ledger)
     assert names(ledger) == []
-    monkeypatch.setattr(reserve, "PLENTY_BYTES", 0)
-    monkeypatch.setattr(reserve, "SIZE_BYTES", MORE_THAN_THERE_IS)
+    monkeypatch.setattr(filesystem, "PLENTY_BYTES", 0)
+    monkeypatch.setattr(filesystem, "SIZE_BYTES", MORE_THAN_THERE_IS)
     keep(ledger)
     assert names(ledger) == []
 
@@ -54,7 +54,7 @@ def test_it_is_kept_while_there_is_room(ledger: Path) -> None:
 def test_it_is_given_up_once(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nothing is free, and of what tried that nothing is left."""
     keep(ledger)
-    monkeypatch.setattr(reserve, "NEEDED_BYTES", MORE_THAN_THERE_IS)
+    monkeypatch.setattr(filesystem, "NEEDED_BYTES", MORE_THAN_THERE_IS)
     assert is_needed(ledger)
     give_up(ledger)
     assert names(ledger) == []
