@@ -407,15 +407,17 @@ class ThisMachine:
         """The state folder, on whose file system jobs get their directories; it may not exist yet."""
 
     def size(self) -> MachineSize:
-        from fleetform.agents.host.probes import cpu, disk, memory
+        from fleetform.agents.host import host_report
 
         folder = next(one for one in (self._state, *self._state.parents) if one.exists())
         return MachineSize(
-            cpu.millicores(), memory.measure().total, disk.measure(str(folder)).total
+            host_report.cpu_millicores(),
+            host_report.measure_memory().total,
+            host_report.measure_disk(str(folder)).total,
         )
 
     def may_have_gpus(self) -> bool:
         """Tell whether there is a driver that would know them."""
-        from fleetform.agents.host.probes import gpu
+        from fleetform.agents.host import gpus
 
-        return gpu.present()
+        return gpus.present()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleetform.agents.host.slurm import hostlist, scontrol
+from fleetform.agents.host.slurm import scontrol
 from fleetform.agents.host.slurm.options import IGNORED, OptionError, parse
 
 
@@ -19,7 +19,7 @@ from fleetform.agents.host.slurm.options import IGNORED, OptionError, parse
 )
 def test_lists_of_nodes(text, names):
     """A list is its names in their order, and numbers keep their width."""
-    assert hostlist.expand(text) == names
+    assert scontrol.expand(text) == names
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_lists_of_nodes(text, names):
 def test_what_is_no_list(text):
     """A list that does not parse, or would fill the memory, is refused."""
     with pytest.raises(ValueError, match=r"brackets|number|more than"):
-        hostlist.expand(text)
+        scontrol.expand(text)
 
 
 def test_options_of_srun():

@@ -20,7 +20,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from fleetform.agents.host import layout, memory, notices
+from fleetform.agents.host import layout, memory, supervisor_messages
 from fleetform.agents.host.connection import Connection
 from fleetform.agents.host.effects import (
     Announce,
@@ -367,7 +367,7 @@ class Daemon:
     def _take_notices(self, listener: socket.socket) -> None:
         # A share of them; what is left calls again.
         for _ in range(64):
-            notice = notices.receive(listener)
+            notice = supervisor_messages.receive(listener)
             if notice is None:
                 break
             self._jobs.notice(*notice)

@@ -15,7 +15,6 @@ from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, Protocol
 
 from fleetform.agents.host import (
-    control,
     directory,
     layout,
     leftovers,
@@ -24,6 +23,7 @@ from fleetform.agents.host import (
     process_tag,
     processes,
     result,
+    supervisor_messages,
     watch,
 )
 from fleetform.agents.host.effects import Effect, SignalStop, StartPreparing
@@ -140,7 +140,9 @@ class Jobs:
         if record is None or record.state in {JobState.UNKNOWN, JobState.FINISHED}:
             return
         try:
-            told = control.ask_to_stop(_path(effect.job_uid), effect.cause, effect.grace_seconds)
+            told = supervisor_messages.ask_to_stop(
+                _path(effect.job_uid), effect.cause, effect.grace_seconds
+            )
         except OSError as error:
             _log.warning("stop.failed uid=%s error=%s", effect.job_uid, error)
             told = False

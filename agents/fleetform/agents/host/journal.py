@@ -32,11 +32,9 @@ from fleetform.agents.host.effects import (
     StartPreparing,
     StartSupervisor,
 )
-from fleetform.agents.host.eventlog import EventLog
 from fleetform.agents.host.layout import is_job_uid
-from fleetform.agents.host.memory import Entry, Memory, StopOrder
+from fleetform.agents.host.memory import Entry, EventLog, Memory, StopOrder, Table
 from fleetform.agents.host.result import Result
-from fleetform.agents.host.table import Table
 from fleetform.agents.protocol.frames import job_digest
 from fleetform.agents.protocol.messages import (
     CAPABILITIES,

@@ -78,11 +78,10 @@ def _parser() -> argparse.ArgumentParser:
 def _probe() -> int:
     import json
 
-    from fleetform.agents.host import limits
-    from fleetform.agents.host.probes import gpu, host
+    from fleetform.agents.host import gpus, host_report, limits
     from fleetform.agents.protocol.messages import to_json
 
-    report = host.report(os.getcwd(), limits.available(), gpu.detect())
+    report = host_report.report(os.getcwd(), limits.available(), gpus.detect())
     print(json.dumps(to_json(report), indent=2))  # noqa: T201 -- as above
     return 0
 

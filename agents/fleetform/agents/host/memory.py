@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fleetform.agents.host.effects import Persist
 from fleetform.agents.protocol.frames import read_value
-from fleetform.agents.protocol.messages import JobKey, JobRecord
-from fleetform.agents.protocol.states import Cause, JobState
+from fleetform.agents.protocol.messages import Cursor, Event, JobKey, JobRecord
+from fleetform.agents.protocol.states import Cause, JobState, moves_forward
 
 TOMBSTONE_DAYS = 30
 """As long as backups of a ledger are kept: an older one must not start a job again."""
@@ -175,3 +176,101 @@ def bury(entry: Entry, now_ms: int) -> Entry:
         boot_id=entry.boot_id,
         buried_at_ms=now_ms,
     )
+
+
+class Table:
+    """
+    The jobs an agent knows, found by key and by uid, and who has which unit.
+
+    Indexes over `Memory.entries`, which it alone changes: what may follow what is checked here
+    once more.
+    """
+
+    def __init__(self, entries: dict[JobKey, Entry]) -> None:
+        self._entries = entries
+        self._keys = {entry.record.job_uid: key for key, entry in entries.items()}
+        self._gpus: dict[str, JobKey] = {}
+        for key, entry in entries.items():
+            if entry.live:
+                self._gpus.update(dict.fromkeys(entry.gpus, key))
+
+    def get(self, key: JobKey) -> Entry | None:
+        return self._entries.get(key)
+
+    def by_uid(self, job_uid: str) -> Entry | None:
+        key = self._keys.get(job_uid)
+        return None if key is None else self._entries[key]
+
+    def holder(self, gpu: str) -> JobKey | None:
+        """Return the job that has this GPU; None: it is free."""
+        return self._gpus.get(gpu)
+
+    def all(self) -> list[Entry]:
+        return list(self._entries.values())
+
+    def put(self, entry: Entry) -> None:
+        """Take in a job, or its next state."""
+        record = entry.record
+        known = self._entries.get(record.key)
+        assert known is None or not moves_forward(record.state, known.record.state), record
+        assert known is None or record.gen >= known.record.gen, record
+        self._entries[record.key] = entry
+        self._keys[record.job_uid] = record.key
+        if entry.live:
+            self._gpus.update(dict.fromkeys(entry.gpus, record.key))
+        elif known is not None:
+            self._release(known)
+
+    def drop(self, keys: Iterable[JobKey]) -> None:
+        for key in keys:
+            entry = self._entries.pop(key)
+            self._release(entry)
+            del self._keys[entry.record.job_uid]
+
+    def _release(self, entry: Entry) -> None:
+        for gpu in entry.gpus:
+            # Somebody else may have it since the job's end.
+            if self._gpus.get(gpu) == entry.record.key:
+                del self._gpus[gpu]
+
+
+class EventLog:
+    """
+    News not yet acknowledged, numbered.
+
+    The log begins anew with each life of the agent, under a new id: a controller with a cursor into
+    another log takes all records instead, which are the truth anyway. Only acknowledged events go.
+
+    Attributes: log_id names this log; `oldest` and `newest` are as in `Welcome`.
+    """
+
+    def __init__(self, log_id: str) -> None:
+        self.log_id = log_id
+        self.newest = 0
+        self._events: deque[Event] = deque()
+
+    @property
+    def oldest(self) -> int:
+        return self._events[0].number if self._events else self.newest + 1
+
+    def append(self, record: JobRecord) -> Event:
+        self.newest += 1
+        event = Event(self.newest, record)
+        self._events.append(event)
+        return event
+
+    def acknowledge(self, cursor: Cursor) -> None:
+        if cursor.log_id == self.log_id:
+            while self._events and self._events[0].number <= cursor.number:
+                self._events.popleft()
+
+    def covers(self, cursor: Cursor | None) -> bool:
+        """Tell whether the events after the cursor are all still here."""
+        return (
+            cursor is not None
+            and cursor.log_id == self.log_id
+            and self.oldest - 1 <= cursor.number <= self.newest
+        )
+
+    def after(self, number: int) -> list[Event]:
+        return [event for event in self._events if event.number > number]

@@ -12,9 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from fleetform.agents.host import layout, snapshots, volumes
+from fleetform.agents.host import gpus, host_report, layout, snapshots, volumes
 from fleetform.agents.host.blobs import NO_SPACE, BlobError, BlobStore
-from fleetform.agents.host.probes import gpu, host
 from fleetform.agents.host.volumes import VolumeError
 from fleetform.agents.protocol.frames import Message
 from fleetform.agents.protocol.messages import (
@@ -75,7 +74,7 @@ class Requests:
             return {"places": await _aside(lambda: snapshots.put_aside(message, owner, _now_ms()))}
         else:
             gpus = await self._detect_gpus()
-            return {"host": to_json(host.report(self._root, self._limits, gpus))}
+            return {"host": to_json(host_report.report(self._root, self._limits, gpus))}
         return {}
 
     async def _put(self, message: PutBlob) -> None:
@@ -89,10 +88,10 @@ class Requests:
                 check()
 
     async def _detect_gpus(self) -> tuple[GpuReport, ...]:
-        if gpu.present() and time.monotonic() >= self._gpus_until:
+        if gpus.present() and time.monotonic() >= self._gpus_until:
             self._gpus_until = time.monotonic() + _GPUS_SECONDS
             loop = asyncio.get_running_loop()
-            self._gpus = await loop.run_in_executor(None, gpu.detect)
+            self._gpus = await loop.run_in_executor(None, gpus.detect)
         return self._gpus
 
 

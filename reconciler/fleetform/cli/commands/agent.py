@@ -60,10 +60,10 @@ def probe(as_json: bool) -> None:
     A fleet with `local: true` has this hardware; if it has several nodes, it divides the hardware
     equally.
     """
-    from fleetform.agents.host.probes import gpu, host
+    from fleetform.agents.host import gpus, host_report
     from fleetform.model.figures import cpus, size
 
-    report = host.report("/", (), gpu.detect())
+    report = host_report.report("/", (), gpus.detect())
     out = screen()
     if as_json:
         out.json(report)

@@ -21,7 +21,7 @@ from fleetform.agents.host import layout
 from fleetform.agents.host.slurm.main import COMMANDS
 
 _PACKAGE = __package__ or ""
-_MODULES = ("__init__", "hostlist", "main", "options", "scontrol", "srun")
+_MODULES = ("__init__", "main", "options", "scontrol", "srun")
 
 _MAIN = b"""\
 import sys

@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 from typing import Protocol
 
-from fleetform.agents.host.limits import cgroup1, cgroup2, groups, poll
+from fleetform.agents.host import cgroups, processes
 
 KINDS = ("cgroup2", "cgroup1", "poll")
+
+_INTERVAL_MS = 100
+"""A process fills about 1 GB in that time; more often, looking itself costs a share of a CPU."""
 
 
 class Limit(Protocol):
@@ -44,7 +47,7 @@ CHOICE_VARIABLE = "FLEETFORM_AGENT_LIMITS"
 def available() -> tuple[str, ...]:
     """Name the ways that work on this host, best first; made and removed once to see."""
     wanted = os.environ.get(CHOICE_VARIABLE, ",".join(KINDS)).split(",")
-    tried = {"cgroup2": cgroup2.usable, "cgroup1": cgroup1.usable}
+    tried = {"cgroup2": cgroups.is_cgroup2_usable, "cgroup1": cgroups.is_cgroup1_usable}
     found = [kind for kind, usable in tried.items() if kind in wanted and usable()]
     return (*found, "poll")
 
@@ -57,17 +60,56 @@ def impose(kind: str, job_uid: str, memory_bytes: int) -> Limit:
         OSError: The host has withdrawn what it offered.
     """
     if kind == "cgroup2":
-        return cgroup2.Group(job_uid, memory_bytes)
+        return cgroups.Cgroup2(job_uid, memory_bytes)
     if kind == "cgroup1":
-        return cgroup1.Group(job_uid, memory_bytes)
+        return cgroups.Cgroup1(job_uid, memory_bytes)
     assert kind == "poll", kind
-    return poll.Count(memory_bytes)
+    return Count(memory_bytes)
 
 
 def discard(job_uid: str) -> None:
     """Kill what is left under a limit whose supervisor is dead, and remove what it had made."""
     for kind, controller in (("cgroup2", ""), ("cgroup", "memory")):
-        place = groups.find(kind, controller)
+        place = cgroups.find(kind, controller)
         if place is not None:
             for parent in dict.fromkeys((place.path, os.path.dirname(place.path))):
-                groups.clear(f"{parent}/fleetform-{job_uid}")
+                cgroups.clear(f"{parent}/fleetform-{job_uid}")
+
+
+class Count:
+    """
+    Resident memory of all descendants of this process, for hosts that delegate no control group.
+
+    Between two looks a job may exceed its limit, so this bounds a leak and not a burst.
+    """
+
+    def __init__(self, memory_bytes: int) -> None:
+        self.interval_ms: int | None = _INTERVAL_MS
+        self._memory_bytes = memory_bytes
+        self._peak_bytes = 0
+        self._killed = False
+
+    def enter(self) -> None:
+        """Nothing to enter: descent is what counts."""
+
+    def leave(self) -> None:
+        """Nothing to leave."""
+
+    def exceeded(self) -> bool:
+        pids = processes.descendants(os.getpid())
+        used = processes.resident_bytes(pids)
+        if used > self._memory_bytes:
+            # Workers forked from one big parent share its pages: count those once before killing.
+            used = processes.proportional_bytes(pids)
+        self._peak_bytes = max(self._peak_bytes, used)
+        self._killed = self._killed or used > self._memory_bytes
+        return used > self._memory_bytes
+
+    def killed(self) -> bool:
+        return self._killed
+
+    def peak_bytes(self) -> int | None:
+        return self._peak_bytes or None
+
+    def close(self) -> None:
+        """Nothing was made."""

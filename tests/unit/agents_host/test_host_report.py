@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetform.agents.host import leftovers, processes
-from fleetform.agents.host.limits import groups
-from fleetform.agents.host.probes import cpu, gpu, host, memory
+from fleetform.agents.host import cgroups, gpus, host_report, leftovers, processes
 from fleetform.agents.protocol.messages import GpuReport, HostReport
 
 MEMINFO = """\
@@ -45,16 +43,16 @@ def test_the_driver_tool_is_found_beside_the_search_path(
     tool.write_text("#!/bin/sh\necho '0, GPU-1, NVIDIA H200, 143771'\n")
     tool.chmod(0o700)
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    monkeypatch.setattr(gpu, "_DRIVER_FOLDERS", (str(tmp_path),))
-    assert gpu.present()
-    assert gpu.detect() == (GpuReport(0, "GPU-1", "NVIDIA H200", 143771 << 20),)
+    monkeypatch.setattr(gpus, "_DRIVER_FOLDERS", (str(tmp_path),))
+    assert gpus.present()
+    assert gpus.detect() == (GpuReport(0, "GPU-1", "NVIDIA H200", 143771 << 20),)
 
 
 def test_meminfo() -> None:
     """Sizes are KiB in the file and bytes for us; an old kernel has no estimate of what is free."""
-    assert memory.parse_meminfo(MEMINFO) == (24684096 * 1024, 22000000 * 1024)
+    assert host_report.parse_meminfo(MEMINFO) == (24684096 * 1024, 22000000 * 1024)
     old = "MemTotal: 100 kB\nMemFree: 40 kB\n"
-    assert memory.parse_meminfo(old + "MemAvailable: 50 kB\n") == (102400, 51200)
+    assert host_report.parse_meminfo(old + "MemAvailable: 50 kB\n") == (102400, 51200)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +61,7 @@ def test_meminfo() -> None:
 )
 def test_cpu_max(text: str, millicores: int | None) -> None:
     """A quota is a part of a period; `max` is none."""
-    assert cpu.parse_cpu_max(text) == millicores
+    assert host_report.parse_cpu_max(text) == millicores
 
 
 def test_gpus() -> None:
@@ -75,30 +73,30 @@ def test_gpus() -> None:
         "Unable to determine the device handle for GPU 0000:3B:00.0: Unknown Error\n"
     )
     name = "NVIDIA A100-SXM4-80GB"
-    assert gpu.parse(output) == (
+    assert gpus.parse(output) == (
         GpuReport(0, "GPU-a", name, 81920 << 20),
         GpuReport(1, "GPU-b", name, 81920 << 20),
     )
-    assert gpu.parse("NVIDIA-SMI has failed because it couldn't communicate\n") == ()
+    assert gpus.parse("NVIDIA-SMI has failed because it couldn't communicate\n") == ()
 
 
 def test_mountpoints() -> None:
     """A hierarchy is found by its kind and controller, with the part of it that is mounted."""
-    assert groups.parse_mountpoint(MOUNTINFO, "cgroup", "memory") == ("/", "/sys/fs/cgroup/memory")
-    assert groups.parse_mountpoint(MOUNTINFO, "cgroup", "cpu") == (
+    assert cgroups.parse_mountpoint(MOUNTINFO, "cgroup", "memory") == ("/", "/sys/fs/cgroup/memory")
+    assert cgroups.parse_mountpoint(MOUNTINFO, "cgroup", "cpu") == (
         "/docker/abc",
         "/sys/fs/cgroup/cpu",
     )
-    assert groups.parse_mountpoint(MOUNTINFO, "cgroup2", "") == ("/", "/sys/fs/cgroup/unified")
-    assert groups.parse_mountpoint(MOUNTINFO, "cgroup", "freezer") is None
+    assert cgroups.parse_mountpoint(MOUNTINFO, "cgroup2", "") == ("/", "/sys/fs/cgroup/unified")
+    assert cgroups.parse_mountpoint(MOUNTINFO, "cgroup", "freezer") is None
 
 
 def test_groups() -> None:
     """A process's group is found by controller, that of cgroup 2 by none."""
-    assert groups.parse_group(CGROUP, "memory") == "/agents/one"
-    assert groups.parse_group(CGROUP, "cpu") == "/docker/abc/inner"
-    assert groups.parse_group(CGROUP, "") == "/system.slice"
-    assert groups.parse_group(CGROUP, "freezer") is None
+    assert cgroups.parse_group(CGROUP, "memory") == "/agents/one"
+    assert cgroups.parse_group(CGROUP, "cpu") == "/docker/abc/inner"
+    assert cgroups.parse_group(CGROUP, "") == "/system.slice"
+    assert cgroups.parse_group(CGROUP, "freezer") is None
 
 
 def test_process_files() -> None:
@@ -142,7 +140,7 @@ def test_this_process() -> None:
 
 def test_report() -> None:
     """A host's report is whole and plausible."""
-    report = host.report("/", ("poll",), ())
+    report = host_report.report("/", ("poll",), ())
     assert isinstance(report, HostReport)
     assert 0 < report.cpu_millicores <= os.cpu_count() * 1000
     assert 0 < report.memory_free_bytes <= report.memory_bytes

@@ -1,16 +1,44 @@
 """
-A supervisor's word to the agent, if there is one, that it should look: never waited for.
+Messages between agent and supervisor: requests to stop, and notices that the agent should look.
 
-Datagrams to a socket in the agent's root. One that is lost costs nothing, since all that it
-says lies in the job's directory; an agent that comes later looks there anyway.
+A request is one line in the FIFO of the job's directory. A FIFO rather than a signal: a pid may by
+now be somebody else's, a path in the job's own directory may not. It needs no memory either, so an
+agent that has just started can stop a job.
+
+A notice is a datagram to a socket in the agent's root, if there is an agent, and never waited for.
+One that is lost costs nothing, since all that it says lies in the job's directory; an agent that
+comes later looks there anyway.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import time
 
 from fleetform.agents.host import layout
+from fleetform.agents.protocol.states import Cause
+
+
+def ask_to_stop(path: str, cause: Cause, grace_seconds: int | None) -> bool:
+    """Write the request; False when nobody listens yet, or no longer."""
+    grace = "-" if grace_seconds is None else str(grace_seconds * 1000)
+    try:
+        descriptor = os.open(f"{path}/{layout.CONTROL}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in {errno.ENXIO, errno.ENOENT}:
+            return False
+        raise
+    try:
+        # Shorter than PIPE_BUF, so whole or not at all (pipe(7)).
+        os.write(descriptor, f"stop {cause.value} {grace}\n".encode())
+    except (BlockingIOError, BrokenPipeError):
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
 
 BYTES_MAX = 256
 
