@@ -40,7 +40,7 @@ from fleetform.agents.host.jobs import Jobs, now_ms
 from fleetform.agents.host.journal import Journal
 from fleetform.agents.host.outbox import Outbox
 from fleetform.agents.host.requests import Requests
-from fleetform.agents.host.runtimes import process
+from fleetform.agents.host.runtimes import process_directory
 from fleetform.agents.host.storage import FileStore
 from fleetform.agents.host.sweeper import Sweeper
 from fleetform.agents.protocol.frames import Message
@@ -93,7 +93,9 @@ class Daemon:
         self._journal = journal
         self._store = store
         skeletons = Skeletons(settings.root)
-        host = process.Host(settings.root, skeletons, settings.mounts_obstacle, settings.limits[0])
+        host = process_directory.Host(
+            settings.root, skeletons, settings.mounts_obstacle, settings.limits[0]
+        )
         self._jobs = Jobs(journal, host, self)
         self._forks = Forks(channel, settings.spawner_pid, self._jobs)
         self._sweeper = Sweeper(skeletons)

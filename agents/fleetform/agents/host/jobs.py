@@ -32,7 +32,7 @@ from fleetform.agents.host.journal import Journal
 from fleetform.agents.host.leftovers import Search
 from fleetform.agents.host.outbox import Outbox
 from fleetform.agents.host.recovery import Condition
-from fleetform.agents.host.runtimes import process
+from fleetform.agents.host.runtimes import process_directory
 from fleetform.agents.host.supervisor import REPAIR
 from fleetform.agents.protocol.states import JobState
 
@@ -72,7 +72,7 @@ class Stage(Protocol):
 class Jobs:
     """Fills `forks.Listener`: the spawner's reports come here."""
 
-    def __init__(self, journal: Journal, host: process.Host, stage: Stage) -> None:
+    def __init__(self, journal: Journal, host: process_directory.Host, stage: Stage) -> None:
         self._journal = journal
         self._host = host
         self._stage = stage
@@ -200,11 +200,11 @@ def _path(job_uid: str) -> str:
     return f"{layout.JOBS}/{job_uid}"
 
 
-def _try_prepare(effect: StartPreparing, host: process.Host) -> str:
+def _try_prepare(effect: StartPreparing, host: process_directory.Host) -> str:
     """Prepare, and return why it failed; empty when it has not."""
     try:
-        process.prepare(effect.job, effect.digest, host)
-    except process.PrepareError as error:
+        process_directory.prepare(effect.job, effect.digest, host)
+    except process_directory.PrepareError as error:
         return str(error)
     return ""
 
