@@ -407,13 +407,13 @@ class ThisMachine:
         """The state folder, on whose file system jobs get their directories; it may not exist yet."""
 
     def size(self) -> MachineSize:
-        from fleetform.agents.host import host_report
+        from fleetform.agents.host import probes
 
         folder = next(one for one in (self._state, *self._state.parents) if one.exists())
         return MachineSize(
-            host_report.cpu_millicores(),
-            host_report.measure_memory().total,
-            host_report.measure_disk(str(folder)).total,
+            probes.cpu_millicores(),
+            probes.measure_memory().total,
+            probes.measure_disk(str(folder)).total,
         )
 
     def may_have_gpus(self) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetform.agents.host import cgroups, gpus, host_report, leftovers, processes
+from fleetform.agents.host import cgroups, gpus, host_report, leftovers, probes, processes
 from fleetform.agents.protocol.messages import GpuReport, HostReport
 
 MEMINFO = """\
@@ -50,9 +50,9 @@ def test_the_driver_tool_is_found_beside_the_search_path(
 
 def test_meminfo() -> None:
     """Sizes are KiB in the file and bytes for us; an old kernel has no estimate of what is free."""
-    assert host_report.parse_meminfo(MEMINFO) == (24684096 * 1024, 22000000 * 1024)
+    assert probes.parse_meminfo(MEMINFO) == (24684096 * 1024, 22000000 * 1024)
     old = "MemTotal: 100 kB\nMemFree: 40 kB\n"
-    assert host_report.parse_meminfo(old + "MemAvailable: 50 kB\n") == (102400, 51200)
+    assert probes.parse_meminfo(old + "MemAvailable: 50 kB\n") == (102400, 51200)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_meminfo() -> None:
 )
 def test_cpu_max(text: str, millicores: int | None) -> None:
     """A quota is a part of a period; `max` is none."""
-    assert host_report.parse_cpu_max(text) == millicores
+    assert probes.parse_cpu_max(text) == millicores
 
 
 def test_gpus() -> None:
