@@ -18,7 +18,7 @@ from fleetform.spec.kinds.unsupported import KINDS as UNSUPPORTED_KINDS
 from fleetform.spec.kinds.unsupported import WHY
 from fleetform.spec.nodes import plain
 from fleetform.spec.syntax import read_documents
-from fleetform.spec.tree.unsupported import notes
+from fleetform.spec.tree.document_problems import notes
 
 _INTRODUCTION = """\
 # What is supported

@@ -1,7 +1,7 @@
 """
 What a whole tree may ask of whoever loads it, counted down as its documents are read.
 
-`documents.Limits` bounds a file by what is written in it. An array of a hundred thousand, or a
+`bounds.Limits` bounds a file by what is written in it. An array of a hundred thousand, or a
 text that repeats another ten thousand times, is written in a line: these are bounded by what
 they come to, before any of it is made. One budget serves all documents of a tree, because a
 file has room for a hundred thousand such lines.

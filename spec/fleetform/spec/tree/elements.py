@@ -344,7 +344,7 @@ class _RunReader:
                 yield Problem("not-supported", path, detail, level=Level.NOTE, word=f"env.{key}")
 
     def _address_problems(self, model: Run) -> Iterator[Problem]:
-        from fleetform.spec.tree.group_addresses import address_problems
+        from fleetform.spec.tree.document_problems import address_problems
 
         return address_problems(model, self._marked)
 

@@ -35,10 +35,10 @@ from fleetform.spec.overlay.profiles import FIELD as PROFILE
 from fleetform.spec.references import Reference, mentioned, required
 from fleetform.spec.tree.budget import Budget
 from fleetform.spec.tree.cache import Conditions, Outcome, Row
+from fleetform.spec.tree.document_problems import notes
 from fleetform.spec.tree.document_type import declared_keys, not_a_document, type_problem
 from fleetform.spec.tree.elements import TEXTS, Reading, read
 from fleetform.spec.tree.files import Files
-from fleetform.spec.tree.unsupported import notes
 
 __all__ = ["Reader", "folder_of", "names_in", "names_values", "own_digests", "waiting"]
 

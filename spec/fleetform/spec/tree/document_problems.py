@@ -1,9 +1,13 @@
 """
-Which parts of a document are not supported yet: a note for each.
+Find problems of a document that its model does not see: parts that are not supported yet, and unknown addresses.
 
-The facts are those of `fields`; here they are matched with what a document sets. A field that
-is set is told once, at its key, and its parts are not told again. One that says what holds
-without it asks for nothing, and is not told.
+The facts of what is supported stand at the fields; here they are matched with what a document sets. A
+field that is set is reported once, at its key, and its parts are not reported again. One that says
+what holds without it asks for nothing, and is not reported.
+
+`${{ groups[0].nodes[1].IP_ADDRESS }}` names a node or a replica of the run. Nothing fills addresses in
+yet. One that no host will ever have is a mistake all the same, and the document is where it is
+corrected.
 """
 
 from __future__ import annotations
@@ -14,9 +18,15 @@ from typing import Any
 
 from fleetform.spec import fields
 from fleetform.spec.findings import Level, Problem
+from fleetform.spec.interpolate import group_address, references
 from fleetform.spec.kinds import Kind
 from fleetform.spec.kinds.base import Document, no_effect, not_carried_out
+from fleetform.spec.kinds.run import Run
+from fleetform.spec.kinds.service import Service
+from fleetform.spec.kinds.task import Task
 from fleetform.spec.kinds.unsupported import KINDS, WHY
+from fleetform.spec.plurals import counted
+from fleetform.spec.quantities import Range
 
 Path = tuple[str | int, ...]
 
@@ -106,3 +116,43 @@ def _first(value: Any, steps: list[str]) -> Path | None:
             if rest is not None:
                 return (number, *rest)
     return None
+
+
+def address_problems(run: Run, compiled: Mapping[str, Any]) -> Iterator[Problem]:
+    """References to groups, nodes and replicas that the run does not have."""
+    member, sizes = _sizes(run)
+    for path, reference in references(compiled):
+        address = group_address(reference)
+        if address is None:
+            continue
+        group, said, number = address
+        word = f"groups[{group}].{said}[{number}].IP_ADDRESS"
+        detail = _problem(member, sizes, *address)
+        if detail:
+            yield Problem("unknown-expression", path, f"`${{{{ {word} }}}}`: {detail}", word=word)
+
+
+def _sizes(run: Run) -> tuple[str, list[int]]:
+    """What the parts of a group are called, and how many each group has when the run starts."""
+    if isinstance(run, Task):
+        if run.groups is not None:
+            return "nodes", [group.nodes or 1 for group in run.groups]
+        return "nodes", [run.nodes or 1]
+    if isinstance(run, Service):
+        if run.replica_groups:
+            return "replicas", [group.replicas.min or 0 for group in run.replica_groups]
+        return "replicas", [(run.replicas.min or 0) if isinstance(run.replicas, Range) else 1]
+    return "", []
+
+
+def _problem(member: str, sizes: list[int], group: int, said: str, number: int) -> str:
+    if not member:
+        return "a dev environment has no groups."
+    if said != member:
+        return f"a group has `{member}` here."
+    if group >= len(sizes):
+        return f"the run has {counted(len(sizes), 'group')}, counted from 0."
+    if number >= sizes[group]:
+        noun = "node" if member == "nodes" else "replica"
+        return f"the group has {counted(sizes[group], noun)} at its start, counted from 0."
+    return ""
