@@ -20,7 +20,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from fleetform.agents.host import layout, memory, supervisor_messages
+from fleetform.agents.host import layout, memory, runtimes, supervisor_messages
 from fleetform.agents.host.connection import Connection
 from fleetform.agents.host.effects import (
     Announce,
@@ -34,15 +34,12 @@ from fleetform.agents.host.effects import (
     StartSupervisor,
     WatchSupervisor,
 )
-from fleetform.agents.host.forks import Forks
-from fleetform.agents.host.job_dir_pool import Skeletons
 from fleetform.agents.host.jobs import Jobs, now_ms
 from fleetform.agents.host.journal import Journal
 from fleetform.agents.host.outbox import Outbox
 from fleetform.agents.host.requests import Requests
-from fleetform.agents.host.runtimes import process_directory
+from fleetform.agents.host.runtimes.base import Runtime
 from fleetform.agents.host.storage import FileStore
-from fleetform.agents.host.sweeper import Sweeper
 from fleetform.agents.protocol.frames import Message
 from fleetform.agents.protocol.messages import (
     Acknowledge,
@@ -92,13 +89,15 @@ class Daemon:
         self._settings = settings
         self._journal = journal
         self._store = store
-        skeletons = Skeletons(settings.root)
-        host = process_directory.Host(
-            settings.root, skeletons, settings.mounts_obstacle, settings.limits[0]
+        runtime: Runtime = runtimes.load("process")(
+            settings.root,
+            channel,
+            spawner_pid=settings.spawner_pid,
+            mounts_obstacle=settings.mounts_obstacle,
+            memory_limit=settings.limits[0],
         )
-        self._jobs = Jobs(journal, host, self)
-        self._forks = Forks(channel, settings.spawner_pid, self._jobs)
-        self._sweeper = Sweeper(skeletons)
+        self._runtime = runtime
+        self._jobs = Jobs(journal, runtime, self)
         self._requests = Requests(settings.root, settings.limits)
         self._connections: list[Connection] = []
         self._manager: Connection | None = None
@@ -141,8 +140,7 @@ class Daemon:
             connection.close()
         self._loop.remove_reader(listener)
         listener.close()
-        self._forks.close()
-        self._sweeper.close()
+        self._runtime.close()
         for name in (layout.AGENT_SOCKET, layout.NOTICE_SOCKET, layout.AGENT_PID):
             with contextlib.suppress(OSError):
                 os.unlink(name)
@@ -190,7 +188,7 @@ class Daemon:
             # A full disk. What is in force is in memory, and each job's directory says most of
             # it again; the entries are tried again with the next turn.
             _log.error("journal.unwritten error=%s", error)
-        self._forks.flush()
+        self._runtime.flush()
         for connection in self._connections:
             connection.outbox.flush()
         self._end_shutdown()
@@ -209,7 +207,7 @@ class Daemon:
             elif isinstance(effect, StartPreparing):
                 self._jobs.prepare(effect)
             elif isinstance(effect, StartSupervisor):
-                self._forks.request(effect.job_uid)
+                self._runtime.start(effect.job_uid)
             elif isinstance(effect, WatchSupervisor):
                 self._jobs.watch(effect.job_uid)
             elif isinstance(effect, SignalStop):
@@ -218,7 +216,7 @@ class Daemon:
                 self.begin(self._jobs.kill_leftovers(effect.job_uid))
             else:
                 assert isinstance(effect, RemoveJobDirectory), effect
-                self._sweeper.take(effect.job_uid)
+                self._runtime.remove(effect.job_uid)
         self._plan_turn()
 
     def _announce(self, event: Event) -> None:

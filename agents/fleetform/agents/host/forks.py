@@ -6,19 +6,9 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Sequence
-from typing import Protocol
 
 from fleetform.agents.host import spawner
-
-
-class Listener(Protocol):
-    """Who takes in the spawner's reports."""
-
-    def forked(self, job_uid: str) -> None: ...
-    def not_forked(self, job_uid: str, reason: str) -> None: ...
-    def exited(self, job_uid: str, status: int, left: Sequence[int]) -> None: ...
-    def spawner_gone(self) -> None: ...
+from fleetform.agents.host.runtimes.base import Listener
 
 
 class Forks:
@@ -79,23 +69,23 @@ class Forks:
             packet = b""
         if not packet:
             self._loop.remove_reader(self._channel)
-            self._listener.spawner_gone()
+            self._listener.gone()
             return
         for line in packet.decode().splitlines():
             self._report(*line.split(" "))
 
     def _report(self, kind: str, job_uid: str, number: str, left: str = "") -> None:
         if kind == "started":
-            self._listener.forked(job_uid)
+            self._listener.started(job_uid)
         elif kind == "ended":
             pids = [int(pid) for pid in left.split(",") if pid]
-            self._listener.exited(job_uid, int(number), pids)
+            self._listener.ended(job_uid, _describe_exit(int(number)), pids)
         else:
             assert kind == "refused", kind
-            self._listener.not_forked(job_uid, os.strerror(int(number)))
+            self._listener.refused(job_uid, os.strerror(int(number)))
 
 
-def describe_exit(status: int) -> str:
+def _describe_exit(status: int) -> str:
     """Say how a supervisor ended that left no result; status as from waitpid(2)."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)

@@ -14,26 +14,12 @@ import time
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, Protocol
 
-from fleetform.agents.host import (
-    directory,
-    layout,
-    leftovers,
-    limits,
-    orphans,
-    process_tag,
-    processes,
-    result,
-    supervisor_messages,
-    watch,
-)
+from fleetform.agents.host import directory, layout
 from fleetform.agents.host.effects import Effect, SignalStop, StartPreparing
-from fleetform.agents.host.forks import describe_exit
 from fleetform.agents.host.journal import Journal
-from fleetform.agents.host.leftovers import Search
 from fleetform.agents.host.outbox import Outbox
 from fleetform.agents.host.recovery import Condition
-from fleetform.agents.host.runtimes import process_directory
-from fleetform.agents.host.supervisor import REPAIR
+from fleetform.agents.host.runtimes.base import Listener, PrepareError, Runtime
 from fleetform.agents.protocol.states import JobState
 
 _log = logging.getLogger("fleetform.agent")
@@ -44,16 +30,8 @@ _TELL_AGAIN_SECONDS = 0.02
 _TRIES_BEFORE_REPAIR = 50
 """A second of them: the job has removed the FIFO, most likely."""
 
-_REPAIR_PATIENCE_SECONDS = 5.0
-_REPAIR_CHECK_SECONDS = 0.01
-
-_LEFTOVERS_PATIENCE_SECONDS = 5
-"""A process that is killed goes in milliseconds; one in an uninterruptible sleep may never die."""
-
 _LOOK_AGAIN_SECONDS = 5.0
 """A person may end by hand what this agent must not: that shows soon, and a look costs 10 ms."""
-
-_PIDS_MAX = 4
 
 
 class Stage(Protocol):
@@ -70,14 +48,15 @@ class Stage(Protocol):
 
 
 class Jobs:
-    """Fills `forks.Listener`: the spawner's reports come here."""
+    """What a runtime reports of jobs comes here."""
 
-    def __init__(self, journal: Journal, host: process_directory.Host, stage: Stage) -> None:
+    def __init__(self, journal: Journal, runtime: Runtime, stage: Stage) -> None:
         self._journal = journal
-        self._host = host
+        self._runtime = runtime
         self._stage = stage
         self._loop = asyncio.get_running_loop()
         self._exits: dict[str, tuple[str, Sequence[int] | None]] = {}
+        runtime.listen(Listener(self._started, self._refused, self._exited, self._runtime_gone))
 
     # -- preparing ------------------------------------------------------------------------------
 
@@ -89,10 +68,10 @@ class Jobs:
             # Copying takes as long as the files are large, and others wait for this loop.
             self._stage.begin(self._prepare_aside(effect))
         else:
-            self._prepared(effect, _try_prepare(effect, self._host))
+            self._prepared(effect, self._try_prepare(effect))
 
     async def _prepare_aside(self, effect: StartPreparing) -> None:
-        error = await self._loop.run_in_executor(None, _try_prepare, effect, self._host)
+        error = await self._loop.run_in_executor(None, self._try_prepare, effect)
         self._prepared(effect, error)
 
     def _prepared(self, effect: StartPreparing, error: str) -> None:
@@ -102,31 +81,39 @@ class Jobs:
         else:
             self._stage.perform(self._journal.prepared(uid))
 
+    def _try_prepare(self, effect: StartPreparing) -> str:
+        """Prepare, and return why it failed; empty when it has not."""
+        try:
+            self._runtime.prepare(effect.job, effect.digest)
+        except PrepareError as error:
+            return str(error)
+        return ""
+
     # -- supervisors ----------------------------------------------------------------------------
 
-    def forked(self, job_uid: str) -> None:
+    def _started(self, job_uid: str) -> None:
         self._stage.perform(self._journal.supervisor_started(job_uid, now_ms()))
 
-    def not_forked(self, job_uid: str, reason: str) -> None:
-        if directory.inspect(_path(job_uid)).condition is not Condition.PREPARED:
+    def _refused(self, job_uid: str, reason: str) -> None:
+        if self._runtime.inspect(job_uid).condition is not Condition.PREPARED:
             # Its start had been asked for before, by an agent that is gone.
             self._look_after(job_uid)
             return
         message = f"the host cannot start a supervisor: {reason}"
         self._stage.perform(self._journal.supervisor_refused(job_uid, message, now_ms()))
 
-    def exited(self, job_uid: str, status: int, left: Sequence[int]) -> None:
-        self._exits[job_uid] = describe_exit(status), left
+    def _exited(self, job_uid: str, message: str, left: Sequence[int]) -> None:
+        self._exits[job_uid] = message, left
         self._look_after(job_uid)
 
-    def spawner_gone(self) -> None:
+    def _runtime_gone(self) -> None:
         # A new one would be a fork of this process, with all that it has mapped. Jobs go on
         # without either, and the next agent finds them.
         _log.error("spawner.gone")
         self._stage.end()
 
     def watch(self, job_uid: str) -> None:
-        watch.watch(_path(job_uid), lambda: self._look_after(job_uid))
+        self._runtime.attach(job_uid, lambda: self._look_after(job_uid))
 
     def notice(self, kind: str, job_uid: str) -> None:
         """Take in what a supervisor says unasked."""
@@ -140,27 +127,25 @@ class Jobs:
         if record is None or record.state in {JobState.UNKNOWN, JobState.FINISHED}:
             return
         try:
-            told = supervisor_messages.ask_to_stop(
-                _path(effect.job_uid), effect.cause, effect.grace_seconds
-            )
+            told = self._runtime.stop(effect.job_uid, effect.cause, effect.grace_seconds)
         except OSError as error:
             _log.warning("stop.failed uid=%s error=%s", effect.job_uid, error)
             told = False
         if told:
             return
         if tries % _TRIES_BEFORE_REPAIR == 0:
-            self._loop.run_in_executor(None, _ask_to_repair, self._host.root, effect.job_uid)
+            self._loop.run_in_executor(None, self._runtime.repair, effect.job_uid)
         self._loop.call_later(_TELL_AGAIN_SECONDS, self.signal_stop, effect, tries + 1)
 
     # -- ends -----------------------------------------------------------------------------------
 
     def _look_after(self, job_uid: str) -> None:
         """A supervisor has ended: find out what became of its job."""
-        ended = result.read(f"{_path(job_uid)}/{layout.RESULT}", job_uid)
+        ended = self._runtime.result(job_uid)
         if ended is not None:
             self._exits.pop(job_uid, None)
             self._stage.perform(self._journal.supervisor_ended(ended))
-        elif directory.inspect(_path(job_uid)).condition is Condition.RUNNING:
+        elif self._runtime.inspect(job_uid).condition is Condition.RUNNING:
             # Another supervisor was there first, and the one that has ended was superfluous.
             self._exits.pop(job_uid, None)
             self._stage.perform(self._journal.supervisor_started(job_uid, now_ms()))
@@ -170,14 +155,14 @@ class Jobs:
 
     async def kill_leftovers(self, job_uid: str) -> None:
         """End what is left of a job without a supervisor; look again as long as that is unproven."""
-        root = self._host.root
-        if await self._loop.run_in_executor(None, _has_supervisor, root, job_uid):
+        if await self._loop.run_in_executor(None, self._runtime.is_supervised, job_uid):
             self._look_after(job_uid)
             return
         message, orphans = self._exits.get(job_uid, ("its supervisor no longer runs", None))
         tag = self._journal.tag_of(job_uid)
-        seen = await self._loop.run_in_executor(None, _clear, job_uid, tag)
-        doubt = _doubt(seen, orphans, tag)
+        doubt = await self._loop.run_in_executor(
+            None, self._runtime.end_leftovers, job_uid, tag, orphans
+        )
         if doubt:
             _log.error("job.unproven uid=%s %s", job_uid, doubt)
             self._stage.perform(self._journal.unproven(job_uid, f"{message}, and {doubt}"))
@@ -198,71 +183,3 @@ def now_ms() -> int:
 
 def _path(job_uid: str) -> str:
     return f"{layout.JOBS}/{job_uid}"
-
-
-def _try_prepare(effect: StartPreparing, host: process_directory.Host) -> str:
-    """Prepare, and return why it failed; empty when it has not."""
-    try:
-        process_directory.prepare(effect.job, effect.digest, host)
-    except process_directory.PrepareError as error:
-        return str(error)
-    return ""
-
-
-def _ask_to_repair(root: str, job_uid: str) -> bool:
-    """Have a job's supervisor make its directory whole; False when there is none."""
-    pid = orphans.supervisor_of(root, job_uid)
-    if pid is not None:
-        processes.send([pid], REPAIR)
-    return pid is not None
-
-
-def _has_supervisor(root: str, job_uid: str) -> bool:
-    """
-    Tell whether a supervisor lives whose lock cannot be found, or has left a result by now.
-
-    A job that removes its directory removes the file with the lock.
-    """
-    deadline = time.monotonic() + _REPAIR_PATIENCE_SECONDS
-    while _ask_to_repair(root, job_uid) and time.monotonic() < deadline:
-        time.sleep(_REPAIR_CHECK_SECONDS)
-        if directory.inspect(_path(job_uid)).condition is Condition.RUNNING:
-            return True
-    return directory.inspect(_path(job_uid)).condition is Condition.ENDED
-
-
-def _clear(job_uid: str, tag: int) -> Search:
-    seen = leftovers.end(job_uid, _path(job_uid), tag, patience_seconds=_LEFTOVERS_PATIENCE_SECONDS)
-    if not seen.found:
-        limits.discard(job_uid)
-    return seen
-
-
-def _doubt(seen: Search, orphans: Sequence[int] | None, tag: int) -> str:
-    """
-    Say why it is not proven that all processes of a job have ended; empty where it is.
-
-    `orphans` are those that the spawner could not end. It was the parent of all that the
-    supervisor left; None: it did not live to tell.
-    """
-    left = sorted({*seen.found, *(pid for pid in orphans or () if not processes.is_over(pid))})
-    if left:
-        return f"processes of the job cannot be ended (pid {_listed(left)})"
-    if orphans is not None and len(orphans) == 0:
-        return ""
-    if tag == process_tag.UNTAGGED:
-        return (
-            "processes of the job may still run: this host cannot tell which processes belong to it"
-        )
-    if seen.suspects:
-        return f"other processes may belong to the job (pid {_listed(seen.suspects)})"
-    if not seen.is_complete:
-        return (
-            "processes of the job may still run: processes start and end too fast to check them all"
-        )
-    return ""
-
-
-def _listed(pids: Sequence[int]) -> str:
-    more = f" and {len(pids) - _PIDS_MAX} more" if len(pids) > _PIDS_MAX else ""
-    return ", ".join(map(str, pids[:_PIDS_MAX])) + more

@@ -20,6 +20,7 @@ from fleetform.agents.host.blobs import BlobStore
 from fleetform.agents.host.bundles import BundleError, unpack
 from fleetform.agents.host.job_dir_pool import Skeletons
 from fleetform.agents.host.launch import Bind, Launch
+from fleetform.agents.host.runtimes.base import PrepareError
 from fleetform.agents.host.slurm import stand_ins
 from fleetform.agents.protocol.messages import FileEntry, Mount, StartJob
 
@@ -28,10 +29,6 @@ _SCRIPT_ARGUMENT_BYTES_MAX = 100_000
 
 _DECLARED_GPU = "declared-"
 """Prefix of the uuid of a GPU that is declared and not detected; an index follows."""
-
-
-class PrepareError(Exception):
-    """The job cannot be started on this host; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
