@@ -23,7 +23,7 @@ from simulation.disk import SimulatedDisk
 from simulation.seed import Verdict, play
 
 if TYPE_CHECKING:
-    from fleetform.model.leadership import Tenure
+    from fleetform.model.leadership import ManagerLease
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.spec.desired import Desired
 
@@ -67,8 +67,8 @@ def _claimed(hosts: HostProvider, desired: Desired, live: Live) -> Live:
 
 async def _rebuild(ledger: Ledger, hosts: HostProvider, desired: Desired, manager: Manager) -> bool:
     assert isinstance(ledger, StoredLedger)
-    tenure = cast("Tenure", manager)
-    work = Rebuild(ledger, hosts, desired, "a person", (), tenure, clock=VirtualClock())
+    manager_lease = cast("ManagerLease", manager)
+    work = Rebuild(ledger, hosts, desired, "a person", (), manager_lease, clock=VirtualClock())
     try:
         await work.run(trial=False)
     except RecoveringProblem:

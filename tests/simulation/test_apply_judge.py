@@ -284,9 +284,9 @@ def test_a_ledger_that_is_not_what_is_declared(monkeypatch: pytest.MonkeyPatch) 
     """A planner that overlooks what has left the tree is found when all is said to be done."""
     real = planner.compare_resources
 
-    def blind(sheet: Any) -> None:
-        sheet.present = {key: row for key, row in sheet.present.items() if key in sheet.wanted}
-        real(sheet)
+    def blind(draft: Any) -> None:
+        draft.present = {key: row for key, row in draft.present.items() if key in draft.wanted}
+        real(draft)
 
     chain = tuple(blind if one is real else one for one in planner._CHAIN)
     monkeypatch.setattr(planner, "_CHAIN", chain)

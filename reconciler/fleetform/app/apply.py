@@ -29,7 +29,7 @@ from fleetform.app.ledger import (
 from fleetform.app.managing import try_manage
 from fleetform.app.problems import LedgerProblem
 from fleetform.app.silent_manager import TakenUp
-from fleetform.app.wait_policy import Patience
+from fleetform.app.wait_policy import WaitPolicy
 from fleetform.model.leadership import BACKGROUND
 from fleetform.model.plan import Plan
 from fleetform.model.ports import (
@@ -50,7 +50,7 @@ from fleetform.store.gate import WriterGate
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.controllers.manager import Manager
-    from fleetform.model.leadership import Holder, Tenure
+    from fleetform.model.leadership import Holder, ManagerLease
     from fleetform.model.ports import Clock, Gate, Ledger, Progress
     from fleetform.model.run import RunState
     from fleetform.providers.contract.hosts import HostProvider
@@ -135,21 +135,21 @@ async def apply_plan(
         await asyncio.to_thread(
             freeze_contents, workspace, plan, FileBlobStore(workspace.paths.blobs)
         )
-        tenure = None
+        manager_lease = None
         if holder is not None and holder.command == BACKGROUND:
             # Before it is entered: a background controller would begin what is then taken from it.
-            tenure = await take_from_background(
+            manager_lease = await take_from_background(
                 workspace, who=who, command="apply", notice=progress.notice
             )
-        if tenure is not None:
-            stack.enter_context(tenure)
+        if manager_lease is not None:
+            stack.enter_context(manager_lease)
         try:
             accepted = ledger.accept(plan, dump(plan), who=who, now_ms=SystemClock().now_ms())
         except LedgerError as problem:
             raise LedgerProblem(str(problem), problem.advice) from problem
         apply = _Apply(
             workspace, plan, accepted, ledger, hosts, who, progress,
-            detach=detach, leave=detach, asked=holder is None, tenure=tenure, entered=entered,
+            detach=detach, leave=detach, asked=holder is None, manager_lease=manager_lease, entered=entered,
         )  # fmt: skip
         return await apply.finish()
 
@@ -203,13 +203,13 @@ class _Apply:
         detach: bool,
         leave: bool = False,
         asked: bool = False,
-        tenure: Tenure | None = None,
+        manager_lease: ManagerLease | None = None,
         makes_way: bool = False,
         entered: Collection[str] = (),
     ) -> None:
         self._workspace = workspace
         # Taken already; used once.
-        self._tenure = tenure
+        self._tenure = manager_lease
         # A background controller carries it out; else its place is taken.
         self._makes_way = makes_way
         # The world was, and nobody else has managed since.
@@ -226,7 +226,7 @@ class _Apply:
         self._names = waited_for(plan, entered)
         self._ending = {} if detach else ending(plan)
         besides = {} if detach else ended_besides(plan)
-        self._patience = Patience(
+        self._patience = WaitPolicy(
             ending={*self._ending, *besides}, clock=SystemClock(), notice=progress.notice
         )
         self._stops = self._new_stops()
@@ -246,13 +246,13 @@ class _Apply:
                 try:
                     if await self._is_over(gate):
                         break
-                    async with self._lock() as tenure:
-                        if tenure is not None:
+                    async with self._lock() as manager_lease:
+                        if manager_lease is not None:
                             self._tell_succession()
                             if not asked:
                                 # Who managed may have gone before they asked, or have found out.
-                                await refuse_if_outgrown(self._ledger, self._hosts, tenure)
-                            await self._drive(gate, tenure)
+                                await refuse_if_outgrown(self._ledger, self._hosts, manager_lease)
+                            await self._drive(gate, manager_lease)
                             break
                         if await self._follow(gate):
                             break
@@ -284,17 +284,17 @@ class _Apply:
                 return
 
     @contextlib.asynccontextmanager
-    async def _lock(self) -> AsyncIterator[Tenure | None]:
-        tenure, self._tenure = self._tenure, None
-        if tenure is None:
-            tenure = await self._take()
+    async def _lock(self) -> AsyncIterator[ManagerLease | None]:
+        manager_lease, self._tenure = self._tenure, None
+        if manager_lease is None:
+            manager_lease = await self._take()
         try:
-            yield tenure
+            yield manager_lease
         finally:
-            if tenure is not None:
-                tenure.release()
+            if manager_lease is not None:
+                manager_lease.release()
 
-    async def _take(self) -> Tenure | None:
+    async def _take(self) -> ManagerLease | None:
         if self._makes_way:
             return try_manage(self._workspace, who=self._who, command="apply")
         return await become_manager(
@@ -315,19 +315,19 @@ class _Apply:
     def _new_stops(self) -> Stops:
         return Stops(clock=SystemClock(), notice=self._progress.notice)
 
-    async def _drive(self, gate: Gate, tenure: Tenure) -> None:
+    async def _drive(self, gate: Gate, manager_lease: ManagerLease) -> None:
         self._stops = self._new_stops()
         manager = build_manager(
             self._workspace,
             self._ledger,
             gate,
             self._hosts,
-            tenure,
+            manager_lease,
             who=self._who,
             progress=self._progress,
         )
         try:
-            await under(tenure, manager.run(self._driven))
+            await under(manager_lease, manager.run(self._driven))
         except LedgerOutgrown as proof:
             raise recovering(str(proof)) from proof
 

@@ -36,7 +36,7 @@ from fleetform.views.controllers import held_by
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.controllers.manager import Manager
-    from fleetform.model.leadership import Tenure
+    from fleetform.model.leadership import ManagerLease
     from fleetform.model.ports import Gate, Progress
     from fleetform.model.run import Run
     from fleetform.store.ledger import StoredLedger
@@ -106,7 +106,7 @@ async def drive(
 
 
 class _Background:
-    """One background controller: mostly one tenure, more where its ledger goes away meanwhile."""
+    """One background controller: mostly one manager lease, more where its ledger goes away meanwhile."""
 
     def __init__(
         self,
@@ -158,12 +158,12 @@ class _Background:
                 return
 
     async def _drive_once(self) -> None:
-        tenure = try_manage(self._workspace, who=self._who, command=BACKGROUND)
-        if tenure is None:
+        manager_lease = try_manage(self._workspace, who=self._who, command=BACKGROUND)
+        if manager_lease is None:
             self._tell_other()
             return
-        with tenure:
-            await self._manage(tenure)
+        with manager_lease:
+            await self._manage(manager_lease)
 
     async def watch(self) -> None:
         """Stop once a command asks for the lease."""
@@ -190,8 +190,8 @@ class _Background:
         if not self._is_ready:
             self._ready(other)
 
-    async def _manage(self, tenure: Tenure) -> None:
-        await refuse_if_outgrown(self._ledger, self._hosts, tenure)
+    async def _manage(self, manager_lease: ManagerLease) -> None:
+        await refuse_if_outgrown(self._ledger, self._hosts, manager_lease)
         note_start(self._workspace.paths, self._start)
         # A request on a full disk needs no new file then.
         self._workspace.paths.manager_request.touch(mode=0o600)
@@ -200,7 +200,7 @@ class _Background:
             self._ledger,
             self._gate,
             self._hosts,
-            tenure,
+            manager_lease,
             who=self._who,
             progress=self._progress,
             poll_seconds=POLL_SECONDS,
@@ -209,7 +209,7 @@ class _Background:
         if not self._is_ready:
             self._is_ready = True
             self._ready("")
-        managing = under(tenure, manager.run(self._is_over))
+        managing = under(manager_lease, manager.run(self._is_over))
         try:
             await until_stopped(managing, self._stopped, seconds=YIELD_SECONDS)
         except LedgerOutgrown as proof:

@@ -18,7 +18,7 @@ from fleetform.store.blobs import FileBlobStore
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
-    from fleetform.model.leadership import Tenure
+    from fleetform.model.leadership import ManagerLease
     from fleetform.model.ports import Gate, Progress
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.store.ledger import StoredLedger
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 WATCH_SECONDS = 0.25
-"""How late a manager that does nothing notices that its tenure is over; each effect asks anew."""
+"""How late a manager that does nothing notices that its manager lease is over; each effect asks anew."""
 
 
 def build_manager(
@@ -41,7 +41,7 @@ def build_manager(
     ledger: StoredLedger,
     gate: Gate,
     hosts: HostProvider,
-    tenure: Tenure,
+    manager_lease: ManagerLease,
     *,
     who: str,
     progress: Progress,
@@ -49,18 +49,18 @@ def build_manager(
     poll_seconds: float = 0.0,
 ) -> Manager:
     """
-    Take the fence and compose; what it causes, it causes while `tenure` holds.
+    Take the fence and compose; what it causes, it causes while `manager_lease` holds.
 
     It sees commits of other processes so late, or as late as the ledger has it if that is later.
     """
     clock = SystemClock()
-    fence = fence_of(tenure, ledger, who=who)
+    fence = fence_of(manager_lease, ledger, who=who)
     live = ledger.read_live()
     notes = GenerationNotes(live.environment_uid, live.ledger_id, live.epoch)
     if problem := notes.note(live.serial):
         progress.notice(problem, event="ledger.generation-problem", level=LogLevel.WARNING)
     return Manager(
-        provider=GuardedHosts(hosts, tenure),
+        provider=GuardedHosts(hosts, manager_lease),
         identity=Identity(
             environment_uid=live.environment_uid,
             environment_name=workspace.environment.name,
@@ -81,16 +81,16 @@ def build_manager(
     )
 
 
-def fence_of(tenure: Tenure | None, ledger: StoredLedger, *, who: str) -> int:
-    """Return the fence of a tenure: a lease is taken under its own, a file lock is not."""
-    if tenure is not None and tenure.holder.fence:
-        return tenure.holder.fence
+def fence_of(manager_lease: ManagerLease | None, ledger: StoredLedger, *, who: str) -> int:
+    """Return the fence of a manager lease: a lease is taken under its own, a file lock is not."""
+    if manager_lease is not None and manager_lease.holder.fence:
+        return manager_lease.holder.fence
     return ledger.take_fence(who=who, now_ms=SystemClock().now_ms())
 
 
-async def under(tenure: Tenure, work: Coroutine[Any, Any, None]) -> None:
+async def under(manager_lease: ManagerLease, work: Coroutine[Any, Any, None]) -> None:
     """
-    Carry out `work` as long as the tenure holds.
+    Carry out `work` as long as the manager lease holds.
 
     Raises:
         FenceLost: It does not hold any more; `work` was cancelled.
@@ -98,7 +98,7 @@ async def under(tenure: Tenure, work: Coroutine[Any, Any, None]) -> None:
     working = asyncio.ensure_future(work)
     try:
         while not working.done():
-            tenure.require()
+            manager_lease.require()
             await asyncio.wait((working,), timeout=WATCH_SECONDS)
         working.result()
     finally:

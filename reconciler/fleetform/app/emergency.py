@@ -130,17 +130,24 @@ async def drive_ends(
         if await wait_until_ends(workspace, names, clock=SystemClock()):
             return False
     with contextlib.closing(open_for_writing(workspace)) as ledger:
-        tenure = try_manage(workspace, who=who, command="emergency stop")
-        if tenure is None:
+        manager_lease = try_manage(workspace, who=who, command="emergency stop")
+        if manager_lease is None:
             return False
-        with tenure, contextlib.closing(WriterGate()) as gate:
+        with manager_lease, contextlib.closing(WriterGate()) as gate:
             hosts = host_provider(workspace)
             await refuse_if_outgrown(ledger, hosts)
             manager = build_manager(
-                workspace, ledger, gate, hosts, tenure, who=who, progress=progress, ends_only=True
+                workspace,
+                ledger,
+                gate,
+                hosts,
+                manager_lease,
+                who=who,
+                progress=progress,
+                ends_only=True,
             )
             try:
-                await under(tenure, manager.run(_Ended(names)))
+                await under(manager_lease, manager.run(_Ended(names)))
             except LedgerOutgrown as proof:
                 raise recovering(str(proof)) from proof
     return True

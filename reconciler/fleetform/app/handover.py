@@ -19,7 +19,7 @@ from fleetform.views.controllers import held_by
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
-    from fleetform.model.leadership import Holder, Tenure
+    from fleetform.model.leadership import Holder, ManagerLease
 
 __all__ = ["become_manager", "take_from_background"]
 
@@ -31,7 +31,7 @@ TOLD_MS = 1000
 
 async def become_manager(
     workspace: Workspace, *, who: str, command: str, notice: Callable[[str], None]
-) -> Tenure | None:
+) -> ManagerLease | None:
     """
     Take the manager lease; a background controller that has it is asked to give it up.
 
@@ -49,15 +49,15 @@ async def become_manager(
         LedgerUnavailable: The ledger, whose lease it would be, does not answer now.
         LedgerProblem: It cannot be used.
     """
-    tenure = try_manage(workspace, who=who, command=command)
-    if tenure is not None:
-        return tenure
+    manager_lease = try_manage(workspace, who=who, command=command)
+    if manager_lease is not None:
+        return manager_lease
     return await take_from_background(workspace, who=who, command=command, notice=notice)
 
 
 async def take_from_background(
     workspace: Workspace, *, who: str, command: str, notice: Callable[[str], None]
-) -> Tenure | None:
+) -> ManagerLease | None:
     """The same, where another process has just had the lease."""
     holder = workspace.manager()
     if holder is not None and holder.command not in {BACKGROUND, ""}:
@@ -66,8 +66,10 @@ async def take_from_background(
     told = False
     with requesting(workspace, who=who):
         while holder is None or holder.command in {BACKGROUND, ""}:
-            if holder is None and (tenure := try_manage(workspace, who=who, command=command)):
-                return tenure
+            if holder is None and (
+                manager_lease := try_manage(workspace, who=who, command=command)
+            ):
+                return manager_lease
             waited_ms = SystemClock().boot_ms() - began_ms
             if waited_ms > REQUEST_SECONDS * 1000:
                 raise _silent(holder)

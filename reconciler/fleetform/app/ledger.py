@@ -29,7 +29,7 @@ from fleetform.store.reads import Reads
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
-    from fleetform.model.leadership import Tenure
+    from fleetform.model.leadership import ManagerLease
     from fleetform.model.live import Live
     from fleetform.model.ports import Clock, Ids
     from fleetform.providers.contract.hosts import HostProvider
@@ -89,7 +89,7 @@ def host_provider(workspace: Workspace) -> HostProvider:
 
 
 async def refuse_if_outgrown(
-    ledger: StoredLedger, hosts: HostProvider, tenure: Tenure | None = None
+    ledger: StoredLedger, hosts: HostProvider, manager_lease: ManagerLease | None = None
 ) -> None:
     """
     Compare the ledger with what bears the environment's uid in the world.
@@ -97,7 +97,7 @@ async def refuse_if_outgrown(
     Args:
         ledger: Whose knowledge is in question.
         hosts: Who is asked.
-        tenure: That was just taken, before anything was done under it.
+        manager_lease: That was just taken, before anything was done under it.
 
     Raises:
         RecoveringProblem: Somebody remembers another ledger, or more than this one knows.
@@ -105,10 +105,10 @@ async def refuse_if_outgrown(
 
     def read_live() -> Live:
         live = ledger.read_live()
-        if tenure is None or not tenure.holder.fence:
+        if manager_lease is None or not manager_lease.holder.fence:
             return live
         # A lease comes with its fence: a host that has heard that one heard it from another ledger.
-        return replace(live, fence=tenure.holder.fence - 1)
+        return replace(live, fence=manager_lease.holder.fence - 1)
 
     # Its server may have failed over to an older copy meanwhile.
     mark_if_behind(ledger, ledger.read_standing().environment_uid)

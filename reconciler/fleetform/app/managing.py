@@ -1,7 +1,7 @@
 """
 Who manages an environment: asked, taken, and broken, whichever ledger it has.
 
-Everything that causes effects in the world does so under the tenure that `try_manage` gives.
+Everything that causes effects in the world does so under the manager lease that `try_manage` gives.
 On SQLite it is a file lock beside the ledger, on PostgreSQL a lease in it.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fleetform.app.workspace import Workspace
-    from fleetform.model.leadership import Holder, Tenure
+    from fleetform.model.leadership import Holder, ManagerLease
     from fleetform.store.postgres.lease import LeaseLook
 __all__ = [
     "REQUEST_SECONDS",
@@ -57,7 +57,7 @@ def holder(workspace: Workspace) -> Holder | None:
         return _look(workspace).holder()
 
 
-def try_manage(workspace: Workspace, *, who: str, command: str) -> Tenure | None:
+def try_manage(workspace: Workspace, *, who: str, command: str) -> ManagerLease | None:
     """
     Become the manager, or return None when somebody else is.
 
@@ -73,12 +73,12 @@ def try_manage(workspace: Workspace, *, who: str, command: str) -> Tenure | None
     clock = SystemClock()
     address = ledger_address()
     if address is None:
-        tenure = try_lock(
+        manager_lease = try_lock(
             workspace.paths.manager_lock, who=who, command=command, now_ms=clock.now_ms()
         )
-        if tenure is not None:
+        if manager_lease is not None:
             keep_reserve(workspace)
-        return tenure
+        return manager_lease
     with problems(), postgresql():
         from fleetform.store.postgres.lease import try_lease
 

@@ -18,7 +18,7 @@ from fleetform.checker import check
 from fleetform.model.claim import Claim
 from fleetform.model.live import LedgerStatus, Live
 from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
-from fleetform.model.rows import RowsOutdated, quiet_digests
+from fleetform.model.rows import RowsOutdated, unchanged_digests
 from fleetform.model.verbs import Verb
 from fleetform.plan.notes import with_notes
 from fleetform.plan.planner import plan
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.plan import Plan
     from fleetform.model.ports import Reader
-    from fleetform.model.volume import LeftData
+    from fleetform.model.volume import RetainedData
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.providers.contract.observed import PlaceSeen
     from fleetform.spec.desired import Desired, Loaded
@@ -278,7 +278,7 @@ async def claimed(hosts: HostProvider, desired: Desired, live: Live) -> Live:
     return dataclasses.replace(live, claims=claims) if claims else live
 
 
-async def _is_there(hosts: HostProvider, uid: str, left: LeftData) -> bool:
+async def _is_there(hosts: HostProvider, uid: str, left: RetainedData) -> bool:
     seen = await hosts.place_at(uid, left.path)
     return (seen.environment_uid, seen.volume_uid) == (uid, left.uid)
 
@@ -314,7 +314,7 @@ def _new_places(desired: Desired, live: Live) -> Mapping[ResourceKey, str]:
     }
 
 
-def _left_met(desired: Desired, live: Live) -> tuple[LeftData, ...]:
+def _left_met(desired: Desired, live: Live) -> tuple[RetainedData, ...]:
     """What was left where volumes are to be that are not there yet, or around it or within."""
     if not live.left:
         return ()
@@ -323,7 +323,7 @@ def _left_met(desired: Desired, live: Live) -> tuple[LeftData, ...]:
 
 
 def _new_paths(desired: Desired, live: Live) -> Iterator[tuple[ResourceKey, str]]:
-    quiet = quiet_digests(live.resources)
+    quiet = unchanged_digests(live.resources)
     for key, digest in digests_of(desired.resources).items():
         if key.kind != "volume" or quiet.get(key) == digest:
             continue

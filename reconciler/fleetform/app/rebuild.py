@@ -46,7 +46,7 @@ from fleetform.store.opening import ledger_in_memory
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
-    from fleetform.model.leadership import Tenure
+    from fleetform.model.leadership import ManagerLease
     from fleetform.model.live import Live
     from fleetform.model.plan import Step
     from fleetform.model.ports import Clock
@@ -182,7 +182,7 @@ class Rebuild:
         desired: Desired,
         who: str,
         lost: Sequence[str],
-        tenure: Tenure | None = None,
+        manager_lease: ManagerLease | None = None,
         clock: Clock | None = None,
         known: Generation | None = None,
     ) -> None:
@@ -190,7 +190,7 @@ class Rebuild:
         self._known = known
         self._clock = clock or SystemClock()
         self._ledger = ledger
-        self._tenure = tenure
+        self._tenure = manager_lease
         self._hosts = hosts
         self._desired = desired
         self._who = who

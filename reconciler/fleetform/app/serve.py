@@ -26,7 +26,7 @@ from fleetform.app.observe import DRIFT_MS, DriftWatch
 from fleetform.app.plan import checked_plan, claimed
 from fleetform.app.problems import Locked, Problem
 from fleetform.app.workspace import ENVIRONMENT_FILE
-from fleetform.controllers.task_group import Nursery
+from fleetform.controllers.task_group import TaskGroup
 from fleetform.controllers.tree import (
     RESYNC_SECONDS,
     Look,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     from fleetform.app.workspace import Workspace
     from fleetform.controllers.manager import Manager
-    from fleetform.model.leadership import Tenure
+    from fleetform.model.leadership import ManagerLease
     from fleetform.model.ports import Gate, Progress
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.spec.desired import Loaded, ResourceKey
@@ -97,13 +97,13 @@ async def serve(
                 workspace, ledger, gate, hosts, progress, once, drift_every_ms, signalled
             )
             try:
-                async with Nursery() as nursery:
+                async with TaskGroup() as task_group:
                     if listen is not None:
-                        nursery.start(
+                        task_group.start(
                             answer(workspace, listen, progress, insecure=insecure_listen),
                             name="api",
                         )
-                    await nursery.run(serving.run())
+                    await task_group.run(serving.run())
             except AddressUnusable as problem:
                 # Mostly it is the other `serve` of this environment that has the address.
                 holder = workspace.manager()
@@ -139,7 +139,7 @@ class _Serving:
         self._drift = DriftWatch(ledger, gate, hosts, progress, drift_every_ms)
 
     async def run(self) -> None:
-        """Serve tenure after tenure until the signal; a ledger that is away is waited for."""
+        """Serve manager lease after manager lease until the signal; a ledger that is away is waited for."""
         wake = stop_on_signals(self._stopped, self._signalled)
         told = ""
         while not self._stopped.is_set():
@@ -168,29 +168,29 @@ class _Serving:
                 await self._pause()
 
     async def _serve_next(self, wake: list[Callable[[], None]]) -> bool:
-        """Rest, wait or serve one tenure, whatever is due; True: all is done."""
+        """Rest, wait or serve one manager lease, whatever is due; True: all is done."""
         taken = await self._taken_over()
         if taken is not None:
             await self._rest(taken)
             self._has_rested = True
             return False
-        tenure = await self._take()
-        if tenure is None:
+        manager_lease = await self._take()
+        if manager_lease is None:
             if not self._has_rested:
                 raise locked(self._workspace)
             # Whoever took over is not done yet, although the time is up.
             await self._pause()
             return False
-        with tenure:
+        with manager_lease:
             # Who takes over writes it, and then looks whether we hold the environment: so we look
             # once more now that we do, or both would go on.
             if await self._taken_over() is not None:
                 return False
             if self._has_rested:
-                await refuse_if_outgrown(self._ledger, self._hosts, tenure)
-            return await self._manage(tenure, wake)
+                await refuse_if_outgrown(self._ledger, self._hosts, manager_lease)
+            return await self._manage(manager_lease, wake)
 
-    async def _take(self) -> Tenure | None:
+    async def _take(self) -> ManagerLease | None:
         """Take the lease, also from a background controller; None where it is not given up."""
         try:
             return await become_manager(
@@ -204,14 +204,14 @@ class _Serving:
 
     # -- managing -----------------------------------------------------------------------------
 
-    async def _manage(self, tenure: Tenure, wake: list[Callable[[], None]]) -> bool:
+    async def _manage(self, manager_lease: ManagerLease, wake: list[Callable[[], None]]) -> bool:
         """Manage until the end (True), or until somebody takes the environment over (False)."""
         manager = build_manager(
             self._workspace,
             self._ledger,
             self._gate,
             self._hosts,
-            tenure,
+            manager_lease,
             who=WHO,
             progress=self._progress,
         )
@@ -238,16 +238,16 @@ class _Serving:
             )
 
         try:
-            async with Nursery() as nursery:
-                nursery.start(keeper.keep(), name="tree")
+            async with TaskGroup() as task_group:
+                task_group.start(keeper.keep(), name="tree")
                 name, root = self._workspace.environment.name, self._workspace.root
                 self._progress.notice(
                     f"serving {name} from {root}",
                     event="serve.started",
                     details={"environment": name},
                 )
-                managing = under(tenure, manager.run(finished))
-                await nursery.run(until_stopped(managing, self._stopped, seconds=STOP_SECONDS))
+                managing = under(manager_lease, manager.run(finished))
+                await task_group.run(until_stopped(managing, self._stopped, seconds=STOP_SECONDS))
         except LedgerOutgrown as proof:
             raise recovering(str(proof)) from proof
         return over or self._stopped.is_set()
@@ -277,7 +277,7 @@ class _Serving:
 
 
 class _Keeping:
-    """What `controllers.tree` needs for one tenure: looks at the tree, plans, entries of plans."""
+    """What `controllers.tree` needs for one manager lease: looks at the tree, plans, entries of plans."""
 
     def __init__(
         self,

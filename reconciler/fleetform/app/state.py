@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from fleetform.agents.protocol.messages import JobRecord
     from fleetform.app.workspace import Workspace
     from fleetform.model.instance import Instance
-    from fleetform.model.leadership import Tenure
+    from fleetform.model.leadership import ManagerLease
     from fleetform.model.ports import Book
     from fleetform.providers.contract.observed import HostSeen
     from fleetform.store.soundness import Upgraded
@@ -113,10 +113,12 @@ def restore(
             "restore it in the folder of its own environment",
         )
     make_private_folder(workspace.paths.environment)
-    tenure = asyncio.run(become_manager(workspace, who=who, command="state restore", notice=notice))
-    if tenure is None:
+    manager_lease = asyncio.run(
+        become_manager(workspace, who=who, command="state restore", notice=notice)
+    )
+    if manager_lease is None:
         raise locked(workspace)
-    with tenure:
+    with manager_lease:
         kept = keep_ledger(workspace, who=who, before="restore")
         with contextlib.closing(open_for_writing(workspace)) as ledger:
             epoch = ledger.restore(path, who=who, now_ms=SystemClock().now_ms())
@@ -263,8 +265,8 @@ def upgrade_if_older(workspace: Workspace, *, who: str) -> Upgraded | None:
         if address is None:
             from fleetform.store.soundness import upgrade_file
 
-            with _alone(workspace, who) as tenure:
-                return upgrade_file(workspace.paths.ledger, uid, keep) if tenure else None
+            with _alone(workspace, who) as manager_lease:
+                return upgrade_file(workspace.paths.ledger, uid, keep) if manager_lease else None
         if (holder := workspace.manager()) is not None:
             raise _managed(held_by(holder))
         with postgresql():
@@ -284,10 +286,10 @@ def _is_older(workspace: Workspace) -> bool:
 
 
 @contextlib.contextmanager
-def _alone(workspace: Workspace, who: str) -> Iterator[Tenure | None]:
+def _alone(workspace: Workspace, who: str) -> Iterator[ManagerLease | None]:
     """Hold the environment; None once another process has upgraded the ledger meanwhile."""
     until = time.monotonic() + _PATIENCE_SECONDS
-    while (tenure := _take(workspace, who)) is None:
+    while (manager_lease := _take(workspace, who)) is None:
         if not _is_older(workspace):
             yield None
             return
@@ -296,11 +298,11 @@ def _alone(workspace: Workspace, who: str) -> Iterator[Tenure | None]:
         if holder is not None and (not is_upgrading or time.monotonic() > until):
             raise _managed(held_by(holder))
         time.sleep(_LOOK_SECONDS)
-    with tenure:
-        yield tenure
+    with manager_lease:
+        yield manager_lease
 
 
-def _take(workspace: Workspace, who: str) -> Tenure | None:
+def _take(workspace: Workspace, who: str) -> ManagerLease | None:
     """Take the lease, also from a background controller of the earlier release."""
     # Each command that writes loads this module, and hardly any has something to upgrade.
     import asyncio

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fleetform.lifecycle.progress import Rows
     from fleetform.model.ports import Clock
 
-__all__ = ["SILENCE_MS", "Patience"]
+__all__ = ["SILENCE_MS", "WaitPolicy"]
 
 SILENCE_MS = 10_000
 """How long a run must be unknown to count as settled: an agent that restarts is back before."""
@@ -29,7 +29,7 @@ _SETTLED = FINAL | {RunState.UNKNOWN}
 """What is not waited for: over, or waiting for evidence that may never come."""
 
 
-class Patience:
+class WaitPolicy:
     """That of one apply."""
 
     def __init__(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from fleetform.checker import names, preconditions, safety, scope, structure
-from fleetform.checker.context import Reading, Violation
+from fleetform.checker.context import PlanContext, Violation
 from fleetform.model.live import Live
 from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
 from fleetform.spec.desired import Desired
 
-CHECKS: tuple[Callable[[Reading], Iterator[Violation]], ...] = (
+CHECKS: tuple[Callable[[PlanContext], Iterator[Violation]], ...] = (
     scope.check_place_right,
     scope.check_recovering_unchanged,
     scope.check_recovering_told,
@@ -79,5 +79,5 @@ def check(
         Everything that is wrong with it, in the order of the checks; empty for a plan that
         may be carried out. A plan that breaks one rule often breaks several.
     """
-    reading = Reading(plan, desired, live, permissions, scope)
-    return tuple(violation for one in CHECKS for violation in one(reading))
+    context = PlanContext(plan, desired, live, permissions, scope)
+    return tuple(violation for one in CHECKS for violation in one(context))

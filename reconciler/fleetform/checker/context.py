@@ -26,7 +26,7 @@ KINDS = frozenset({"fleet", "queue", "volume", "run"})
 
 
 @dataclass(frozen=True)
-class Reading:
+class PlanContext:
     """One plan under examination; without slots, for the tables are made on first use."""
 
     plan: Plan
@@ -125,20 +125,20 @@ def has_begun(row: LiveResource) -> bool:
     return row.run.state not in {RunState.PENDING, RunState.SUBMITTED}
 
 
-def destroys(reading: Reading, step: Step) -> bool:
+def destroys(context: PlanContext, step: Step) -> bool:
     """Tell from the step and the row alone whether something is deleted or cut short."""
     # First, for hardly any step of a great plan is one of these.
     if step.verb not in MAY_DESTROY:
         return False
     if step.verb in {Verb.FLEET_REMOVE, Verb.VOLUME_REMOVE}:
         return True
-    row = reading.row(step.resource)
+    row = context.row(step.resource)
     if step.verb == Verb.FLEET_UPDATE and row is not None:
-        return _exchanges_at_once(reading, step, row)
+        return _exchanges_at_once(context, step, row)
     return step.verb == Verb.RUN_STOP and row is not None and at_work(row)
 
 
-def _exchanges_at_once(reading: Reading, step: Step, row: LiveResource) -> bool:
+def _exchanges_at_once(context: PlanContext, step: Step, row: LiveResource) -> bool:
     """Whatever has become of the last step on a fleet, its hosts are there with what runs on them."""
     after = step.arguments.get("document", {})
     if not waits_for_nobody(after):
@@ -147,8 +147,8 @@ def _exchanges_at_once(reading: Reading, step: Step, row: LiveResource) -> bool:
         return True
     if has_document(row):
         before = json.loads(row.document)
-        return divides_anew(before, after) or hastens(reading, step.resource, before, after)
-    return _has_others(reading, step)
+        return divides_anew(before, after) or hastens(context, step.resource, before, after)
+    return _has_others(context, step)
 
 
 def has_document(row: LiveResource) -> bool:
@@ -156,23 +156,23 @@ def has_document(row: LiveResource) -> bool:
     return row.document not in {"", "{}"}
 
 
-def _has_others(reading: Reading, step: Step) -> bool:
+def _has_others(context: PlanContext, step: Step) -> bool:
     """Tell whether a fleet has hosts that have answered and were made from something else."""
-    known_as = reading.earlier_names.get(step.resource, step.resource)
+    known_as = context.earlier_names.get(step.resource, step.resource)
     wanted = {"", step.arguments.get("template", "")}
     return any(
         one.fleet == known_as.name and one.install_id and one.template_digest not in wanted
-        for one in reading.live.instances
+        for one in context.live.instances
     )
 
 
 def hastens(
-    reading: Reading, fleet: ResourceKey, before: Mapping[str, Any], after: Mapping[str, Any]
+    context: PlanContext, fleet: ResourceKey, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> bool:
     """An exchange of hosts that is under way, and waited for work until now, does so no more."""
-    known_as = reading.earlier_names.get(fleet, fleet)
+    known_as = context.earlier_names.get(fleet, fleet)
     is_other = waits_for_nobody(after) and not waits_for_nobody(before)
-    return is_other and known_as.name in reading.live.exchanging
+    return is_other and known_as.name in context.live.exchanging
 
 
 def waits_for_nobody(document: Mapping[str, Any]) -> bool:
@@ -188,18 +188,18 @@ def divides_anew(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     )
 
 
-def ends_on(reading: Reading, fleet: ResourceKey) -> Iterator[Work]:
+def ends_on(context: PlanContext, fleet: ResourceKey) -> Iterator[Work]:
     """Work on the hosts of a fleet that a plan does away with, by the names of the ledger."""
-    some, known_as = hosts_ending(reading, fleet), reading.earlier_names.get(fleet, fleet)
-    for work in reading.live.work:
+    some, known_as = hosts_ending(context, fleet), context.earlier_names.get(fleet, fleet)
+    for work in context.live.work:
         if work.fleet == known_as.name and (not some or not work.hosts or some & {*work.hosts}):
             yield work
 
 
-def hosts_ending(reading: Reading, fleet: ResourceKey) -> frozenset[str]:
+def hosts_ending(context: PlanContext, fleet: ResourceKey) -> frozenset[str]:
     """Name the hosts that a plan does away with, as the ledger knows them; empty where it is all."""
-    row, known_as = reading.row(fleet), reading.earlier_names.get(fleet, fleet)
-    steps = [step for _, step in reading.steps if step.resource == fleet]
+    row, known_as = context.row(fleet), context.earlier_names.get(fleet, fleet)
+    steps = [step for _, step in context.steps if step.resource == fleet]
     some: set[str] | None = set()
     for step in steps:
         after = step.arguments.get("document", {})
@@ -207,11 +207,11 @@ def hosts_ending(reading: Reading, fleet: ResourceKey) -> frozenset[str]:
         is_anew = (
             before is None
             or divides_anew(before, after)
-            or hastens(reading, fleet, before, after)
-            or (before == {} and _has_others(reading, step))
+            or hastens(context, fleet, before, after)
+            or (before == {} and _has_others(context, step))
         )
         if step.verb != Verb.FLEET_UPDATE or is_anew or "exchange" not in step.arguments:
-            some = None if destroys(reading, step) else some
+            some = None if destroys(context, step) else some
         elif some is not None:
             some.update(step.arguments["exchange"])
     return frozenset(host_called(host, fleet.name, known_as.name) for host in some or ())

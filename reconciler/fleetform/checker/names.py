@@ -8,7 +8,7 @@ from typing import Any
 
 from fleetform.checker.context import (
     Invariant,
-    Reading,
+    PlanContext,
     Violation,
     at_work,
     documents,
@@ -16,20 +16,20 @@ from fleetform.checker.context import (
     name_before,
 )
 from fleetform.model.live import LiveResource
-from fleetform.model.rows import restless_rows
+from fleetform.model.rows import changed_rows
 from fleetform.model.verbs import CREATES, ENDS, ENDS_USE, Verb
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import split_element
 from fleetform.spec.renaming import Renames
 
 
-def check_moves_declared(reading: Reading) -> Iterator[Violation]:
+def check_moves_declared(context: PlanContext) -> Iterator[Violation]:
     """Each renaming is declared, of something that is there, to a name that nobody has."""
-    declared = Renames(dict(reading.desired.moved))
-    for _, step in reading.steps:
+    declared = Renames(dict(context.desired.moved))
+    for _, step in context.steps:
         if step.verb != Verb.RESOURCE_MOVE:
             continue
-        before, rows = name_before(step), reading.live.resources
+        before, rows = name_before(step), context.live.resources
         if declared.of(before) != step.resource:
             yield Violation(
                 Invariant.MOVED_IS_THE_SAME,
@@ -47,24 +47,24 @@ def check_moves_declared(reading: Reading) -> Iterator[Violation]:
             )
 
 
-def check_moved_kept(reading: Reading) -> Iterator[Violation]:
+def check_moved_kept(context: PlanContext) -> Iterator[Violation]:
     """What is declared under another name is not taken for something that goes."""
-    if reading.permissions.destroy or not reading.desired.moved:
+    if context.permissions.destroy or not context.desired.moved:
         return
-    declared = Renames(dict(reading.desired.moved))
-    renamed = {step.resource for step in moves(reading.plan)}
-    known = {*reading.desired.resources, *reading.desired.removed}
-    known |= {ResourceKey(key.kind, one.parent) for key, one in reading.desired.resources.items()}
-    targets = dict(reading.desired.moved)
-    for key in reading.live.resources:
+    declared = Renames(dict(context.desired.moved))
+    renamed = {step.resource for step in moves(context.plan)}
+    known = {*context.desired.resources, *context.desired.removed}
+    known |= {ResourceKey(key.kind, one.parent) for key, one in context.desired.resources.items()}
+    targets = dict(context.desired.moved)
+    for key in context.live.resources:
         after = declared.of(key)
-        if after == key or after in reading.live.resources:
+        if after == key or after in context.live.resources:
             continue
         parent = ResourceKey(key.kind, split_element(key.name)[0])
         target = targets.get(key, targets.get(parent, after))
         if after in renamed and {after, target} & known:
             continue
-        for _, step in reading.steps:
+        for _, step in context.steps:
             if step.resource in {key, after}:
                 yield Violation(
                     Invariant.MOVED_IS_KEPT,
@@ -75,15 +75,15 @@ def check_moved_kept(reading: Reading) -> Iterator[Violation]:
 # That nothing loses the ground it stands on.
 
 
-def check_referred_to_kept(reading: Reading) -> Iterator[Violation]:
+def check_referred_to_kept(context: PlanContext) -> Iterator[Violation]:
     """What stays, as it will be after the plan, refers to nothing that goes."""
-    made = {step.resource for _, step in reading.steps if step.verb in CREATES}
-    ended = {step.resource for _, step in reading.steps if step.verb in ENDS}
+    made = {step.resource for _, step in context.steps if step.verb in CREATES}
+    ended = {step.resource for _, step in context.steps if step.verb in ENDS}
     gone = {one for one in ended if one.kind != "run"} - made
     if not gone:
         return
-    changed = {change.key for change in reading.plan.changes}
-    for key, row in reading.rows.items():
+    changed = {change.key for change in context.plan.changes}
+    for key, row in context.rows.items():
         if row.archived or key in ended or key in changed:
             continue
         for lost in sorted(mentioned(row) & gone):
@@ -91,32 +91,32 @@ def check_referred_to_kept(reading: Reading) -> Iterator[Violation]:
                 Invariant.REFERRED_TO_STAYS, f"{key} remains and refers to {lost}, which is removed"
             )
         fleets_gone = sorted(one for one in gone if one.kind == "fleet")
-        undeclared = reading.declared(key) is None
+        undeclared = context.declared(key) is None
         if fleets_gone and undeclared and at_work(row) and not _names_fleets(row):
             yield Violation(
                 Invariant.REFERRED_TO_STAYS,
                 f"{key} remains and may run on {fleets_gone[0]}, which is removed",
             )
-    for change in reading.plan.changes:
-        declared = reading.declared(change.key)
+    for change in context.plan.changes:
+        declared = context.declared(change.key)
         for lost in () if declared is None else sorted({*declared.references} & gone):
             yield Violation(
                 Invariant.REFERRED_TO_STAYS, f"{change.key} needs {lost}, which is removed"
             )
 
 
-def check_used_kept(reading: Reading) -> Iterator[Violation]:
+def check_used_kept(context: PlanContext) -> Iterator[Violation]:
     """Data does not go from under what is at work, nor a fleet out of sight, unless that ends first."""
-    taken = {step.resource for _, step in reading.steps if step.verb in ENDS_USE}
+    taken = {step.resource for _, step in context.steps if step.verb in ENDS_USE}
     if not taken:
         return
     # One that ends only what waits ends nothing that is at work.
     ended = {
         step.resource
-        for _, step in reading.steps
+        for _, step in context.steps
         if step.verb == Verb.RUN_STOP and not step.arguments.get("waiting")
     }
-    for key, row in restless_rows(reading.rows).items():
+    for key, row in changed_rows(context.rows).items():
         if key.kind != "run" or key in ended:
             continue
         for text in documents(row, begun=True):

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from fleetform.checker.context import (
     Invariant,
-    Reading,
+    PlanContext,
     Violation,
     at_work,
     destroys,
@@ -20,7 +20,7 @@ from fleetform.checker.context import (
 from fleetform.model.live import LiveResource
 from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import Change, Step
-from fleetform.model.rows import restless_rows
+from fleetform.model.rows import changed_rows
 from fleetform.model.selection import Selection
 from fleetform.model.verbs import (
     ADOPTS,
@@ -41,35 +41,35 @@ from fleetform.spec.renaming import Renames
 _ENDS = ENDS | {Verb.RUN_SUBMIT}
 
 
-def check_protected_kept(reading: Reading) -> Iterator[Violation]:
-    for _, step in reading.steps:
-        row = reading.row(step.resource)
-        ends = step.verb in _ENDS or destroys(reading, step)
+def check_protected_kept(context: PlanContext) -> Iterator[Violation]:
+    for _, step in context.steps:
+        row = context.row(step.resource)
+        ends = step.verb in _ENDS or destroys(context, step)
         if ends and row is not None and row.protected:
             yield Violation(
                 Invariant.PROTECTED_STAYS, f"{step.verb} is planned for {step.resource}"
             )
         if step.resource.kind == "fleet" and ends:
-            for run in _protected_on(reading, step.resource):
+            for run in _protected_on(context, step.resource):
                 yield Violation(
                     Invariant.PROTECTED_STAYS,
                     f"{step.verb} is planned for {step.resource}, which runs {run}",
                 )
 
 
-def _protected_on(reading: Reading, fleet: ResourceKey) -> Iterator[ResourceKey]:
+def _protected_on(context: PlanContext, fleet: ResourceKey) -> Iterator[ResourceKey]:
     """Protected runs that are at work on a fleet, by the names that the ledger knows."""
-    gone = {one.part for one in reading.live.drift if one.field == "host"}
-    for work in ends_on(reading, fleet):
+    gone = {one.part for one in context.live.drift if one.field == "host"}
+    for work in ends_on(context, fleet):
         key = ResourceKey("run", work.run)
-        row = reading.live.resources.get(key)
+        row = context.live.resources.get(key)
         # With one of its hosts it is lost already.
         if row is not None and row.protected and not gone.intersection(work.hosts):
             yield key
 
 
-def check_destruction_declared(reading: Reading) -> Iterator[Violation]:
-    for change in _destroying(reading):
+def check_destruction_declared(context: PlanContext) -> Iterator[Violation]:
+    for change in _destroying(context):
         if not change.destructive:
             yield Violation(
                 Invariant.DESTRUCTION_DECLARED,
@@ -77,31 +77,31 @@ def check_destruction_declared(reading: Reading) -> Iterator[Violation]:
             )
 
 
-def check_destruction_permitted(reading: Reading) -> Iterator[Violation]:
-    if reading.permissions.allow_destroy or reading.rules.allow_destroy:
+def check_destruction_permitted(context: PlanContext) -> Iterator[Violation]:
+    if context.permissions.allow_destroy or context.rules.allow_destroy:
         return
-    for change in _destroying(reading):
-        if not _restart_permitted(reading, change):
+    for change in _destroying(context):
+        if not _restart_permitted(context, change):
             yield Violation(
                 Invariant.DESTRUCTION_PERMITTED, f"no permission to end {change.key} was given"
             )
 
 
-def check_budget_held(reading: Reading) -> Iterator[Violation]:
-    if reading.permissions.destroy:
+def check_budget_held(context: PlanContext) -> Iterator[Violation]:
+    if context.permissions.destroy:
         return
-    doomed = Counter(key.kind for key in _lost(reading))
+    doomed = Counter(key.kind for key in _lost(context))
     if not doomed:
         return
-    totals = Counter(key.kind for key in reading.live.resources)
+    totals = Counter(key.kind for key in context.live.resources)
     totals.subtract(
-        key.kind for key, row in restless_rows(reading.live.resources).items() if row.archived
+        key.kind for key, row in changed_rows(context.live.resources).items() if row.archived
     )
     for kind, count in sorted(doomed.items()):
         limit = max(
-            reading.rules.delete_count,
-            totals[kind] * reading.rules.delete_percent // 100,
-            reading.permissions.allow_deletes or 0,
+            context.rules.delete_count,
+            totals[kind] * context.rules.delete_percent // 100,
+            context.permissions.allow_deletes or 0,
         )
         if count > limit:
             yield Violation(
@@ -110,36 +110,36 @@ def check_budget_held(reading: Reading) -> Iterator[Violation]:
             )
 
 
-def _lost(reading: Reading) -> set[ResourceKey]:
+def _lost(context: PlanContext) -> set[ResourceKey]:
     """All that is not there after the plan, by whatever it ends: each run and resource once."""
-    destroying = _destroying(reading)
+    destroying = _destroying(context)
     lost = {ResourceKey(one.key.kind, one.replaces or one.key.name) for one in destroying}
     fleets = [one.key for one in destroying if one.key.kind == "fleet"]
-    called = {before: after for after, before in reading.earlier_names.items()}
-    for work in (work for fleet in fleets for work in ends_on(reading, fleet)):
+    called = {before: after for after, before in context.earlier_names.items()}
+    for work in (work for fleet in fleets for work in ends_on(context, fleet)):
         run = ResourceKey("run", work.run)
-        row = reading.live.resources.get(run)
+        row = context.live.resources.get(run)
         # What an earlier plan has ended, or what came to its end, is not lost by this one.
         if row is None or not (row.archived or is_over(row)):
             lost.add(called.get(run, run))
     return lost
 
 
-def _destroying(reading: Reading) -> list[Change]:
+def _destroying(context: PlanContext) -> list[Change]:
     """Changes that destroy by their steps, or that say they do; each once."""
-    by_steps = reading.destroyed
+    by_steps = context.destroyed
     return [
-        change for change in reading.plan.changes if change.destructive or change.key in by_steps
+        change for change in context.plan.changes if change.destructive or change.key in by_steps
     ]
 
 
-def _restart_permitted(reading: Reading, change: Change) -> bool:
+def _restart_permitted(context: PlanContext, change: Change) -> bool:
     """Ending a run in order to start it anew can be allowed by itself."""
     # What it is called is another matter.
     verbs = [(one.verb, one.resource) for one in change.steps if one.verb != Verb.RESOURCE_MOVE]
     if verbs != [(Verb.RUN_STOP, change.key), (Verb.RUN_SUBMIT, change.key)]:
         return False
-    declared, row = reading.declared(change.key), reading.row(change.key)
+    declared, row = context.declared(change.key), context.row(change.key)
     asked = (
         declared is not None
         and declared.document.get("on_change") == "restart"
@@ -147,23 +147,23 @@ def _restart_permitted(reading: Reading, change: Change) -> bool:
         and row is not None
         and json.loads(row.document).get("on_change") == "restart"
     )
-    return asked or reading.permissions.allow_restart
+    return asked or context.permissions.allow_restart
 
 
 # That data goes only where the policy that was applied last lets it, is found again where it is
 # kept, and is missed where it is gone.
 
 
-def check_policy_obeyed(reading: Reading) -> Iterator[Violation]:
+def check_policy_obeyed(context: PlanContext) -> Iterator[Violation]:
     """Deleted is what both documents want deleted, and put aside what the ledger's says so of."""
-    for change, step in reading.steps:
-        row = reading.row(step.resource)
+    for change, step in context.steps:
+        row = context.row(step.resource)
         if step.verb not in FREES_PATH or row is None:
             continue
         policy = _policy(row)
-        declared = reading.declared(step.resource)
+        declared = context.declared(step.resource)
         wanted = policy if declared is None else declared.document.get("deletion_policy", "retain")
-        let_go = step.resource in reading.desired.removed and not reading.permissions.destroy
+        let_go = step.resource in context.desired.removed and not context.permissions.destroy
         if step.verb == Verb.VOLUME_REMOVE and (policy, wanted) != ("delete", "delete"):
             yield Violation(
                 Invariant.POLICY_OBEYED,
@@ -176,10 +176,10 @@ def check_policy_obeyed(reading: Reading) -> Iterator[Violation]:
             )
 
 
-def check_snapshot_beside(reading: Reading) -> Iterator[Violation]:
+def check_snapshot_beside(context: PlanContext) -> Iterator[Violation]:
     """What is put aside gets a name of its own beside where it lay, or it could not be a rename."""
-    for _, step in reading.steps:
-        row = reading.row(step.resource)
+    for _, step in context.steps:
+        row = context.row(step.resource)
         if step.verb != Verb.VOLUME_SNAPSHOT or row is None:
             continue
         path, into = str(step.arguments.get("path", "")), str(step.arguments.get("into", ""))
@@ -192,15 +192,15 @@ def check_snapshot_beside(reading: Reading) -> Iterator[Violation]:
             )
 
 
-def check_loss_seen(reading: Reading) -> Iterator[Violation]:
+def check_loss_seen(context: PlanContext) -> Iterator[Violation]:
     """An empty directory in the place of one that is gone looks well and hides that its data is."""
-    asked = Selection(reading.scope.replaces)
-    gone = {one.resource for one in reading.live.drift if one.field == "directory"}
-    for _, step in reading.steps:
-        row = reading.row(step.resource)
+    asked = Selection(context.scope.replaces)
+    gone = {one.resource for one in context.live.drift if one.field == "directory"}
+    for _, step in context.steps:
+        row = context.row(step.resource)
         if step.verb != Verb.VOLUME_UPDATE or "take" not in step.arguments or row is None:
             continue
-        known_as = reading.earlier_names.get(step.resource, step.resource)
+        known_as = context.earlier_names.get(step.resource, step.resource)
         if row.digest and not (known_as in gone and asked.selects(step.resource, "")):
             yield Violation(
                 Invariant.LOSS_SEEN, f"{step.key} would create a directory that is missing"
@@ -216,17 +216,17 @@ def _policy(row: LiveResource) -> str:
 # That no volume comes where another one still is.
 
 
-def check_places_free(reading: Reading) -> Iterator[Violation]:
+def check_places_free(context: PlanContext) -> Iterator[Violation]:
     """A directory is one volume's; only what is let go leaves it to whoever takes it in as it is."""
-    taking = [step for _, step in reading.steps if step.verb in TAKES_PATH]
+    taking = [step for _, step in context.steps if step.verb in TAKES_PATH]
     if not taking:
         return
-    there = _staying(reading)
+    there = _staying(context)
     around = {folder: key for path, key in there.items() for folder in folders_of(path)}
     for step in taking:
         path = str(step.arguments.get("path", ""))
         has_it = there.get(path)
-        if has_it is not None and step.verb == Verb.VOLUME_ADOPT and _is_let_go(reading, has_it):
+        if has_it is not None and step.verb == Verb.VOLUME_ADOPT and _is_let_go(context, has_it):
             has_it = None
         near = [has_it, around.get(path), *(there.get(folder) for folder in folders_of(path))]
         for other in near:
@@ -236,33 +236,33 @@ def check_places_free(reading: Reading) -> Iterator[Violation]:
                 )
 
 
-def _staying(reading: Reading) -> dict[str, ResourceKey]:
+def _staying(context: PlanContext) -> dict[str, ResourceKey]:
     """By their directories, volumes whose data is there after the plan; no two have one place."""
     found: dict[str, ResourceKey] = {}
     # What is as declared is in nobody's way: the language lets no two come to one place.
-    for key, row in restless_rows(reading.rows).items():
+    for key, row in changed_rows(context.rows).items():
         if key.kind != "volume" or row.archived:
             continue
         path = json.loads(row.document).get("path")
-        emptied = any(f"{verb}:{key}" in reading.steps_by_key for verb in EMPTIES_PATH)
+        emptied = any(f"{verb}:{key}" in context.steps_by_key for verb in EMPTIES_PATH)
         if path is not None and not emptied:
             found[path] = key
     return found
 
 
-def _is_let_go(reading: Reading, key: ResourceKey) -> bool:
-    return f"volume.forget:{key}" in reading.steps_by_key
+def _is_let_go(context: PlanContext, key: ResourceKey) -> bool:
+    return f"volume.forget:{key}" in context.steps_by_key
 
 
 # That what is let go stays as it is, and that only what was meant is taken in as it is found.
 
 
-def check_let_go_kept(reading: Reading) -> Iterator[Violation]:
+def check_let_go_kept(context: PlanContext) -> Iterator[Violation]:
     """Nothing of it is ended, and only what `removed:` names is forgotten by a verb of its own."""
-    if reading.permissions.destroy:
+    if context.permissions.destroy:
         return
-    let_go = frozenset(reading.desired.removed)
-    for change in reading.plan.changes:
+    let_go = frozenset(context.desired.removed)
+    for change in context.plan.changes:
         is_let_go = bool(let_go) and not let_go.isdisjoint(
             (change.key, ResourceKey(change.key.kind, change.parent))
         )
@@ -272,52 +272,52 @@ def check_let_go_kept(reading: Reading) -> Iterator[Violation]:
                     Invariant.LET_GO_IS_KEPT,
                     f"`removed:` does not list {change.key}, which would be released",
                 )
-            if is_let_go and destroys(reading, step):
+            if is_let_go and destroys(context, step):
                 yield Violation(
                     Invariant.LET_GO_IS_KEPT, f"{step.key} is planned for a released resource"
                 )
-        row = reading.row(change.key)
+        row = context.row(change.key)
         if is_let_go and row is not None and at_work(row):
             yield Violation(
                 Invariant.LET_GO_IS_KEPT, f"{change.key} is running and would be released"
             )
 
 
-def check_returns_own(reading: Reading) -> Iterator[Violation]:
+def check_returns_own(context: PlanContext) -> Iterator[Violation]:
     """What comes back is what the ledger let go, under that name and in that place, and pinned."""
-    left = {(one.volume, one.uid, one.path) for one in reading.live.left}
-    called = reading.earlier_names
-    for _, step in reading.steps:
+    left = {(one.volume, one.uid, one.path) for one in context.live.left}
+    called = context.earlier_names
+    for _, step in context.steps:
         uid = step.arguments.get("returns")
         if uid is None:
             continue
         known_as = called.get(step.resource, step.resource).name
         place = str(step.arguments.get("path", ""))
-        if step.verb == Verb.VOLUME_MAKE and (uid, place) == _let_go_before(reading, step):
+        if step.verb == Verb.VOLUME_MAKE and (uid, place) == _let_go_before(context, step):
             continue
         if step.verb != Verb.VOLUME_MAKE or (known_as, uid, place) not in left:
             yield Violation(
                 Invariant.RETURNS_ITS_OWN, f"{step.resource} would get the data in {place}"
             )
-        elif reading.claims.get(("left", step.resource)) != uid:
+        elif context.claims.get(("left", step.resource)) != uid:
             yield Violation(
                 Invariant.RETURNS_ITS_OWN,
                 f"no predicate names the data in {place} for {step.resource}",
             )
 
 
-def _let_go_before(reading: Reading, step: Step) -> tuple[str, str]:
+def _let_go_before(context: PlanContext, step: Step) -> tuple[str, str]:
     """Uid and place of what the same plan lets go of under this name first; empty where nothing."""
-    row = reading.row(step.resource)
-    first = reading.steps_by_key.get(f"volume.forget:{step.resource}")
+    row = context.row(step.resource)
+    first = context.steps_by_key.get(f"volume.forget:{step.resource}")
     if row is None or first is None or first.key not in step.needs:
         return ("", "")
     return (row.uid, str(first.arguments.get("path", "")))
 
 
-def check_found_asked_for(reading: Reading) -> Iterator[Violation]:
-    for _, step in reading.steps:
-        if step.verb in ADOPTS and step.resource not in reading.desired.imports:
+def check_found_asked_for(context: PlanContext) -> Iterator[Violation]:
+    for _, step in context.steps:
+        if step.verb in ADOPTS and step.resource not in context.desired.imports:
             yield Violation(Invariant.FOUND_IS_ASKED_FOR, f"{step.resource} would be adopted")
 
 
@@ -326,13 +326,13 @@ def check_found_asked_for(reading: Reading) -> Iterator[Violation]:
 # the present time by whoever enters it, and not here.
 
 
-def check_overrides_told(reading: Reading) -> Iterator[Violation]:
+def check_overrides_told(context: PlanContext) -> Iterator[Violation]:
     """A plan lists every override that is in force, and no other."""
-    if reading.plan.kept is not None:
+    if context.plan.kept is not None:
         return
-    listed, here = reading.plan.overrides, tuple(_in_force(reading))
+    listed, here = context.plan.overrides, tuple(_in_force(context))
     # One that is about what is renamed may be told of by either name.
-    called = [_called_now(one, reading) for one in here]
+    called = [_called_now(one, context) for one in here]
     for one, now in zip(here, called, strict=True):
         if one not in listed and now not in listed:
             yield Violation(Invariant.OVERRIDES_TOLD, f"the plan does not list the {one.title}")
@@ -343,20 +343,20 @@ def check_overrides_told(reading: Reading) -> Iterator[Violation]:
             )
 
 
-def check_overrides_kept(reading: Reading) -> Iterator[Violation]:
+def check_overrides_kept(context: PlanContext) -> Iterator[Violation]:
     """Nothing is changed under a freeze, and nothing begins that a stop keeps from it."""
-    if reading.plan.kept is not None:
+    if context.plan.kept is not None:
         return
     # It goes with what it is about: who renames a stopped run does not let it begin.
-    here = tuple(_called_now(one, reading) for one in _in_force(reading))
+    here = tuple(_called_now(one, context) for one in _in_force(context))
     frozen = next((one for one in here if one.kind is OverrideKind.FREEZE), None)
     stops = [one for one in here if one.kind is OverrideKind.STOP]
     if frozen is not None:
-        for change in reading.plan.changes:
+        for change in context.plan.changes:
             yield Violation(
                 Invariant.OVERRIDES_KEPT, f"{change.key} would change during the {frozen.title}"
             )
-    for change, step in reading.steps if stops else ():
+    for change, step in context.steps if stops else ():
         stop = next((one for one in stops if one.stops(step.resource.name, change.parent)), None)
         if step.verb == Verb.RUN_SUBMIT and stop is not None:
             yield Violation(
@@ -364,66 +364,66 @@ def check_overrides_kept(reading: Reading) -> Iterator[Violation]:
             )
 
 
-def _in_force(reading: Reading) -> Iterator[Override]:
-    at_ms = int(reading.plan.annex["planned_at_ms"])
-    return (one for one in reading.live.overrides if one.holds_at(at_ms))
+def _in_force(context: PlanContext) -> Iterator[Override]:
+    at_ms = int(context.plan.annex["planned_at_ms"])
+    return (one for one in context.live.overrides if one.holds_at(at_ms))
 
 
-def _called_now(override: Override, reading: Reading) -> Override:
+def _called_now(override: Override, context: PlanContext) -> Override:
     """The same override, about what is declared under another name by now."""
     kind, slash, name = override.target.partition("/")
-    if not slash or not reading.desired.moved:
+    if not slash or not context.desired.moved:
         return override
     if kind == "host":
-        return _host_called_now(override, name, reading)
-    after = Renames(dict(reading.desired.moved)).of(ResourceKey(kind, name))
-    there = reading.live.resources.get(after)
+        return _host_called_now(override, name, context)
+    after = Renames(dict(context.desired.moved)).of(ResourceKey(kind, name))
+    there = context.live.resources.get(after)
     if there is not None and not there.archived:
         return override  # Nothing is renamed to what something else is called.
     return replace(override, target=str(after))
 
 
-def _host_called_now(override: Override, name: str, reading: Reading) -> Override:
-    for before, after in reading.desired.moved:
+def _host_called_now(override: Override, name: str, context: PlanContext) -> Override:
+    for before, after in context.desired.moved:
         now = host_called(name, before.name, after.name) if before.kind == "fleet" else name
         if now != name:
             return replace(override, target=f"host/{now}")
     return override
 
 
-def check_windows_kept(reading: Reading) -> Iterator[Violation]:
+def check_windows_kept(context: PlanContext) -> Iterator[Violation]:
     """Nothing is changed that an open window of the rules last applied holds."""
-    windows = reading.rules.freeze
-    if not windows or reading.plan.kept is not None:
+    windows = context.rules.freeze
+    if not windows or context.plan.kept is not None:
         return
-    if any(one.kind is OverrideKind.THAW for one in _in_force(reading)):
+    if any(one.kind is OverrideKind.THAW for one in _in_force(context)):
         return
-    at_ms = int(reading.plan.annex["planned_at_ms"])
+    at_ms = int(context.plan.annex["planned_at_ms"])
     for window in windows:
         if spell_at(window, at_ms) is None:
             continue
-        for change in reading.plan.changes:
+        for change in context.plan.changes:
             kept = window.only == "all" or change.destructive
-            if _loosens(reading, change) or (kept and change.key.kind != "environment"):
+            if _loosens(context, change) or (kept and change.key.kind != "environment"):
                 yield Violation(
                     Invariant.WINDOWS_KEPT,
                     f"{change.key} would change in the freeze window ({window.reason})",
                 )
 
 
-def _loosens(reading: Reading, change: Change) -> bool:
+def _loosens(context: PlanContext, change: Change) -> bool:
     return any(
         step.verb == Verb.RULES_SET
-        and bool(loosened(reading.rules, Rules.of(step.arguments["rules"])))
+        and bool(loosened(context.rules, Rules.of(step.arguments["rules"])))
         for step in change.steps
     )
 
 
-def check_owners_kept(reading: Reading) -> Iterator[Violation]:
+def check_owners_kept(context: PlanContext) -> Iterator[Violation]:
     """What bears another owner's mark is neither made nor written over; what is not there, not found."""
-    for key, claim in reading.live.claims.items() if reading.live.claims else ():
+    for key, claim in context.live.claims.items() if context.live.claims else ():
         makes = {Verb.VOLUME_ADOPT} if claim.missing else verbs_of("volume") & CARRIES_DOCUMENT
-        for change, step in reading.steps:
+        for change, step in context.steps:
             if change.key == key and step.verb in makes:
                 yield Violation(
                     Invariant.OWNERS_KEPT, f"{step.key} is planned, and {claim.sentence}"

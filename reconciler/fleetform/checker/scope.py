@@ -7,23 +7,23 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from fleetform.checker.context import KINDS, Invariant, Reading, Violation, at_work, host_called
+from fleetform.checker.context import KINDS, Invariant, PlanContext, Violation, at_work, host_called
 from fleetform.checker.names import mentioned
 from fleetform.checker.writing import text_of
 from fleetform.model.live import LedgerStatus, LiveResource
 from fleetform.model.plan import Change
 from fleetform.model.redaction import fingerprint
-from fleetform.model.rows import quiet_digests, restless_rows
+from fleetform.model.rows import changed_rows, unchanged_digests
 from fleetform.model.selection import Selection
 from fleetform.model.verbs import Verb
 from fleetform.spec.desired import Declared, ResourceKey
 from fleetform.spec.table import digests_of
 
 
-def check_place_right(reading: Reading) -> Iterator[Violation]:
-    plan, live = reading.plan, reading.live
+def check_place_right(context: PlanContext) -> Iterator[Violation]:
+    plan, live = context.plan, context.live
     pairs = (
-        ("environment", plan.environment_fingerprint, fingerprint(reading.desired.environment.uid)),
+        ("environment", plan.environment_fingerprint, fingerprint(context.desired.environment.uid)),
         ("ledger", plan.ledger_id, live.ledger_id),
         ("epoch", plan.epoch, live.epoch),
     )
@@ -35,61 +35,61 @@ def check_place_right(reading: Reading) -> Iterator[Violation]:
             )
 
 
-def check_recovering_unchanged(reading: Reading) -> Iterator[Violation]:
-    if reading.live.status is LedgerStatus.RECOVERING and reading.plan.changes:
-        count = len(reading.plan.changes)
+def check_recovering_unchanged(context: PlanContext) -> Iterator[Violation]:
+    if context.live.status is LedgerStatus.RECOVERING and context.plan.changes:
+        count = len(context.plan.changes)
         yield Violation(Invariant.RECOVERING_CHANGES_NOTHING, f"{count} changes are planned")
 
 
-def check_recovering_told(reading: Reading) -> Iterator[Violation]:
+def check_recovering_told(context: PlanContext) -> Iterator[Violation]:
     """Also where nothing differs: who reads the exit code must not take it for an answer."""
-    is_so = reading.live.status is LedgerStatus.RECOVERING
+    is_so = context.live.status is LedgerStatus.RECOVERING
     # One of a file says how it was when it was made.
-    if reading.plan.kept is None and reading.plan.recovering is not is_so:
-        said = "recovering" if reading.plan.recovering else "in use"
+    if context.plan.kept is None and context.plan.recovering is not is_so:
+        said = "recovering" if context.plan.recovering else "in use"
         yield Violation(Invariant.RECOVERING_TOLD, f"the plan says that the ledger is {said}")
 
 
-def check_changes_single(reading: Reading) -> Iterator[Violation]:
-    keys = [change.key for change in reading.plan.changes]
+def check_changes_single(context: PlanContext) -> Iterator[Violation]:
+    keys = [change.key for change in context.plan.changes]
     for before, after in pairwise(keys):
         if not before < after:
             yield Violation(Invariant.ONE_CHANGE_A_RESOURCE, f"{after} follows {before}")
 
 
-def check_held_not_done(reading: Reading) -> Iterator[Violation]:
-    done = {change.key for change in reading.plan.changes}
-    for held in reading.plan.held:
+def check_held_not_done(context: PlanContext) -> Iterator[Violation]:
+    done = {change.key for change in context.plan.changes}
+    for held in context.plan.held:
         if held.change.key in done:
             yield Violation(Invariant.HELD_IS_NOT_DONE, f"{held.change.key} is changed and blocked")
 
 
-def check_nothing_forgotten(reading: Reading) -> Iterator[Violation]:
+def check_nothing_forgotten(context: PlanContext) -> Iterator[Violation]:
     handled: set[ResourceKey] = set()
     for change in (
-        *reading.plan.changes,
-        *(held.change for held in reading.plan.held),
-        *(deferred.change for deferred in reading.plan.deferred),
+        *context.plan.changes,
+        *(held.change for held in context.plan.held),
+        *(deferred.change for deferred in context.plan.deferred),
     ):
         handled.add(change.key)
         if change.replaces:
             handled.add(ResourceKey(change.key.kind, change.replaces))
-    wanted = {} if reading.permissions.destroy else reading.desired.resources
-    quiet = quiet_digests(reading.rows)
+    wanted = {} if context.permissions.destroy else context.desired.resources
+    quiet = unchanged_digests(context.rows)
     for key, digest in digests_of(wanted).items():
-        if quiet.get(key) == digest or key in handled or reading.is_left_alone(key, key.parent):
+        if quiet.get(key) == digest or key in handled or context.is_left_alone(key, key.parent):
             continue
-        if _differs(reading.declared(key) or wanted[key], reading.row(key)):
+        if _differs(context.declared(key) or wanted[key], context.row(key)):
             yield Violation(
                 Invariant.NOTHING_FORGOTTEN,
                 f"{key} differs from the configuration and is not in the plan",
             )
-    for key in reading.rows:
+    for key in context.rows:
         if key in wanted or key in handled or key.kind not in KINDS:
             continue
-        if reading.is_called_otherwise(key, key.parent):
+        if context.is_called_otherwise(key, key.parent):
             continue
-        if not (reading.is_left_alone(key, key.parent) or reading.rows[key].archived):
+        if not (context.is_left_alone(key, key.parent) or context.rows[key].archived):
             yield Violation(
                 Invariant.NOTHING_FORGOTTEN,
                 f"{key} was removed from the configuration and is not in the plan",
@@ -106,43 +106,43 @@ def _differs(declared: Declared, row: LiveResource | None) -> bool:
     return bool(json.loads(row.document) != json.loads(json.dumps(declared.document)))
 
 
-def check_left_apart(reading: Reading) -> Iterator[Violation]:
+def check_left_apart(context: PlanContext) -> Iterator[Violation]:
     """A difference is a change, held, or left out, and never two of them."""
-    if not reading.plan.deferred:
+    if not context.plan.deferred:
         return
-    done = {change.key for change in reading.plan.changes}
-    held = {one.change.key for one in reading.plan.held}
-    for deferred in reading.plan.deferred:
+    done = {change.key for change in context.plan.changes}
+    held = {one.change.key for one in context.plan.held}
+    for deferred in context.plan.deferred:
         key = deferred.change.key
         if key in done or key in held:
             verb = "changed" if key in done else "blocked"
             yield Violation(Invariant.LEFT_IS_LEFT, f"{key} is both deferred and {verb}")
 
 
-def check_nothing_beside(reading: Reading) -> Iterator[Violation]:
+def check_nothing_beside(context: PlanContext) -> Iterator[Violation]:
     """With targets, each change is one that they mean, or that one of those needs."""
-    targets = Selection(reading.scope.targets)
+    targets = Selection(context.scope.targets)
     if not targets:
         return
-    changes = {change.key: change for change in reading.plan.changes}
+    changes = {change.key: change for change in context.plan.changes}
     replaced = {
         ResourceKey(one.key.kind, one.replaces): one.key for one in changes.values() if one.replaces
     }
-    excludes = Selection(reading.scope.excludes)
+    excludes = Selection(context.scope.excludes)
     asked = {
         key
-        for key in targets.chosen(reading.desired.resources)
+        for key in targets.chosen(context.desired.resources)
         if not excludes.selects(key, key.parent)
     }
     # What is asked for and held brings along what it waits for, or it would be held for ever; and
     # what it waits for may be held in its turn.
-    held = {one.change.key: one.change for one in reading.plan.held}
+    held = {one.change.key: one.change for one in context.plan.held}
     known = {**held, **changes}
     waiting = [*asked, *(one.key for one in known.values() if _means(targets, one))]
     reached = set(waiting)
-    fleets = _fleets_to_choose_from(reading)
+    fleets = _fleets_to_choose_from(context)
     while waiting:
-        for needed in _needed(reading, waiting.pop(), known, fleets):
+        for needed in _needed(context, waiting.pop(), known, fleets):
             one = replaced.get(needed, needed)
             if one not in reached:
                 reached.add(one)
@@ -151,27 +151,27 @@ def check_nothing_beside(reading: Reading) -> Iterator[Violation]:
         yield Violation(Invariant.NOTHING_BESIDE_SCOPE, f"{key} is changed, and no target needs it")
 
 
-def _fleets_to_choose_from(reading: Reading) -> list[ResourceKey]:
+def _fleets_to_choose_from(context: PlanContext) -> list[ResourceKey]:
     """Those declared, while none is there; one of which no more than a digest is known is there."""
-    rows = restless_rows(reading.rows).items()
-    is_one_there = any(key.kind == "fleet" for key in quiet_digests(reading.rows)) or any(
+    rows = changed_rows(context.rows).items()
+    is_one_there = any(key.kind == "fleet" for key in unchanged_digests(context.rows)) or any(
         key.kind == "fleet" and not row.archived for key, row in rows
     )
-    return [] if is_one_there else [one for one in reading.desired.resources if one.kind == "fleet"]
+    return [] if is_one_there else [one for one in context.desired.resources if one.kind == "fleet"]
 
 
 def _needed(
-    reading: Reading,
+    context: PlanContext,
     key: ResourceKey,
     changes: Mapping[ResourceKey, Change],
     fleets: Iterable[ResourceKey],
 ) -> Iterator[ResourceKey]:
     """What must be there for this, or end before this goes."""
-    declared = reading.declared(key)
+    declared = context.declared(key)
     if declared is not None:
         yield from declared.references
         yield from (ResourceKey("run", name) for name in declared.upstream)
-        queues = (reading.declared(one) for one in declared.references if one.kind == "queue")
+        queues = (context.declared(one) for one in declared.references if one.kind == "queue")
         places = {one.kind for queue in queues if queue is not None for one in queue.references}
         places.update(one.kind for one in declared.references)
         if key.kind == "run" and places.isdisjoint({"fleet", "volume"}):
@@ -180,22 +180,22 @@ def _needed(
     if key.kind not in {"fleet", "queue", "volume"}:
         return
     for other in changes:
-        row = reading.row(other)
-        if row is not None and reading.declared(other) is None and key in mentioned(row):
+        row = context.row(other)
+        if row is not None and context.declared(other) is None and key in mentioned(row):
             yield other
 
 
-def check_scope_kept(reading: Reading) -> Iterator[Violation]:
+def check_scope_kept(context: PlanContext) -> Iterator[Violation]:
     """
     What is excluded is not done, and nothing is left out that was asked for.
 
     What a target brings along is for the planner; that it needs it shows in `references`.
     """
-    excludes, targets = Selection(reading.scope.excludes), Selection(reading.scope.targets)
-    for change in reading.plan.changes if excludes else ():
+    excludes, targets = Selection(context.scope.excludes), Selection(context.scope.targets)
+    for change in context.plan.changes if excludes else ():
         if _means(excludes, change):
             yield Violation(Invariant.SCOPE_KEPT, f"{change.key} is changed and was excluded")
-    for deferred in reading.plan.deferred:
+    for deferred in context.plan.deferred:
         change = deferred.change
         asked = _means(targets, change) or not targets
         if asked and not _means(excludes, change):
@@ -213,12 +213,12 @@ def _means(selection: Selection, change: Change) -> bool:
     )
 
 
-def check_exchanges_asked(reading: Reading) -> Iterator[Violation]:
+def check_exchanges_asked(context: PlanContext) -> Iterator[Violation]:
     """Each host that gives way to another is one that was asked for, and of that fleet."""
-    asked = Selection(reading.scope.replaces)
-    hosts = {one.name: one.fleet for one in reading.live.instances}
-    for _, step in reading.steps:
-        before = reading.earlier_names.get(step.resource, step.resource)
+    asked = Selection(context.scope.replaces)
+    hosts = {one.name: one.fleet for one in context.live.instances}
+    for _, step in context.steps:
+        before = context.earlier_names.get(step.resource, step.resource)
         for name in step.arguments.get("exchange", ()):
             called = {name, host_called(name, step.resource.name, before.name)}
             is_there = any(hosts.get(one) == before.name for one in called)
@@ -228,32 +228,32 @@ def check_exchanges_asked(reading: Reading) -> Iterator[Violation]:
                 )
 
 
-def check_broken_untouched(reading: Reading) -> Iterator[Violation]:
-    if not reading.left_alone and not reading.desired.broken:
+def check_broken_untouched(context: PlanContext) -> Iterator[Violation]:
+    if not context.left_alone and not context.desired.broken:
         return
-    for change in reading.plan.changes:
+    for change in context.plan.changes:
         names = {change.key.name, change.replaces} - {""}
         for name in sorted(names):
-            if reading.is_left_alone(ResourceKey(change.key.kind, name), change.parent):
+            if context.is_left_alone(ResourceKey(change.key.kind, name), change.parent):
                 yield Violation(Invariant.BROKEN_STAYS, f"{change.key} is changed")
-        declared = reading.declared(change.key)
+        declared = context.declared(change.key)
         for key in () if declared is None else declared.references:
             # What is declared beyond what can be carried out stays as it is, and can be used.
-            if key in reading.desired.broken:
+            if key in context.desired.broken:
                 yield Violation(
                     Invariant.BROKEN_STAYS, f"{change.key} is changed and refers to {key}"
                 )
 
 
-def check_unread_kept(reading: Reading) -> Iterator[Violation]:
-    if not reading.desired.unread or reading.permissions.destroy:
+def check_unread_kept(context: PlanContext) -> Iterator[Violation]:
+    if not context.desired.unread or context.permissions.destroy:
         return
-    for change in reading.plan.changes:
+    for change in context.plan.changes:
         for step in change.steps:
-            if step.resource.kind in KINDS and reading.declared(step.resource) is None:
+            if step.resource.kind in KINDS and context.declared(step.resource) is None:
                 yield Violation(
                     Invariant.UNREAD_REMOVES_NOTHING,
-                    f"{step.resource} would be removed, and {reading.desired.unread[0]} may declare it",
+                    f"{step.resource} would be removed, and {context.desired.unread[0]} may declare it",
                 )
 
 
@@ -261,23 +261,23 @@ def check_unread_kept(reading: Reading) -> Iterator[Violation]:
 # a digest that is its own.
 
 
-def check_rules_applied_last(reading: Reading) -> Iterator[Violation]:
+def check_rules_applied_last(context: PlanContext) -> Iterator[Violation]:
     """The rules that it says it was judged by are those last applied, not those it brings."""
     # One of a file says by a predicate which rules it needs, where it needs any.
-    if reading.plan.kept is None and reading.plan.rules != reading.rules:
+    if context.plan.kept is None and context.plan.rules != context.rules:
         yield Violation(
             Invariant.RULES_APPLIED_LAST,
-            f"the plan was judged by {reading.plan.rules}, and {reading.rules} were applied last",
+            f"the plan was judged by {context.plan.rules}, and {context.rules} were applied last",
         )
 
 
-def check_stake_told(reading: Reading) -> Iterator[Violation]:
+def check_stake_told(context: PlanContext) -> Iterator[Violation]:
     """What destroys says in words what is lost, and names the runs whose work it ends."""
-    for change in reading.plan.changes:
+    for change in context.plan.changes:
         if change.destructive and not change.at_stake:
             yield Violation(Invariant.STAKE_TOLD, f"{change.key} has no impact")
-    for change, step in reading.steps:
-        row = reading.row(step.resource)
+    for change, step in context.steps:
+        row = context.row(step.resource)
         if step.verb != Verb.RUN_STOP or row is None or not at_work(row):
             continue
         named = change.stake.runs if change.stake is not None else ()
@@ -288,9 +288,9 @@ def check_stake_told(reading: Reading) -> Iterator[Violation]:
             )
 
 
-def check_digest_right(reading: Reading) -> Iterator[Violation]:
+def check_digest_right(context: PlanContext) -> Iterator[Violation]:
     """Whoever approves a digest approves this plan: it is made anew from what the plan says."""
-    plan = reading.plan
+    plan = context.plan
     read = hashlib.sha256()
     for part in text_of(plan):
         read.update(part.encode("utf-8", "surrogatepass"))

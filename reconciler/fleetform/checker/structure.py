@@ -14,7 +14,7 @@ from graphlib import CycleError, TopologicalSorter
 from fleetform.checker.context import (
     KINDS,
     Invariant,
-    Reading,
+    PlanContext,
     Violation,
     documents,
     has_begun,
@@ -23,7 +23,7 @@ from fleetform.checker.context import (
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, Reason, Step
 from fleetform.model.recovery import NO_EVIDENCE
-from fleetform.model.rows import quiet_digests
+from fleetform.model.rows import unchanged_digests
 from fleetform.model.run_state import Outdated, RunState
 from fleetform.model.selection import Selection
 from fleetform.model.verbs import (
@@ -58,29 +58,29 @@ __all__ = [
 _FLEET_ENDS = verbs_of("fleet") & ENDS
 
 
-def check_removal_ordered(reading: Reading) -> Iterator[Violation]:
+def check_removal_ordered(context: PlanContext) -> Iterator[Violation]:
     """Whatever ends the use of a volume or a fleet comes before it goes."""
     going = {
         step.resource: step
-        for _, step in reading.steps
+        for _, step in context.steps
         if step.verb in FREES_PATH or step.verb in _FLEET_ENDS
     }
     if not going:
         return
-    awaited = {step.key: _before(reading, step) for step in going.values()}
-    for user, resource in _uses(reading, going):
+    awaited = {step.key: _before(context, step) for step in going.values()}
+    for user, resource in _uses(context, going):
         step = going[resource]
         if user.key not in awaited[step.key]:
             yield Violation(Invariant.REMOVAL_ORDERED, f"{step.key} does not wait for {user.key}")
 
 
 def _uses(
-    reading: Reading, going: Mapping[ResourceKey, Step]
+    context: PlanContext, going: Mapping[ResourceKey, Step]
 ) -> Iterator[tuple[Step, ResourceKey]]:
     """The steps that end a use, each with what is used."""
     fleets = [key for key in going if key.kind == "fleet"]
-    for _, step in reading.steps:
-        row = reading.row(step.resource)
+    for _, step in context.steps:
+        row = context.row(step.resource)
         if row is None:
             continue
         if step.verb == Verb.RUN_STOP:
@@ -104,9 +104,9 @@ def _used_by_run(row: LiveResource, fleets: list[ResourceKey]) -> Iterator[Resou
         yield from (ResourceKey("fleet", name) for name in named) if named else iter(fleets)
 
 
-def check_successor_waits(reading: Reading) -> Iterator[Violation]:
+def check_successor_waits(context: PlanContext) -> Iterator[Violation]:
     """What takes the place of something waits until that is gone."""
-    for change in reading.plan.changes:
+    for change in context.plan.changes:
         ended = [
             step for step in change.steps if step.verb in {Verb.RUN_STOP, *FREES_PATH, *_FLEET_ENDS}
         ]
@@ -117,13 +117,13 @@ def check_successor_waits(reading: Reading) -> Iterator[Violation]:
         ]
         for later in made if ended else ():
             for earlier in ended:
-                if earlier.key not in _before(reading, later):
+                if earlier.key not in _before(context, later):
                     yield Violation(
                         Invariant.SUCCESSOR_WAITS, f"{later.key} does not wait for {earlier.key}"
                     )
 
 
-def _before(reading: Reading, step: Step) -> frozenset[str]:
+def _before(context: PlanContext, step: Step) -> frozenset[str]:
     """Keys of all steps that a step waits for, directly or not."""
     found: set[str] = set()
     waiting = list(step.needs)
@@ -131,7 +131,7 @@ def _before(reading: Reading, step: Step) -> frozenset[str]:
         key = waiting.pop()
         if key not in found:
             found.add(key)
-            if (needed := reading.steps_by_key.get(key)) is not None:
+            if (needed := context.steps_by_key.get(key)) is not None:
                 waiting.extend(needed.needs)
     return frozenset(found)
 
@@ -173,16 +173,16 @@ _VERBS: Mapping[tuple[str, Action], frozenset[str]] = {
 }
 
 
-def check_keys_unique(reading: Reading) -> Iterator[Violation]:
-    counts = Counter(step.key for _, step in reading.steps)
+def check_keys_unique(context: PlanContext) -> Iterator[Violation]:
+    counts = Counter(step.key for _, step in context.steps)
     for key, count in sorted(counts.items()):
         if count > 1:
             yield Violation(Invariant.STEPS_NAMED_ONCE, f"{count} steps have the key {key}")
 
 
-def check_needs_exist(reading: Reading) -> Iterator[Violation]:
-    keys = {step.key for _, step in reading.steps}
-    for _, step in reading.steps:
+def check_needs_exist(context: PlanContext) -> Iterator[Violation]:
+    keys = {step.key for _, step in context.steps}
+    for _, step in context.steps:
         for need in step.needs:
             if need not in keys:
                 yield Violation(
@@ -191,8 +191,8 @@ def check_needs_exist(reading: Reading) -> Iterator[Violation]:
                 )
 
 
-def check_acyclic(reading: Reading) -> Iterator[Violation]:
-    needs = {step.key: step.needs for _, step in reading.steps}
+def check_acyclic(context: PlanContext) -> Iterator[Violation]:
+    needs = {step.key: step.needs for _, step in context.steps}
     # Nearly all of them wait for what waits for nothing, and can be in no circle; looking for one
     # among ten thousand takes longer than all other checks of steps.
     free = {key for key, needed in needs.items() if not needed}
@@ -204,8 +204,8 @@ def check_acyclic(reading: Reading) -> Iterator[Violation]:
         yield Violation(Invariant.STEPS_ACYCLIC, " waits for ".join(reversed(error.args[1])))
 
 
-def check_fit_action(reading: Reading) -> Iterator[Violation]:
-    for change in reading.plan.changes:
+def check_fit_action(context: PlanContext) -> Iterator[Violation]:
+    for change in context.plan.changes:
         allowed = _VERBS.get((change.key.kind, change.action), frozenset())
         verbs = [step.verb for step in change.steps]
         names = {change.key.name, change.replaces}
@@ -222,12 +222,12 @@ def check_fit_action(reading: Reading) -> Iterator[Violation]:
                 )
 
 
-def check_documents_declared(reading: Reading) -> Iterator[Violation]:
-    for change, step in reading.steps:
+def check_documents_declared(context: PlanContext) -> Iterator[Violation]:
+    for change, step in context.steps:
         if step.verb not in CARRIES_DOCUMENT:
             continue
         making = any(one.verb in CREATES for one in change.steps)
-        declared = reading.declared(step.resource, making=making)
+        declared = context.declared(step.resource, making=making)
         if declared is None:
             yield Violation(
                 Invariant.DOCUMENTS_AS_DECLARED,
@@ -245,14 +245,14 @@ def check_documents_declared(reading: Reading) -> Iterator[Violation]:
 # That nothing runs twice by accident: the promise that runs as desired state stand on.
 
 
-def check_finished_not_rerun(reading: Reading) -> Iterator[Violation]:
-    for change, step in reading.steps:
-        row = reading.row(step.resource)
+def check_finished_not_rerun(context: PlanContext) -> Iterator[Violation]:
+    for change, step in context.steps:
+        row = context.row(step.resource)
         if step.verb != Verb.RUN_SUBMIT or row is None or not is_over(row):
             continue
-        declared = reading.declared(step.resource)
+        declared = context.declared(step.resource)
         asked = Reason.REPLACE_ASKED in change.reasons and Selection(
-            reading.scope.replaces
+            context.scope.replaces
         ).selects(step.resource, row.parent)
         if declared is None or not (asked or _has_reason(change, declared, row)):
             yield Violation(
@@ -290,15 +290,15 @@ def _is_vouched_for(declared: Declared | None, row: LiveResource) -> bool:
     return bool(declared.document.get("rerun", 0) > max(before, row.run.rerun_mark))
 
 
-def check_one_execution(reading: Reading) -> Iterator[Violation]:
-    for change, step in reading.steps:
-        row = reading.row(step.resource)
+def check_one_execution(context: PlanContext) -> Iterator[Violation]:
+    for change, step in context.steps:
+        row = context.row(step.resource)
         if step.verb != Verb.RUN_SUBMIT or row is None:
             continue
         earlier = None if row.run is None else row.run.earlier
         if is_over(row) and earlier is None:
             continue
-        if _is_vouched_for(reading.declared(step.resource), row):
+        if _is_vouched_for(context.declared(step.resource), row):
             continue
         before = row.uid if earlier is None else earlier.uid
         waits = step.arguments.get("after_uid") == before != ""
@@ -310,12 +310,12 @@ def check_one_execution(reading: Reading) -> Iterator[Violation]:
             )
 
 
-def check_running_unchanged(reading: Reading) -> Iterator[Violation]:
-    for change, step in reading.steps:
-        row = reading.row(step.resource)
+def check_running_unchanged(context: PlanContext) -> Iterator[Violation]:
+    for change, step in context.steps:
+        row = context.row(step.resource)
         if step.verb != Verb.RUN_UPDATE or row is None or is_over(row):
             continue
-        if "earlier" in step.arguments and not _is_executed_already(reading, step):
+        if "earlier" in step.arguments and not _is_executed_already(context, step):
             yield Violation(
                 Invariant.RUNNING_KEEPS_ITS_EXECUTION,
                 f"{step.resource} would continue an earlier run with another execution",
@@ -327,8 +327,8 @@ def check_running_unchanged(reading: Reading) -> Iterator[Violation]:
         )
         begun = has_begun(row)
         same = begun and not any(one.field_class == "execution" for one in change.fields)
-        known_as = reading.earlier_names.get(step.resource, step.resource)
-        pinned = ("run-not-started", known_as) in reading.claims
+        known_as = context.earlier_names.get(step.resource, step.resource)
+        pinned = ("run-not-started", known_as) in context.claims
         if not (ends or same or (pinned and not begun)):
             yield Violation(
                 Invariant.RUNNING_KEEPS_ITS_EXECUTION,
@@ -341,9 +341,9 @@ def _is_stopped(step: Step) -> bool:
     return bool(step.arguments["document"].get("state") == "stopped")
 
 
-def _is_executed_already(reading: Reading, step: Step) -> bool:
+def _is_executed_already(context: PlanContext, step: Step) -> bool:
     """Tell whether the run whose name it was executes what is declared, and goes on with it."""
-    row, declared = reading.row(step.resource), reading.declared(step.resource)
+    row, declared = context.row(step.resource), context.declared(step.resource)
     if row is None or row.run is None or declared is None or has_begun(row):
         return False
     earlier = row.run.earlier
@@ -357,17 +357,17 @@ def _is_executed_already(reading: Reading, step: Step) -> bool:
 # That nothing begins on what the tree says is another one, or is to run again.
 
 
-def check_begins_on_something(reading: Reading) -> Iterator[Violation]:
+def check_begins_on_something(context: PlanContext) -> Iterator[Violation]:
     """What something needs to begin is there, or this plan makes it."""
-    made = {step.resource for _, step in reading.steps if step.verb in PROVIDES}
-    quiet = quiet_digests(reading.rows)
-    for _, step in reading.steps:
-        declared = reading.declared(step.resource) if step.verb in BEGINS_USE else None
+    made = {step.resource for _, step in context.steps if step.verb in PROVIDES}
+    quiet = unchanged_digests(context.rows)
+    for _, step in context.steps:
+        declared = context.declared(step.resource) if step.verb in BEGINS_USE else None
         for needed in () if declared is None else declared.references:
             # Of what is as declared, no more than a digest is known; to ask would read every row.
             if needed.kind not in KINDS or needed in made or needed in quiet:
                 continue
-            row = reading.row(needed)
+            row = context.row(needed)
             if row is None or row.archived:
                 yield Violation(
                     Invariant.BEGINS_ON_SOMETHING,
@@ -375,13 +375,13 @@ def check_begins_on_something(reading: Reading) -> Iterator[Violation]:
                 )
 
 
-def check_begins_on_declared(reading: Reading) -> Iterator[Violation]:
+def check_begins_on_declared(context: PlanContext) -> Iterator[Violation]:
     """While something waits to be another one, nothing is begun on the one that goes."""
-    left = [one.change for one in reading.plan.held]
-    left += (one.change for one in reading.plan.deferred)
+    left = [one.change for one in context.plan.held]
+    left += (one.change for one in context.plan.deferred)
     outdated = {change.key for change in left if change.action is Action.REPLACE}
-    for _, step in reading.steps if outdated else ():
-        declared = reading.declared(step.resource)
+    for _, step in context.steps if outdated else ():
+        declared = context.declared(step.resource)
         if step.verb not in BEGINS_USE or declared is None:
             continue
         runs = (ResourceKey("run", name) for name in declared.upstream)

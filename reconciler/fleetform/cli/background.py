@@ -107,7 +107,7 @@ def stop_background(workspace: Workspace) -> None:
         if row is not None:
             out.line(controller_lines(row, now_ms=SystemClock().now_ms())[0], "dim")
         return
-    tenure = asyncio.run(
+    manager_lease = asyncio.run(
         take_from_background(
             workspace,
             who=who_asks(),
@@ -115,10 +115,10 @@ def stop_background(workspace: Workspace) -> None:
             notice=PlainProgress(error_screen()).notice,
         )
     )
-    if tenure is not None:
-        tenure.release()
+    if manager_lease is not None:
+        manager_lease.release()
     out.line(f"stopped the background controller (pid {row.pid} on {row.host})", "good")
-    if tenure is None:
+    if manager_lease is None:
         if (other := read_controller(workspace)) is not None:
             out.line(controller_lines(other, now_ms=SystemClock().now_ms())[0], "dim")
         return

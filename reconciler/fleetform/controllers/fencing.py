@@ -1,5 +1,5 @@
 """
-A provider's hosts under a tenure: before anything is asked of the world, the right to is checked.
+A provider's hosts under a manager lease: before anything is asked of the world, the right to is checked.
 
 A manager that was paused, or whose ledger has not answered for a while, may have a successor. It
 must not find that out from what it has already done. Looking is always allowed.
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from fleetform.agents.protocol.messages import Cursor, Event, JobKey, LogData, Reply, StartJob
 from fleetform.agents.protocol.states import Cause
-from fleetform.model.leadership import Tenure
+from fleetform.model.leadership import ManagerLease
 from fleetform.providers.contract.hosts import Host, HostProvider, Identity, InstanceRequest
 from fleetform.providers.contract.observed import (
     HostSeen,
@@ -28,12 +28,12 @@ class GuardedHosts:
     """
     Implements `providers.contract.hosts.HostProvider`; the docstrings there hold here.
 
-    Each call that causes something raises FenceLost, and causes nothing, once the tenure is over.
+    Each call that causes something raises FenceLost, and causes nothing, once the manager lease is over.
     """
 
-    def __init__(self, provider: HostProvider, tenure: Tenure) -> None:
+    def __init__(self, provider: HostProvider, manager_lease: ManagerLease) -> None:
         self._provider = provider
-        self._tenure = tenure
+        self._tenure = manager_lease
 
     @property
     def environment_variables(self) -> tuple[str, ...]:
@@ -82,9 +82,9 @@ class GuardedHosts:
 class _GuardedHost:
     """Implements `providers.contract.hosts.Host`."""
 
-    def __init__(self, host: Host, tenure: Tenure) -> None:
+    def __init__(self, host: Host, manager_lease: ManagerLease) -> None:
         self._host = host
-        self._tenure = tenure
+        self._tenure = manager_lease
         self.seen = host.seen
 
     async def prepare(self, job: StartJob) -> Reply:

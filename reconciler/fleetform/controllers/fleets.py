@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fleetform.agents.protocol.states import JobState
 from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.mirror import Mirror
-from fleetform.controllers.task_group import Nursery
+from fleetform.controllers.task_group import TaskGroup
 from fleetform.lifecycle.rollout import Place, next_moves
 from fleetform.model.history import LogLevel
 from fleetform.model.instance import Instance, InstanceState
@@ -52,7 +52,7 @@ class Departures:
         gate: Gate,
         clock: Clock,
         progress: Progress,
-        nursery: Nursery,
+        task_group: TaskGroup,
         fence: int,
     ) -> None:
         self._hosts = hosts
@@ -60,7 +60,7 @@ class Departures:
         self._gate = gate
         self._clock = clock
         self._progress = progress
-        self._nursery = nursery
+        self._nursery = task_group
         self._fence = fence
         self._under_way: set[str] = set()
         self._retry_at_ms: dict[str, int] = {}

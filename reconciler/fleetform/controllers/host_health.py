@@ -39,7 +39,7 @@ class _Failure:
     at_ms: int
 
 
-class Suspicion:
+class HostHealth:
     """What each host has failed with since its last greeting; times are the manager's own."""
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ class Suspicion:
 
 
 class Suspects:
-    """What `Suspicion` says, written down."""
+    """What `HostHealth` says, written down."""
 
     def __init__(
         self, *, ledger: Ledger, gate: Gate, clock: Clock, progress: Progress, fence: int
@@ -120,7 +120,7 @@ class Suspects:
         self._gate = gate
         self._clock = clock
         self._progress = progress
-        self._suspicion = Suspicion()
+        self._suspicion = HostHealth()
         self._blamed: dict[str, None] = {}
 
     def greeted(self, instance_uid: str) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from fleetform.agents.protocol.messages import Cursor, Event, JobKey, JobRecord, LogData
-from fleetform.controllers.task_group import Nursery
+from fleetform.controllers.task_group import TaskGroup
 from fleetform.model.history import LogLevel
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, LogStore, Progress
@@ -82,7 +82,7 @@ class HostSessions:
         logs: LogStore,
         clock: Clock,
         progress: Progress,
-        nursery: Nursery,
+        task_group: TaskGroup,
         wake: Callable[[], None],
         note_told: Callable[[int], None],
     ) -> None:
@@ -96,7 +96,7 @@ class HostSessions:
         self._logs = logs
         self._clock = clock
         self._progress = progress
-        self._nursery = nursery
+        self._nursery = task_group
         self.wake = wake
         self._sessions: dict[str, Session] = {}
         self._hellos = 0

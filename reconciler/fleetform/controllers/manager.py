@@ -15,7 +15,7 @@ from fleetform.apply.execute import Outcome, execute
 from fleetform.controllers.fleets import Departures
 from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.runs import RunController
-from fleetform.controllers.task_group import Nursery
+from fleetform.controllers.task_group import TaskGroup
 from fleetform.controllers.volumes import Volumes
 from fleetform.controllers.world import ManagedWorld
 from fleetform.model.history import LogLevel
@@ -113,7 +113,7 @@ class Manager:
         Raises:
             FenceLost: Another process has become the manager.
         """
-        async with Nursery() as nursery:
+        async with TaskGroup() as task_group:
             hosts = HostSessions(
                 provider=self._provider,
                 identity=self._identity,
@@ -122,7 +122,7 @@ class Manager:
                 logs=self._logs,
                 clock=self._clock,
                 progress=self._progress,
-                nursery=nursery,
+                task_group=task_group,
                 wake=self.wake,
                 note_told=self._note_told,
             )
@@ -133,7 +133,7 @@ class Manager:
                 blobs=self._blobs,
                 clock=self._clock,
                 progress=self._progress,
-                nursery=nursery,
+                task_group=task_group,
                 fence=self._identity.fence,
                 starts=not self._ends_only,
             )
@@ -143,25 +143,25 @@ class Manager:
                 gate=self._gate,
                 clock=self._clock,
                 progress=self._progress,
-                nursery=nursery,
+                task_group=task_group,
                 fence=self._identity.fence,
             )
             volumes = Volumes(hosts=hosts, clock=self._clock, progress=self._progress)
             world = ManagedWorld(hosts, departures, volumes)
-            await nursery.run(self._loop(self.runs, world, nursery, finished))
+            await task_group.run(self._loop(self.runs, world, task_group, finished))
 
     async def _loop(
         self,
         runs: RunController,
         world: ManagedWorld,
-        nursery: Nursery,
+        task_group: TaskGroup,
         finished: Callable[[Manager], bool],
     ) -> None:
         told = ""
         while True:
             self._awake.clear()
             try:
-                await self._start_plan(runs, world, nursery)
+                await self._start_plan(runs, world, task_group)
                 await runs.round()
                 world.departures.round(runs.mirror)
                 world.volumes.round(runs.mirror)
@@ -237,7 +237,9 @@ class Manager:
             timer.cancel()
         return asks
 
-    async def _start_plan(self, runs: RunController, world: ManagedWorld, nursery: Nursery) -> None:
+    async def _start_plan(
+        self, runs: RunController, world: ManagedWorld, task_group: TaskGroup
+    ) -> None:
         if self._applying or not self._look_for_plans:
             return
         # Before the look, so that what comes in meanwhile is looked at as well.
@@ -258,7 +260,7 @@ class Manager:
             await self._refuse_plan(accepted, f"this release cannot read its plan: {problem}")
             return
         self._applying = accepted.apply_uid
-        nursery.start(self._carry_out(accepted, plan, runs, world), name="apply")
+        task_group.start(self._carry_out(accepted, plan, runs, world), name="apply")
 
     async def _refuse_plan(self, accepted: Accepted, why: str) -> None:
         """End an apply that nobody here can carry out, or it would keep every manager from work."""

@@ -19,7 +19,7 @@ from fleetform.controllers.host_health import Suspects
 from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.sending import Sender
-from fleetform.controllers.task_group import Nursery
+from fleetform.controllers.task_group import TaskGroup
 from fleetform.lifecycle import advance, as_ended
 from fleetform.model.aborted import DEPENDENCY
 from fleetform.model.decision import Finish, Next, Requeue, Wait
@@ -60,7 +60,7 @@ class RunController:
         blobs: BlobStore,
         clock: Clock,
         progress: Progress,
-        nursery: Nursery,
+        task_group: TaskGroup,
         fence: int,
         starts: bool = True,
     ) -> None:
@@ -87,7 +87,7 @@ class RunController:
             blobs=blobs,
             mirror=self.mirror,
             progress=progress,
-            nursery=nursery,
+            task_group=task_group,
             unavailable=self.reload,
         )
         self.next_at_ms: int | None = None

@@ -19,7 +19,7 @@ from fleetform.agents.protocol.messages import JobKey, JobRecord, Reply
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.controllers.hosts import HostSessions, Session
 from fleetform.controllers.mirror import Mirror
-from fleetform.controllers.task_group import Nursery
+from fleetform.controllers.task_group import TaskGroup
 from fleetform.controllers.uploads import Uploads
 from fleetform.lifecycle import Due, SlurmFacts, due, job_request
 from fleetform.model.history import LogLevel
@@ -42,7 +42,7 @@ class Sender:
         blobs: BlobStore,
         mirror: Mirror,
         progress: Progress,
-        nursery: Nursery,
+        task_group: TaskGroup,
         unavailable: Callable[[], None],
     ) -> None:
         self._ledger = ledger
@@ -51,7 +51,7 @@ class Sender:
         self._uploads = Uploads(blobs)
         self._mirror = mirror
         self._progress = progress
-        self._nursery = nursery
+        self._nursery = task_group
         self._unavailable = unavailable
         # By job, then by (gen, message): in which session it was sent. Gone with the job.
         self._sent: dict[JobKey, dict[tuple[int, Due], int]] = {}

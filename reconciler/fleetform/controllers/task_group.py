@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 
-class Nursery:
+class TaskGroup:
     def __init__(self) -> None:
         self._tasks: list[asyncio.Task[Any]] = []
         self._failed: asyncio.Future[None] | None = None
@@ -23,14 +23,14 @@ class Nursery:
         return self
 
     def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
-        """Run `work` until it ends or the nursery closes."""
+        """Run `work` until it ends or the group closes."""
         task = asyncio.create_task(work, name=name)
         self._tasks.append(task)
         task.add_done_callback(self._note)
         return task
 
     async def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run `work` to its end; raise what any other task of the nursery fails with meanwhile."""
+        """Run `work` to its end; raise what any other task of the group fails with meanwhile."""
         assert self._failed is not None
         main = self.start(work, "main")
         done = asyncio.get_running_loop().create_future()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
-__all__ = ["BACKGROUND", "Holder", "Tenure"]
+__all__ = ["BACKGROUND", "Holder", "ManagerLease"]
 
 BACKGROUND = "background controller"
 """The `command` of the process that a detached or interrupted apply leaves behind."""
@@ -39,7 +39,7 @@ class Holder:
     left_ms: int | None = None
 
 
-class Tenure(Protocol):
+class ManagerLease(Protocol):
     """
     The right to manage one environment, held until `release`, or until it is lost.
 

@@ -17,7 +17,7 @@ from fleetform.model.instance import Instance
 from fleetform.model.lineage import InputChange
 from fleetform.model.override import Override
 from fleetform.model.run_state import Outdated, RunState
-from fleetform.model.volume import LeftData
+from fleetform.model.volume import RetainedData
 from fleetform.spec.desired import ResourceKey, Rules
 
 
@@ -156,7 +156,7 @@ class Live:
     """Uids of hosts that are up and belong to no fleet any more, by somebody's decision."""
     let_go_names: frozenset[str] = frozenset()
     """What those are called, each on its machine."""
-    left: tuple[LeftData, ...] = ()
+    left: tuple[RetainedData, ...] = ()
     """Data that volumes left behind which were let go, in the order in which they went."""
     overrides: tuple[Override, ...] = ()
     """Those that nobody had lifted when it was read, by number; some may be out of date."""

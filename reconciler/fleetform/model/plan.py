@@ -116,7 +116,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Stake:
+class Impact:
     """
     Running work that a change would end: how much of it, and no time, which goes into the annex.
 
@@ -157,7 +157,7 @@ class Change:
     cost_before: int | None = None
     """Micro-dollars an hour as it is; None where nobody knows a price."""
     cost_after: int | None = None
-    stake: Stake | None = None
+    stake: Impact | None = None
     before: Mapping[str, Any] | None = None
     """
     The whole document last applied, with versions for what is sensitive; None where none was.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from fleetform.model.live import LiveResource
 from fleetform.spec.desired import ResourceKey
 
-__all__ = ["Rows", "RowsOutdated", "present_rows", "quiet_digests", "restless_rows"]
+__all__ = ["Rows", "RowsOutdated", "changed_rows", "present_rows", "unchanged_digests"]
 
 
 class RowsOutdated(Exception):
@@ -90,12 +90,12 @@ class Rows(Mapping[ResourceKey, LiveResource]):
         return key in self._quiet or key in self._restless
 
 
-def quiet_digests(rows: Mapping[ResourceKey, LiveResource]) -> Mapping[ResourceKey, str]:
+def unchanged_digests(rows: Mapping[ResourceKey, LiveResource]) -> Mapping[ResourceKey, str]:
     """Digests of those rows of which nothing else need be known; none where all are at hand."""
     return rows.quiet if isinstance(rows, Rows) else {}
 
 
-def restless_rows(
+def changed_rows(
     rows: Mapping[ResourceKey, LiveResource],
 ) -> Mapping[ResourceKey, LiveResource]:
     """The rows of which more than a digest may matter, whether they differ or not."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["LeftData", "Snapshot", "mounted_volumes", "mounts", "snapshot_place"]
+__all__ = ["RetainedData", "Snapshot", "mounted_volumes", "mounts", "snapshot_place"]
 
 # Which volumes a run has mounted, by its document: asked by plans, and by the ledger that enters them.
 
@@ -64,7 +64,7 @@ def snapshot_place(path: str, name: str, uid: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftData:
+class RetainedData:
     """
     One directory, as the ledger remembers it: its mark bears `uid`.
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Change, Permissions, Reason
-from fleetform.model.rows import quiet_digests, restless_rows
+from fleetform.model.rows import changed_rows, unchanged_digests
 from fleetform.model.selection import Selection
 from fleetform.model.verbs import CREATES, Verb
-from fleetform.plan.draft import Proposal, Sheet
+from fleetform.plan.draft import PlanDraft, Proposal
 from fleetform.plan.hosts import may_be_there, taken_in
 from fleetform.plan.kinds import KINDS
 from fleetform.plan.kinds.environment import propose_rules
@@ -27,48 +27,48 @@ from fleetform.spec.ignore_changes import overlook, overlooks
 from fleetform.spec.table import digests_of
 
 
-def compare_rules(sheet: Sheet) -> None:
-    if sheet.permissions.destroy:
+def compare_rules(draft: PlanDraft) -> None:
+    if draft.permissions.destroy:
         return
-    proposal = propose_rules(sheet.desired.environment, sheet.rules)
+    proposal = propose_rules(draft.desired.environment, draft.rules)
     if proposal is not None:
-        sheet.add(proposal)
+        draft.add(proposal)
 
 
-def compare_resources(sheet: Sheet) -> None:
+def compare_resources(draft: PlanDraft) -> None:
     """Propose a change for everything that is declared and differs, or is there and should not."""
     added: list[Declared] = []
-    rows = sheet.live.resources
-    anew = Selection(sheet.scope.replaces)
-    exchanged = _exchanged(sheet, anew)
-    for key in _differing(sheet, anew, exchanged):
-        declared, row = sheet.wanted[key], rows.get(key)
+    rows = draft.live.resources
+    anew = Selection(draft.scope.replaces)
+    exchanged = _exchanged(draft, anew)
+    for key in _differing(draft, anew, exchanged):
+        declared, row = draft.wanted[key], rows.get(key)
         if row is None or (row.archived and key.kind != "run"):
             added.append(declared)
         elif anew and anew.selects(key, declared.parent):
-            _add(sheet, _proposed(KINDS[key.kind].renew, declared, row, sheet.permissions))
+            _add(draft, _proposed(KINDS[key.kind].renew, declared, row, draft.permissions))
         elif key in exchanged:
-            sheet.add(_exchange(declared, row, exchanged[key]))
-        elif (taking := taken_in(sheet, declared, row)) is not None:
-            sheet.add(taking)
+            draft.add(_exchange(declared, row, exchanged[key]))
+        elif (taking := taken_in(draft, declared, row)) is not None:
+            draft.add(taking)
         elif row.digest != declared.digest or row.archived:
-            _add(sheet, _proposed(KINDS[key.kind].change, declared, row, sheet.permissions))
+            _add(draft, _proposed(KINDS[key.kind].change, declared, row, draft.permissions))
     removed = [
-        sheet.present[key]
-        for key in sheet.present
-        if key not in sheet.wanted and not sheet.is_left_alone(key, key.parent)
+        draft.present[key]
+        for key in draft.present
+        if key not in draft.wanted and not draft.is_left_alone(key, key.parent)
     ]
-    if sheet.desired.removed and not sheet.permissions.destroy:
-        removed = _propose_forgotten(sheet, removed)
-    _propose_new_and_gone(sheet, added, removed)
+    if draft.desired.removed and not draft.permissions.destroy:
+        removed = _propose_forgotten(draft, removed)
+    _propose_new_and_gone(draft, added, removed)
 
 
-def _exchanged(sheet: Sheet, anew: Selection) -> dict[ResourceKey, list[str]]:
+def _exchanged(draft: PlanDraft, anew: Selection) -> dict[ResourceKey, list[str]]:
     """Names of the single hosts that somebody asked for others of, by their fleet."""
     found: dict[ResourceKey, list[str]] = {}
-    for one in sheet.live.instances if anew else ():
+    for one in draft.live.instances if anew else ():
         key = ResourceKey("fleet", one.fleet)
-        if key in sheet.wanted and anew.selects(ResourceKey("host", one.name)):
+        if key in draft.wanted and anew.selects(ResourceKey("host", one.name)):
             found.setdefault(key, []).append(one.name)
     return found
 
@@ -80,9 +80,9 @@ def _exchange(declared: Declared, row: LiveResource, hosts: list[str]) -> Propos
     return propose_exchange(declared, row, hosts)
 
 
-def _add(sheet: Sheet, proposal: Proposal | None) -> None:
+def _add(draft: PlanDraft, proposal: Proposal | None) -> None:
     if proposal is not None:
-        sheet.add(proposal)
+        draft.add(proposal)
 
 
 def _proposed(
@@ -107,60 +107,60 @@ def _makes(change: Change) -> bool:
 
 
 def _differing(
-    sheet: Sheet, anew: Selection, exchanged: Container[ResourceKey]
+    draft: PlanDraft, anew: Selection, exchanged: Container[ResourceKey]
 ) -> Iterator[ResourceKey]:
     """What is declared, less what is known to be as it should be and is not asked for anew."""
-    quiet = quiet_digests(sheet.live.resources)
-    for key, digest in digests_of(sheet.wanted).items():
+    quiet = unchanged_digests(draft.live.resources)
+    for key, digest in digests_of(draft.wanted).items():
         if quiet.get(key) != digest or (
             anew and (key in exchanged or anew.selects(key, key.parent))
         ):
             yield key
 
 
-def _is_gone(sheet: Sheet, row: LiveResource) -> bool:
+def _is_gone(draft: PlanDraft, row: LiveResource) -> bool:
     """Tell of a tombstone whether nothing in the tree may still mean it."""
-    return row.key not in sheet.wanted and not sheet.is_left_alone(row.key, row.parent)
+    return row.key not in draft.wanted and not draft.is_left_alone(row.key, row.parent)
 
 
-def _propose_forgotten(sheet: Sheet, removed: Iterable[LiveResource]) -> list[LiveResource]:
+def _propose_forgotten(draft: PlanDraft, removed: Iterable[LiveResource]) -> list[LiveResource]:
     """Propose to forget what the environment lets go; returns the others."""
-    let_go = frozenset(sheet.desired.removed)
+    let_go = frozenset(draft.desired.removed)
     others: list[LiveResource] = []
     # Of a volume it only keeps the uid for another try, which is nothing to be forgotten.
     tombstones = (
         row
-        for row in restless_rows(sheet.live.resources).values()
+        for row in changed_rows(draft.live.resources).values()
         if row.archived and row.key.kind == "run"
     )
-    for row in (*removed, *(one for one in tombstones if _is_gone(sheet, one))):
+    for row in (*removed, *(one for one in tombstones if _is_gone(draft, one))):
         if row.key in let_go or ResourceKey(row.key.kind, row.parent) in let_go:
-            sheet.add(KINDS[row.key.kind].forget(row))
+            draft.add(KINDS[row.key.kind].forget(row))
         elif not row.archived:
             others.append(row)
     return others
 
 
 def _propose_new_and_gone(
-    sheet: Sheet, added: Iterable[Declared], removed: Iterable[LiveResource]
+    draft: PlanDraft, added: Iterable[Declared], removed: Iterable[LiveResource]
 ) -> None:
-    if sheet.desired.unread:
+    if draft.desired.unread:
         # What seems to be gone may be in a file that nobody could read: it takes nobody's place.
         pairing = Pairing((), tuple(added), tuple(removed))
     else:
         pairing = pair_elements(added, removed)
     for declared, row in pairing.pairs:
-        sheet.add(propose_pair(declared, row))
-    imports = frozenset(sheet.desired.imports)
+        draft.add(propose_pair(declared, row))
+    imports = frozenset(draft.desired.imports)
     for declared in pairing.added:
         kind = KINDS[declared.key.kind]
-        found = declared.key in imports and may_be_there(sheet, declared)
-        sheet.add(kind.adopt(declared) if found else kind.create(declared))
+        found = declared.key in imports and may_be_there(draft, declared)
+        draft.add(kind.adopt(declared) if found else kind.create(declared))
     for row in pairing.removed:
         proposal = KINDS[row.key.kind].remove(row)
-        if sheet.permissions.destroy:
+        if draft.permissions.destroy:
             proposal = replace(proposal, change=_as_destroyed(proposal.change))
-        sheet.add(proposal)
+        draft.add(proposal)
 
 
 def _as_destroyed(change: Change) -> Change:

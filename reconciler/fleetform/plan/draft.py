@@ -1,5 +1,5 @@
 """
-A change that is proposed, on its way through the passes, and the sheet that collects them.
+A change that is proposed, on its way through the passes, and the draft that collects them.
 
 This is the one mutable value of the room. A kind proposes; a hold pass may take a proposal out
 of `changes` and put it into `held`; nothing is ever put back.
@@ -36,8 +36,8 @@ __all__ = [
     "LEAVING",
     "NOTHING_MOVED",
     "Moves",
+    "PlanDraft",
     "Proposal",
-    "Sheet",
     "begins_on",
     "change_between",
     "change_of_row",
@@ -93,7 +93,7 @@ NOTHING_MOVED = Moves({})
 
 
 @dataclass(slots=True)
-class Sheet:
+class PlanDraft:
     """
     Everything a pass may read, and the two tables it writes.
 
@@ -309,20 +309,20 @@ def is_replaced(change: Change) -> bool:
     return change.action is Action.REPLACE
 
 
-def begins_on(sheet: Sheet, change: Change, needed: ResourceKey) -> bool:
+def begins_on(draft: PlanDraft, change: Change, needed: ResourceKey) -> bool:
     """Tell whether this change begins something on `needed`, which it did not stand on or use yet."""
     if change.action in {Action.CREATE, Action.ADOPT, Action.REPLACE}:
         return True
     if any(step.verb == Verb.RUN_SUBMIT for step in change.steps):
         return True
     # What waits, and is told to use it from now on.
-    is_updated = change.action is Action.UPDATE and change.key in sheet.present
-    return is_updated and needed.kind != "run" and needed not in mentioned(sheet, change.key)
+    is_updated = change.action is Action.UPDATE and change.key in draft.present
+    return is_updated and needed.kind != "run" and needed not in mentioned(draft, change.key)
 
 
-def mentioned(sheet: Sheet, key: ResourceKey) -> set[ResourceKey]:
+def mentioned(draft: PlanDraft, key: ResourceKey) -> set[ResourceKey]:
     """Which fleets, volumes and queues the document names that was applied last under this name."""
-    text = sheet.present[key].document
+    text = draft.present[key].document
     document = json.loads(text)
     fleets = [document.get("fleet", "")] if key.kind == "volume" else document.get("fleets", ())
     found = {ResourceKey("fleet", name) for name in fleets}

@@ -30,7 +30,7 @@ from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Reas
 from fleetform.model.redaction import short_uid
 from fleetform.model.selection import Selection
 from fleetform.model.verbs import Verb
-from fleetform.plan.draft import Proposal, Sheet, make_step
+from fleetform.plan.draft import PlanDraft, Proposal, make_step
 from fleetform.plan.kinds import KINDS
 from fleetform.spec.desired import Declared, ResourceKey
 from fleetform.spec.ignore_changes import overlook, overlooks
@@ -359,42 +359,42 @@ _VERBS = {"fleet": Verb.FLEET_UPDATE, "volume": Verb.VOLUME_UPDATE}
 _NAMED_MAX = 10
 
 
-def correct_drift(sheet: Sheet) -> None:
+def correct_drift(draft: PlanDraft) -> None:
     """Propose what sets right what has drifted, or hold what a person must decide."""
-    anew = Selection(sheet.scope.replaces)
-    for key, drifts in _by_resource(sheet).items():
-        row, declared = sheet.present.get(key), sheet.wanted.get(key)
+    anew = Selection(draft.scope.replaces)
+    for key, drifts in _by_resource(draft).items():
+        row, declared = draft.present.get(key), draft.wanted.get(key)
         if row is not None and declared is not None and _begins_anew(anew, key, drifts):
             # Whatever a replacement would be judged by, there is nothing left to lose.
-            sheet.changes.pop(key, None)
-            sheet.held.pop(key, None)
+            draft.changes.pop(key, None)
+            draft.held.pop(key, None)
             change = _change(_as_it_stays(declared, row), row, drifts, take="any", lost=True)
-            sheet.add(
+            draft.add(
                 Proposal(
                     replace(
                         change,
                         action=Action.REPLACE,
                         reasons=(Reason.REPLACE_ASKED, Reason.DATA_LOST),
-                        at_stake=_users_text(sheet, key),
+                        at_stake=_users_text(draft, key),
                     )
                 )
             )
             continue
         # What goes needs no correction.
-        if row is None or declared is None or key in sheet.held:
+        if row is None or declared is None or key in draft.held:
             continue
         undecided = [one for one in drifts if one.remedy is Remedy.DECIDE]
-        if key in sheet.changes:
+        if key in draft.changes:
             # What is changed anyway is made anew with that. A change in place of data that is gone
             # would be of nothing.
-            if undecided and _stays_in_place(sheet.changes[key]):
-                sheet.hold(key, HeldBy.DRIFT, *_told(undecided))
+            if undecided and _stays_in_place(draft.changes[key]):
+                draft.hold(key, HeldBy.DRIFT, *_told(undecided))
             continue
         curable = [one for one in drifts if one.remedy is Remedy.APPLY]
         if undecided and _has_verb(key):
-            sheet.held[key] = _held(_as_it_stays(declared, row), row, undecided)
+            draft.held[key] = _held(_as_it_stays(declared, row), row, undecided)
         elif curable and _has_verb(key):
-            sheet.add(Proposal(_change(_as_it_stays(declared, row), row, curable)))
+            draft.add(Proposal(_change(_as_it_stays(declared, row), row, curable)))
 
 
 def _begins_anew(anew: Selection, key: ResourceKey, drifts: Sequence[Drift]) -> bool:
@@ -403,12 +403,12 @@ def _begins_anew(anew: Selection, key: ResourceKey, drifts: Sequence[Drift]) -> 
     return gone and anew.selects(key, "")
 
 
-def _users_text(sheet: Sheet, volume: ResourceKey) -> str:
+def _users_text(draft: PlanDraft, volume: ResourceKey) -> str:
     """Name the runs of the configuration that mount a volume whose data is lost."""
     names = sorted(
         {
             one.parent or key.name
-            for key, one in sheet.wanted.items()
+            for key, one in draft.wanted.items()
             if key.kind == "run" and volume in one.references
         },
         key=natural_order,
@@ -430,10 +430,10 @@ def _as_it_stays(declared: Declared, row: LiveResource) -> Declared:
     return overlook(declared, row.document, row.digest, row.own_digest)
 
 
-def _by_resource(sheet: Sheet) -> dict[ResourceKey, list[Drift]]:
+def _by_resource(draft: PlanDraft) -> dict[ResourceKey, list[Drift]]:
     found: dict[ResourceKey, list[Drift]] = {}
-    if not sheet.permissions.destroy:
-        for one in sheet.live.drift:
+    if not draft.permissions.destroy:
+        for one in draft.live.drift:
             found.setdefault(one.resource, []).append(one)
     return found
 

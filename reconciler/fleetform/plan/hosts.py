@@ -15,7 +15,7 @@ from dataclasses import replace
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, HeldBy
 from fleetform.model.verbs import Verb
-from fleetform.plan.draft import Proposal, Sheet
+from fleetform.plan.draft import PlanDraft, Proposal
 from fleetform.plan.impact import hosts_ended
 from fleetform.plan.kinds.fleet import (
     hastens,
@@ -39,33 +39,33 @@ __all__ = [
 ]
 
 
-def hasten_exchanges(sheet: Sheet) -> None:
+def hasten_exchanges(draft: PlanDraft) -> None:
     """
     Say what ends with hosts that are being exchanged when their fleet shall wait for nobody.
 
     The document alone says how the next exchange goes; the one under way follows it as well. Of a
     fleet that was never made in whole there is none, and its hosts are there all the same.
     """
-    there = sheet.live.exchanging | {one.fleet for one in sheet.live.instances}
+    there = draft.live.exchanging | {one.fleet for one in draft.live.instances}
     for key in sorted(ResourceKey("fleet", name) for name in there):
-        change, declared = sheet.changes.get(key), sheet.wanted.get(key)
+        change, declared = draft.changes.get(key), draft.wanted.get(key)
         if change is None or declared is None or change.action is not Action.UPDATE:
             continue
-        row = sheet.present.get(key)
+        row = draft.present.get(key)
         if row is None:
             continue
         before = json.loads(row.document) if row.document else {}
-        is_hastened = key.name in sheet.live.exchanging and hastens(before, declared.document)
-        if is_hastened or ends_unfinished(sheet, declared, row):
-            sheet.hastened.add(key)
-            sheet.changes[key] = replace(
+        is_hastened = key.name in draft.live.exchanging and hastens(before, declared.document)
+        if is_hastened or ends_unfinished(draft, declared, row):
+            draft.hastened.add(key)
+            draft.changes[key] = replace(
                 change,
                 destructive=True,
                 at_stake=hosts_at_stake(Action.UPDATE, nodes_wanted(before or declared.document)),
             )
 
 
-def ends_unfinished(sheet: Sheet, declared: Declared, row: LiveResource) -> bool:
+def ends_unfinished(draft: PlanDraft, declared: Declared, row: LiveResource) -> bool:
     """Tell whether hosts end that are there of a fleet which was never made in whole."""
     if was_made(row) or not waits_for_nobody(declared.document):
         return False
@@ -73,27 +73,27 @@ def ends_unfinished(sheet: Sheet, declared: Declared, row: LiveResource) -> bool
     return any(
         # One that has never answered becomes what is wanted.
         one.fleet == declared.key.name and one.install_id and one.template_digest not in mine
-        for one in sheet.live.instances
+        for one in draft.live.instances
     )
 
 
-def count_hosts(sheet: Sheet) -> None:
+def count_hosts(draft: PlanDraft) -> None:
     """Say of each change that takes all hosts of a fleet how many those are, held ones too."""
-    if not sheet.live.instances:
+    if not draft.live.instances:
         return
-    there = Counter(one.fleet for one in sheet.live.instances)
-    for key, change in sheet.changes.items():
+    there = Counter(one.fleet for one in draft.live.instances)
+    for key, change in draft.changes.items():
         if key.kind == "fleet":
-            sheet.changes[key] = _with_count(sheet, change, there)
-    for key, held in sheet.held.items():
+            draft.changes[key] = _with_count(draft, change, there)
+    for key, held in draft.held.items():
         if key.kind == "fleet":
-            sheet.held[key] = replace(held, change=_with_count(sheet, held.change, there))
+            draft.held[key] = replace(held, change=_with_count(draft, held.change, there))
 
 
-def _with_count(sheet: Sheet, change: Change, there: Mapping[str, int]) -> Change:
+def _with_count(draft: PlanDraft, change: Change, there: Mapping[str, int]) -> Change:
     count = there.get(change.key.name)
     # Where single hosts give way, they are named and not counted.
-    if not change.at_stake or not count or hosts_ended(sheet, change):
+    if not change.at_stake or not count or hosts_ended(draft, change):
         return change
     return replace(change, at_stake=hosts_at_stake(change.action, count))
 
@@ -104,38 +104,38 @@ def _with_count(sheet: Sheet, change: Change, there: Mapping[str, int]) -> Chang
 # they are taken back. A fleet that somebody began to make so takes them in with the same words.
 
 
-def taken_in(sheet: Sheet, declared: Declared, row: LiveResource) -> Proposal | None:
+def taken_in(draft: PlanDraft, declared: Declared, row: LiveResource) -> Proposal | None:
     """What an entry of `import:` means for a fleet that is there; None where it means nothing."""
-    if declared.key.kind != "fleet" or declared.key not in sheet.desired.imports:
+    if declared.key.kind != "fleet" or declared.key not in draft.desired.imports:
         return None
     if was_made(row) and recreates(json.loads(row.document), declared.document):
         return None
-    if ends_unfinished(sheet, declared, row):
+    if ends_unfinished(draft, declared, row):
         return None
     proposal = propose_taking_in(declared, row)
     wanted = {one["name"] for one in proposal.change.steps[0].arguments["instances"]}
-    return proposal if _in_the_way(sheet, declared.key, wanted) else None
+    return proposal if _in_the_way(draft, declared.key, wanted) else None
 
 
-def may_be_there(sheet: Sheet, declared: Declared) -> bool:
+def may_be_there(draft: PlanDraft, declared: Declared) -> bool:
     """Tell whether there can be what an entry of `import:` names; of hosts the ledger knows it."""
-    return declared.key.kind != "fleet" or bool(sheet.live.let_go)
+    return declared.key.kind != "fleet" or bool(draft.live.let_go)
 
 
-def hold_taken_names(sheet: Sheet) -> None:
-    for key in sorted(sheet.changes) if sheet.live.let_go_names else ():
+def hold_taken_names(draft: PlanDraft) -> None:
+    for key in sorted(draft.changes) if draft.live.let_go_names else ():
         if key.kind != "fleet":
             continue
         wanted = {
             one["name"]
-            for step in sheet.changes[key].steps
+            for step in draft.changes[key].steps
             if step.verb in {Verb.FLEET_MAKE, Verb.FLEET_UPDATE}
             for one in step.arguments["instances"]
         }
-        names = sorted(_in_the_way(sheet, key, wanted))
+        names = sorted(_in_the_way(draft, key, wanted))
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            sheet.hold(
+            draft.hold(
                 key,
                 HeldBy.DEPENDENCY,
                 f"host {names[0]}{more} was released and still runs under that name",
@@ -143,7 +143,7 @@ def hold_taken_names(sheet: Sheet) -> None:
             )
 
 
-def _in_the_way(sheet: Sheet, fleet: ResourceKey, wanted: set[str]) -> set[str]:
+def _in_the_way(draft: PlanDraft, fleet: ResourceKey, wanted: set[str]) -> set[str]:
     """Names of let-go hosts that a fleet wants, and has no host of its own with that ever answered."""
-    own = {one.name for one in sheet.live.instances if one.fleet == fleet.name and one.install_id}
-    return (wanted & sheet.live.let_go_names) - own
+    own = {one.name for one in draft.live.instances if one.fleet == fleet.name and one.install_id}
+    return (wanted & draft.live.let_go_names) - own

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from fleetform.model.live import LiveResource, Work
-from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Stake
-from fleetform.model.rows import restless_rows
+from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Impact
+from fleetform.model.rows import changed_rows
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import mounted_volumes
-from fleetform.plan.draft import Sheet
+from fleetform.plan.draft import PlanDraft
 from fleetform.plan.phase import Execution, documents_at_work, executions, is_at_work
 from fleetform.spec.desired import ResourceKey
 
@@ -35,33 +35,33 @@ DIVIDING = {"sharing": "exact", "blocks": 1}
 """Fields of a fleet that make all of its hosts others, with what one has that does not say."""
 
 
-def add_stakes(sheet: Sheet) -> None:
+def add_stakes(draft: PlanDraft) -> None:
     """Say of each change that would end running work how much, also of those that are held."""
-    for key, change in sheet.changes.items():
+    for key, change in draft.changes.items():
         if _ends_work(change):
-            sheet.changes[key] = _staked(sheet, change)
-    for key, held in sheet.held.items():
+            draft.changes[key] = _staked(draft, change)
+    for key, held in draft.held.items():
         if _would_end_work(held):
-            sheet.held[key] = replace(held, change=_staked(sheet, held.change))
+            draft.held[key] = replace(held, change=_staked(draft, held.change))
 
 
-def work_at_stake(sheet: Sheet, change: Change) -> tuple[Work, ...]:
+def work_at_stake(draft: PlanDraft, change: Change) -> tuple[Work, ...]:
     """What would end of what is at work now, by run and fleet."""
     if change.key.kind == "fleet":
-        return tuple(one for one in sheet.live.work if ends_with(sheet, change, one))
+        return tuple(one for one in draft.live.work if ends_with(draft, change, one))
     if change.key.kind == "volume":
-        users = _users(sheet, change.key.name)
-        return tuple(one for one in sheet.live.work if one.run in users)
+        users = _users(draft, change.key.name)
+        return tuple(one for one in draft.live.work if one.run in users)
     if change.key.kind != "run":
         return ()
-    row = sheet.live.resources.get(sheet.row_key(change))
+    row = draft.live.resources.get(draft.row_key(change))
     if row is None or not is_at_work(row):
         return ()
-    found = tuple(one for one in sheet.live.work if one.run == row.key.name)
+    found = tuple(one for one in draft.live.work if one.run == row.key.name)
     return found or (_without_place(row),)
 
 
-def ends_with(sheet: Sheet, change: Change, work: Work) -> bool:
+def ends_with(draft: PlanDraft, change: Change, work: Work) -> bool:
     """
     Tell whether work on a fleet would end by what is done to it, if that is destructive at all.
 
@@ -69,13 +69,13 @@ def ends_with(sheet: Sheet, change: Change, work: Work) -> bool:
     """
     if work.fleet != change.key.name:
         return False
-    hosts = hosts_ended(sheet, change)
+    hosts = hosts_ended(draft, change)
     return not hosts or not work.hosts or not hosts.isdisjoint(work.hosts)
 
 
-def hosts_ended(sheet: Sheet, change: Change) -> frozenset[str]:
+def hosts_ended(draft: PlanDraft, change: Change) -> frozenset[str]:
     """Name the hosts of a fleet that give way to others; empty where it is all of them, or none."""
-    if change.key in sheet.hastened or any(_divides_anew(one) for one in change.fields):
+    if change.key in draft.hastened or any(_divides_anew(one) for one in change.fields):
         return frozenset()
     return frozenset(host for step in change.steps for host in step.arguments.get("exchange", ()))
 
@@ -99,14 +99,14 @@ def _ends_work(change: Change) -> bool:
     return change.destructive or any(step.verb == Verb.RUN_STOP for step in change.steps)
 
 
-def _staked(sheet: Sheet, change: Change) -> Change:
-    work = work_at_stake(sheet, change)
+def _staked(draft: PlanDraft, change: Change) -> Change:
+    work = work_at_stake(draft, change)
     return replace(change, stake=_sum(work)) if work else change
 
 
-def _sum(work: Iterable[Work]) -> Stake:
+def _sum(work: Iterable[Work]) -> Impact:
     listed = list(work)
-    return Stake(
+    return Impact(
         runs=tuple(sorted({one.run for one in listed})),
         jobs=sum(one.jobs for one in listed),
         gpus=sum(one.gpus for one in listed),
@@ -119,11 +119,11 @@ def _without_place(row: LiveResource) -> Work:
     return Work(row.key.name, "", 0, row.run.gpus, row.run.started_at_ms)
 
 
-def _users(sheet: Sheet, volume: str) -> frozenset[str]:
+def _users(draft: PlanDraft, volume: str) -> frozenset[str]:
     """Names of the runs at work that have the volume mounted."""
     return frozenset(
         key.name
-        for key, row in restless_rows(sheet.live.resources).items()
+        for key, row in changed_rows(draft.live.resources).items()
         if key.kind == "run"
         and any(volume in mounted_volumes(one) for one in documents_at_work(row))
     )
@@ -138,22 +138,22 @@ User = tuple[LiveResource, Execution]
 """The row of a name, and what is at work under it: itself, or the run that it waits for."""
 
 
-def users(sheet: Sheet) -> Iterator[User]:
+def users(draft: PlanDraft) -> Iterator[User]:
     """Find all that is at work, in order of name."""
-    rows = restless_rows(sheet.live.resources)
+    rows = changed_rows(draft.live.resources)
     for key in sorted(rows):
         if key.kind == "run":
             yield from ((rows[key], one) for one in executions(rows[key]))
 
 
 def hold_while_used(
-    sheet: Sheet, key: ResourceKey, here: Sequence[User], told: tuple[str, str]
+    draft: PlanDraft, key: ResourceKey, here: Sequence[User], told: tuple[str, str]
 ) -> None:
     """
     Hold a change until nobody uses what it takes away.
 
     Args:
-        sheet: The plan so far.
+        draft: The plan so far.
         key: That of the change.
         here: Who is at work there, one at least, in order of name.
         told: How it uses that, as a clause behind one name and behind several.
@@ -162,7 +162,7 @@ def hold_while_used(
     others = f" and {len(names) - 1} more" if len(names) > 1 else ""
     clause = f"{names[0]}{others} {told[1] if others else told[0]}"
     if all(one.ending for _, one in here):
-        sheet.hold(
+        draft.hold(
             key,
             HeldBy.ENDING,
             f"{clause}, and {'are' if others else 'is'} still ending",
@@ -171,4 +171,4 @@ def hold_while_used(
         )
         return
     when = "they have" if others else "it has"
-    sheet.hold(key, HeldBy.RUNNING_WORK, clause, f"plan again once {when} ended")
+    draft.hold(key, HeldBy.RUNNING_WORK, clause, f"plan again once {when} ended")

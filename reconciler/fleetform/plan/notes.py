@@ -19,7 +19,7 @@ from fleetform.model.plan import Action, Change, Plan
 from fleetform.model.run_state import Outdated
 from fleetform.model.verbs import Verb
 from fleetform.model.windows import loosened, next_spell, spell_at
-from fleetform.plan.draft import LEAVING, Sheet
+from fleetform.plan.draft import LEAVING, PlanDraft
 from fleetform.plan.impact import work_at_stake
 from fleetform.plan.outdated import outdated_by_plan, stale_results
 from fleetform.plan.status import still_aborted, unknown_runs
@@ -29,7 +29,7 @@ from fleetform.spec.names import natural_order
 __all__ = ["GOING_MIN", "add_costs", "annex_of", "cautions", "hourly_cost", "with_notes"]
 
 
-def annex_of(sheet: Sheet, now_ms: int) -> dict[str, Any]:
+def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
     """
     Depth, time, what was read, and how long the work at stake has been going.
 
@@ -41,8 +41,8 @@ def annex_of(sheet: Sheet, now_ms: int) -> dict[str, Any]:
     for nobody says yet when a run last wrote a checkpoint.
     """
     return {
-        "depth": "ledger" if sheet.live.observed_at_ms is None else "refresh",
-        "observed_at_ms": sheet.live.observed_at_ms,
+        "depth": "ledger" if draft.live.observed_at_ms is None else "refresh",
+        "observed_at_ms": draft.live.observed_at_ms,
         "drift": [
             {
                 "resource": str(one.resource),
@@ -55,17 +55,17 @@ def annex_of(sheet: Sheet, now_ms: int) -> dict[str, Any]:
                 "by": one.by,
                 "seen_at_ms": seen_at_ms,
             }
-            for one, seen_at_ms in _drift(sheet)
+            for one, seen_at_ms in _drift(draft)
         ],
         "planned_at_ms": now_ms,
-        "hosts": _hosts(sheet),
-        "serial": sheet.live.serial,
-        "ledger_status": sheet.live.status.value,
-        "resources": len(sheet.wanted),
-        "unchanged": _unchanged(sheet),
-        "at_stake": _at_stake(sheet, now_ms),
-        "notes": list(sheet.live.notes),
-        "windows": _windows(sheet, now_ms),
+        "hosts": _hosts(draft),
+        "serial": draft.live.serial,
+        "ledger_status": draft.live.status.value,
+        "resources": len(draft.wanted),
+        "unchanged": _unchanged(draft),
+        "at_stake": _at_stake(draft, now_ms),
+        "notes": list(draft.live.notes),
+        "windows": _windows(draft, now_ms),
         "stale": [
             {
                 "name": one.key.name,
@@ -73,26 +73,26 @@ def annex_of(sheet: Sheet, now_ms: int) -> dict[str, Any]:
                 "inputs": list(one.inputs),
                 **({"edited": True} if one.document is Outdated.DOCUMENT else {}),
             }
-            for one in stale_results(sheet)
+            for one in stale_results(draft)
         ],
-        "outdates": list(outdated_by_plan(sheet)),
+        "outdates": list(outdated_by_plan(draft)),
     }
 
 
-def _drift(sheet: Sheet) -> list[tuple[Drift, int | None]]:
-    now = {(one.resource, one.path): one for one in sheet.live.drift}
-    earlier = [one for one in sheet.live.recorded_drift if one.place not in now]
+def _drift(draft: PlanDraft) -> list[tuple[Drift, int | None]]:
+    now = {(one.resource, one.path): one for one in draft.live.drift}
+    earlier = [one for one in draft.live.recorded_drift if one.place not in now]
     return [
-        *((one, sheet.live.observed_at_ms) for one in now.values()),
+        *((one, draft.live.observed_at_ms) for one in now.values()),
         *((one.drift, one.seen_at_ms) for one in earlier),
     ]
 
 
-def _windows(sheet: Sheet, now_ms: int) -> list[dict[str, Any]]:
+def _windows(draft: PlanDraft, now_ms: int) -> list[dict[str, Any]]:
     """The freeze windows that are open, and when each of the others opens next."""
     spells = [
         spell
-        for window in sheet.rules.freeze
+        for window in draft.rules.freeze
         if (spell := spell_at(window, now_ms) or next_spell(window, now_ms))
     ]
     return [
@@ -107,25 +107,25 @@ def _windows(sheet: Sheet, now_ms: int) -> list[dict[str, Any]]:
     ]
 
 
-def _hosts(sheet: Sheet) -> dict[str, Any]:
+def _hosts(draft: PlanDraft) -> dict[str, Any]:
     """How many hosts there are, and since when nothing is written of the one heard longest ago."""
-    seen = [one.seen_at_ms for one in sheet.live.instances if one.seen_at_ms is not None]
+    seen = [one.seen_at_ms for one in draft.live.instances if one.seen_at_ms is not None]
     return {
-        "count": len(sheet.live.instances),
-        "never_seen": len(sheet.live.instances) - len(seen),
+        "count": len(draft.live.instances),
+        "never_seen": len(draft.live.instances) - len(seen),
         "seen_at_ms": min(seen, default=None),
     }
 
 
-def _at_stake(sheet: Sheet, now_ms: int) -> dict[str, dict[str, Any]]:
+def _at_stake(draft: PlanDraft, now_ms: int) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    held = (one.change for one in sheet.held.values())
-    for change in (*sheet.changes.values(), *held):
+    held = (one.change for one in draft.held.values())
+    for change in (*draft.changes.values(), *held):
         if change.stake is None:
             continue
         spans = [
             (max(0, now_ms - one.started_at_ms), one.gpus)
-            for one in work_at_stake(sheet, change)
+            for one in work_at_stake(draft, change)
             if one.started_at_ms is not None
         ]
         if spans:
@@ -137,10 +137,10 @@ def _at_stake(sheet: Sheet, now_ms: int) -> dict[str, dict[str, Any]]:
     return dict(sorted(found.items()))
 
 
-def _unchanged(sheet: Sheet) -> int:
+def _unchanged(draft: PlanDraft) -> int:
     """Declared resources that nothing happens to and nothing holds."""
-    touched = sheet.changes.keys() | sheet.held.keys()
-    return len(sheet.wanted) - len(sheet.wanted.keys() & touched)
+    touched = draft.changes.keys() | draft.held.keys()
+    return len(draft.wanted) - len(draft.wanted.keys() & touched)
 
 
 # What a person should hear about a plan as a whole before reading what it does.
@@ -153,24 +153,24 @@ GOING_MIN = 3
 """Of two resources one is half; nobody needs to be told that."""
 
 
-def cautions(sheet: Sheet) -> tuple[str, ...]:
+def cautions(draft: PlanDraft) -> tuple[str, ...]:
     """Return sentences, the gravest first."""
     return (
-        *_much_goes(sheet),
-        *_goes_back(sheet),
-        *_rules_change(sheet),
-        *_nowhere_to_run(sheet),
+        *_much_goes(draft),
+        *_goes_back(draft),
+        *_rules_change(draft),
+        *_nowhere_to_run(draft),
     )
 
 
-def _much_goes(sheet: Sheet) -> tuple[str, ...]:
+def _much_goes(draft: PlanDraft) -> tuple[str, ...]:
     """Held or not: what the budget keeps today goes with the next flag."""
     # Somebody who asks for the removal of everything has been told so.
-    if sheet.permissions.destroy:
+    if draft.permissions.destroy:
         return ()
-    changes = (*sheet.changes.values(), *(held.change for held in sheet.held.values()))
-    going = sum(change.action in LEAVING and _is_there(sheet, change) for change in changes)
-    there = len(sheet.present)
+    changes = (*draft.changes.values(), *(held.change for held in draft.held.values()))
+    going = sum(change.action in LEAVING and _is_there(draft, change) for change in changes)
+    there = len(draft.present)
     if going < GOING_MIN or going * 2 <= there:
         return ()
     return (
@@ -181,26 +181,26 @@ def _much_goes(sheet: Sheet) -> tuple[str, ...]:
     )
 
 
-def _goes_back(sheet: Sheet) -> tuple[str, ...]:
+def _goes_back(draft: PlanDraft) -> tuple[str, ...]:
     """An older commit over the one that it became: a revert is a commit of its own."""
-    newer = sheet.live.newer_commit
-    if not newer or sheet.permissions.destroy or not (sheet.changes or sheet.held):
+    newer = draft.live.newer_commit
+    if not newer or draft.permissions.destroy or not (draft.changes or draft.held):
         return ()
     return (
         (
-            f"Commit {sheet.desired.commit[:12]} is older than {newer[:12]}, which was applied last: this"
+            f"Commit {draft.desired.commit[:12]} is older than {newer[:12]}, which was applied last: this"
             " plan returns to the older configuration."
         ),
     )
 
 
-def _nowhere_to_run(sheet: Sheet) -> tuple[str, ...]:
+def _nowhere_to_run(draft: PlanDraft) -> tuple[str, ...]:
     """Runs are submitted, and once this plan is carried out there is no fleet."""
-    steps = [step for change in sheet.changes.values() for step in change.steps]
+    steps = [step for change in draft.changes.values() for step in change.steps]
     waiting = [step.resource.name for step in steps if step.verb == Verb.RUN_SUBMIT]
     if not waiting:
         return ()
-    fleets = {key for key in sheet.present if key.kind == "fleet"}
+    fleets = {key for key in draft.present if key.kind == "fleet"}
     fleets |= {step.resource for step in steps if step.verb in {Verb.FLEET_MAKE, Verb.FLEET_ADOPT}}
     fleets -= {
         step.resource for step in steps if step.verb in {Verb.FLEET_REMOVE, Verb.FLEET_FORGET}
@@ -211,25 +211,25 @@ def _nowhere_to_run(sheet: Sheet) -> tuple[str, ...]:
     more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
     verb = "wait" if more else "waits"
     cure = "declare a fleet"
-    if any(key.kind == "fleet" for key in (*sheet.desired.resources, *sheet.desired.beyond)):
+    if any(key.kind == "fleet" for key in (*draft.desired.resources, *draft.desired.beyond)):
         cure = "each declared fleet is blocked or left out of this plan"
     return ((f"There will be no fleet, so {first}{more} {verb}: {cure}."),)
 
 
-def _is_there(sheet: Sheet, change: Change) -> bool:
-    return sheet.row_key(change) in sheet.present
+def _is_there(draft: PlanDraft, change: Change) -> bool:
+    return draft.row_key(change) in draft.present
 
 
-def _rules_change(sheet: Sheet) -> tuple[str, ...]:
-    if not sheet.live.ledger_id:
+def _rules_change(draft: PlanDraft) -> tuple[str, ...]:
+    if not draft.live.ledger_id:
         return ()  # Before the first apply there is nothing that they could have allowed.
-    steps = (step for change in sheet.changes.values() for step in change.steps)
+    steps = (step for change in draft.changes.values() for step in change.steps)
     after = next(
         (Rules.of(step.arguments["rules"]) for step in steps if step.verb == Verb.RULES_SET), None
     )
     if after is None:
         return ()
-    paths = loosened(sheet.rules, after)
+    paths = loosened(draft.rules, after)
     if not paths:
         return (
             "The changed rules apply from the next plan on; this plan is judged by the rules applied last.",
@@ -251,14 +251,14 @@ def _rules_change(sheet: Sheet) -> tuple[str, ...]:
 _GONE = frozenset({Action.DELETE, Action.FORGET})
 
 
-def add_costs(sheet: Sheet) -> None:
+def add_costs(draft: PlanDraft) -> None:
     """Give each change of a fleet what it costs before and after, held ones too."""
-    for key, change in sheet.changes.items():
+    for key, change in draft.changes.items():
         if key.kind == "fleet":
-            sheet.changes[key] = _priced(sheet, change)
-    for key, held in sheet.held.items():
+            draft.changes[key] = _priced(draft, change)
+    for key, held in draft.held.items():
         if key.kind == "fleet":
-            sheet.held[key] = replace(held, change=_priced(sheet, held.change))
+            draft.held[key] = replace(held, change=_priced(draft, held.change))
 
 
 def hourly_cost(document: Mapping[str, Any]) -> int | None:
@@ -280,9 +280,9 @@ def _hosts_wanted(document: Mapping[str, Any]) -> int | None:
     return wanted
 
 
-def _priced(sheet: Sheet, change: Change) -> Change:
-    before = _before(sheet, change)
-    after = _after(sheet, change)
+def _priced(draft: PlanDraft, change: Change) -> Change:
+    before = _before(draft, change)
+    after = _after(draft, change)
     if before is None and after is None:
         return change
     # Beside a known price, a side where nothing stands costs nothing.
@@ -293,19 +293,19 @@ def _priced(sheet: Sheet, change: Change) -> Change:
     return replace(change, cost_before=before, cost_after=after)
 
 
-def _before(sheet: Sheet, change: Change) -> int | None:
+def _before(draft: PlanDraft, change: Change) -> int | None:
     name = change.moved_from or change.key.name
-    row = sheet.live.resources.get(change.key._replace(name=name))
+    row = draft.live.resources.get(change.key._replace(name=name))
     if row is None or not change.uid or not row.document:
         return None
     return hourly_cost(json.loads(row.document))
 
 
-def _after(sheet: Sheet, change: Change) -> int | None:
+def _after(draft: PlanDraft, change: Change) -> int | None:
     if change.action in _GONE:
         return None
-    declared = sheet.desired.resources.get(change.key)
-    beyond = sheet.desired.beyond.get(change.key)
+    declared = draft.desired.resources.get(change.key)
+    beyond = draft.desired.beyond.get(change.key)
     if declared is None and beyond is not None:
         declared = beyond.declared
     return None if declared is None else hourly_cost(declared.document)

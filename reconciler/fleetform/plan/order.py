@@ -18,7 +18,7 @@ from fleetform.model.plan import Step
 from fleetform.model.verbs import CARRIES_DOCUMENT, ENDS, FREES_PATH, TAKES_PATH, Verb, verbs_of
 from fleetform.model.volume import mounted_volumes
 from fleetform.plan.blockers.places import places_freed
-from fleetform.plan.draft import Sheet
+from fleetform.plan.draft import PlanDraft
 from fleetform.plan.phase import documents_of
 from fleetform.spec.desired import ResourceKey
 
@@ -31,47 +31,47 @@ _FLEET_ENDS = verbs_of("fleet") & ENDS
 _Needs = dict[ResourceKey, list[str]]
 
 
-def order_steps(sheet: Sheet) -> None:
+def order_steps(draft: PlanDraft) -> None:
     """Add to each step the keys of the steps that its references ask for."""
-    made = _steps_by_resource(sheet, _PROVIDES)
-    ended = _what_ends(sheet)
+    made = _steps_by_resource(draft, _PROVIDES)
+    ended = _what_ends(draft)
     if not made and not ended:
         return
     # Where nothing is made free, nobody waits for that.
-    freed = places_freed(sheet) if ended else {}
+    freed = places_freed(draft) if ended else {}
     asked = _Asked(made)
-    default = _default_queue(sheet, made)
-    for key, change in sheet.changes.items():
+    default = _default_queue(draft, made)
+    for key, change in draft.changes.items():
         old = change.steps
-        steps = tuple([_linked(sheet, key, step, asked, ended, freed) for step in old])
+        steps = tuple([_linked(draft, key, step, asked, ended, freed) for step in old])
         if default and key.kind == "run":
-            steps = tuple([_behind(sheet, key, step, default) for step in steps])
+            steps = tuple([_behind(draft, key, step, default) for step in steps])
         if not all(map(is_, steps, old)):
-            sheet.changes[key] = replace(change, steps=steps)
+            draft.changes[key] = replace(change, steps=steps)
 
 
-def _default_queue(sheet: Sheet, made: Mapping[ResourceKey, str]) -> str:
+def _default_queue(draft: PlanDraft, made: Mapping[ResourceKey, str]) -> str:
     """Return the step that sets the default queue, or nothing."""
     return next(
         (
             step
             for key, step in sorted(made.items())
-            if key.kind == "queue" and sheet.wanted[key].document.get("default")
+            if key.kind == "queue" and draft.wanted[key].document.get("default")
         ),
         "",
     )
 
 
-def _behind(sheet: Sheet, key: ResourceKey, step: Step, needed: str) -> Step:
+def _behind(draft: PlanDraft, key: ResourceKey, step: Step, needed: str) -> Step:
     """
     Have a run that names no queue begin to wait when the default queue is there.
 
     Otherwise it could be placed on another fleet between the two steps.
     """
-    declared = sheet.wanted.get(key)
+    declared = draft.wanted.get(key)
     if step.verb not in _USES or declared is None or "queue" in declared.document:
         return step
-    if _ends(sheet, key, step.verb) or needed in step.needs:
+    if _ends(draft, key, step.verb) or needed in step.needs:
         return step
     return Step(step.key, step.verb, step.resource, (*step.needs, needed), step.arguments)
 
@@ -89,7 +89,7 @@ class _Asked(dict[tuple[ResourceKey, ...], tuple[str, ...]]):
 
 
 def _linked(
-    sheet: Sheet,
+    draft: PlanDraft,
     key: ResourceKey,
     step: Step,
     asked: _Asked,
@@ -98,8 +98,8 @@ def _linked(
 ) -> Step:
     verb = step.verb
     needs: tuple[str, ...] = ()
-    if verb in _USES and (declared := sheet.wanted.get(key)) is not None:
-        needs = () if _ends(sheet, key, verb) else asked[declared.references]
+    if verb in _USES and (declared := draft.wanted.get(key)) is not None:
+        needs = () if _ends(draft, key, verb) else asked[declared.references]
     if ended:
         others = set(needs)
         if verb in FREES_PATH or verb in _FLEET_ENDS:
@@ -116,40 +116,40 @@ def _linked(
     return Step(step.key, verb, step.resource, needs, step.arguments)
 
 
-def _ends(sheet: Sheet, key: ResourceKey, verb: str) -> bool:
+def _ends(draft: PlanDraft, key: ResourceKey, verb: str) -> bool:
     """Tell whether nothing begins with this update, for the run is stopped behind it."""
     # What the run uses may have to end first, before it is made anew: it would wait for itself.
     if verb != Verb.RUN_UPDATE:
         return False
-    return any(step.verb == Verb.RUN_STOP for step in sheet.changes[key].steps)
+    return any(step.verb == Verb.RUN_STOP for step in draft.changes[key].steps)
 
 
-def _steps_by_resource(sheet: Sheet, verbs: frozenset[str]) -> dict[ResourceKey, str]:
+def _steps_by_resource(draft: PlanDraft, verbs: frozenset[str]) -> dict[ResourceKey, str]:
     return {
         step.resource: step.key
-        for change in sheet.changes.values()
+        for change in draft.changes.values()
         for step in change.steps
         if step.verb in verbs
     }
 
 
-def _what_ends(sheet: Sheet) -> _Needs:
+def _what_ends(draft: PlanDraft) -> _Needs:
     """For each volume and fleet that goes: the steps that end what uses it."""
-    dropped = _steps_by_resource(sheet, FREES_PATH)
-    removed = _steps_by_resource(sheet, _FLEET_ENDS)
+    dropped = _steps_by_resource(draft, FREES_PATH)
+    removed = _steps_by_resource(draft, _FLEET_ENDS)
     needs: _Needs = {key: [] for key in (*dropped, *removed)}
     if not needs:
         return needs
     for key, step_key in dropped.items():
         # A tombstone is let go as well, and uses nothing.
-        row = sheet.present.get(key)
+        row = draft.present.get(key)
         document = json.loads(row.document) if row is not None else {}
         fleet = ResourceKey("fleet", document.get("fleet", ""))
         if fleet in needs:
             needs[fleet].append(step_key)
-    for key, step_key in _steps_by_resource(sheet, frozenset({Verb.RUN_STOP})).items():
+    for key, step_key in _steps_by_resource(draft, frozenset({Verb.RUN_STOP})).items():
         used: set[ResourceKey] = set()
-        for text in documents_of(sheet.live.resources[key]):
+        for text in documents_of(draft.live.resources[key]):
             used.update(ResourceKey("volume", name) for name in mounted_volumes(text))
             fleets = json.loads(text).get("fleets")
             used.update((ResourceKey("fleet", name) for name in fleets) if fleets else removed)

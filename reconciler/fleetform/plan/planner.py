@@ -1,7 +1,7 @@
 """
 Desired against live, as a plan.
 
-A chain of small passes over one sheet: the first propose, the next hold back, the last link
+A chain of small passes over one draft: the first propose, the next hold back, the last link
 and sum up. None asks the world or the clock; the same inputs give the same bytes.
 """
 
@@ -17,7 +17,7 @@ from fleetform.model.rows import present_rows
 from fleetform.plan.blockers import PASSES
 from fleetform.plan.blockers.freeze import recovery_warnings
 from fleetform.plan.compare import compare_resources, compare_rules
-from fleetform.plan.draft import NOTHING_MOVED, Sheet
+from fleetform.plan.draft import NOTHING_MOVED, PlanDraft
 from fleetform.plan.drift import correct_drift
 from fleetform.plan.hosts import count_hosts, hasten_exchanges
 from fleetform.plan.impact import add_stakes
@@ -35,7 +35,7 @@ from fleetform.spec.desired import Desired, Rules, left_alone
 
 __all__ = ["plan"]
 
-_CHAIN: tuple[Callable[[Sheet], None], ...] = (
+_CHAIN: tuple[Callable[[PlanDraft], None], ...] = (
     compare_rules,
     compare_resources,
     # After the comparison: what is changed anyway is made anew with that.
@@ -87,10 +87,10 @@ def plan(
     moves = NOTHING_MOVED
     if not permissions.destroy:
         live, moves = moved_live(desired, live)
-    sheet = _open_sheet(desired, live, permissions, scope, now_ms)
-    sheet.moves = moves
+    draft = _open_sheet(desired, live, permissions, scope, now_ms)
+    draft.moves = moves
     for change_pass in _CHAIN:
-        change_pass(sheet)
+        change_pass(draft)
     return sealed(
         Plan(
             environment_fingerprint=fingerprint(desired.environment.uid),
@@ -98,25 +98,25 @@ def plan(
             environment_name=desired.environment.name,
             ledger_id=live.ledger_id,
             epoch=live.epoch,
-            changes=tuple(sheet.changes[key] for key in sorted(sheet.changes)),
-            held=tuple(sheet.held[key] for key in sorted(sheet.held)),
-            settled=failures_in_scope(sheet, settled_failures(sheet)),
-            progressing=in_progress(sheet),
-            predicates=predicates_of(sheet),
-            rules=sheet.rules,
+            changes=tuple(draft.changes[key] for key in sorted(draft.changes)),
+            held=tuple(draft.held[key] for key in sorted(draft.held)),
+            settled=failures_in_scope(draft, settled_failures(draft)),
+            progressing=in_progress(draft),
+            predicates=predicates_of(draft),
+            rules=draft.rules,
             commit=desired.commit,
             tree_digest=desired.digest,
-            annex=annex_of(sheet, now_ms),
+            annex=annex_of(draft, now_ms),
             warnings=(
-                *recovery_warnings(sheet),
-                *_warnings(sheet),
-                *cautions(sheet),
-                *stuck_warnings(sheet.moves),
-                *scope_warnings(sheet),
+                *recovery_warnings(draft),
+                *_warnings(draft),
+                *cautions(draft),
+                *stuck_warnings(draft.moves),
+                *scope_warnings(draft),
             ),
-            deferred=tuple(sheet.deferred[key] for key in sorted(sheet.deferred)),
+            deferred=tuple(draft.deferred[key] for key in sorted(draft.deferred)),
             scope=scope,
-            overrides=sheet.overrides,
+            overrides=draft.overrides,
             recovering=live.status is LedgerStatus.RECOVERING,
             destroys=permissions.destroy,
         )
@@ -125,8 +125,8 @@ def plan(
 
 def _open_sheet(
     desired: Desired, live: Live, permissions: Permissions, scope: Scope, now_ms: int
-) -> Sheet:
-    sheet = Sheet(
+) -> PlanDraft:
+    draft = PlanDraft(
         desired,
         live,
         permissions,
@@ -135,26 +135,26 @@ def _open_sheet(
         now_ms=now_ms,
         overrides=holding(live.overrides, now_ms),
     )
-    sheet.present = present_rows(live.resources, KINDS)
+    draft.present = present_rows(live.resources, KINDS)
     if permissions.destroy:
-        return sheet
-    sheet.left_alone = left_alone(desired)
-    sheet.wanted = desired.resources
-    if sheet.left_alone:
-        sheet.wanted = {
+        return draft
+    draft.left_alone = left_alone(desired)
+    draft.wanted = desired.resources
+    if draft.left_alone:
+        draft.wanted = {
             key: declared
             for key, declared in desired.resources.items()
-            if not sheet.is_left_alone(key, declared.parent)
+            if not draft.is_left_alone(key, declared.parent)
         }
-    return sheet
+    return draft
 
 
-def _warnings(sheet: Sheet) -> tuple[str, ...]:
-    if sheet.permissions.destroy:
+def _warnings(draft: PlanDraft) -> tuple[str, ...]:
+    if draft.permissions.destroy:
         everything = "`destroy` removes everything, whatever the configuration declares."
-        return (everything,) if sheet.present else ()
-    if sheet.wanted or sheet.left_alone or sheet.desired.unread:
+        return (everything,) if draft.present else ()
+    if draft.wanted or draft.left_alone or draft.desired.unread:
         return ()
-    if sheet.present:
+    if draft.present:
         return ("The configuration declares nothing, so everything that exists would be removed.",)
     return ("The configuration declares nothing.",)

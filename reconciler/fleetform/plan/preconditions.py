@@ -15,11 +15,11 @@ from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import ARCHIVED, Change, FieldChange, Plan, Predicate, Step, row_key_of
 from fleetform.model.predicates import AtWork, RowFacts, unmet
 from fleetform.model.redaction import Seal
-from fleetform.model.rows import restless_rows
+from fleetform.model.rows import changed_rows
 from fleetform.model.verbs import ENDS, ENDS_USE, Verb
 from fleetform.model.volume import mounted_volumes
 from fleetform.plan.diff import changed_fields
-from fleetform.plan.draft import Sheet
+from fleetform.plan.draft import PlanDraft
 from fleetform.plan.impact import ends_with, hosts_ended
 from fleetform.plan.phase import Phase, documents_at_work, documents_of, phase
 from fleetform.spec.canonical import canonical_json
@@ -28,24 +28,24 @@ from fleetform.spec.desired import ResourceKey, Rules
 __all__ = ["Failing", "failing", "predicates_of", "undone"]
 
 
-def predicates_of(sheet: Sheet) -> tuple[Predicate, ...]:
+def predicates_of(draft: PlanDraft) -> tuple[Predicate, ...]:
     """The ledger first, then by key of the change."""
     found: list[Predicate] = []
     # Before the first apply there is no ledger to name; that its resources are absent says all.
-    if sheet.live.ledger_id:
-        found.append(Predicate("ledger", None, f"{sheet.live.ledger_id}/{sheet.live.epoch}"))
-    if any(_is_judged(key, change) for key, change in sheet.changes.items()):
-        environment = ResourceKey("environment", sheet.desired.environment.name)
-        found.append(Predicate("rules", environment, canonical_json(sheet.rules.document())))
-    goes = any(key.kind == "volume" and _lets_go(one) for key, one in sheet.changes.items())
-    stopped = _users_stopped(sheet) if goes else {}
-    for key in sorted(sheet.changes):
+    if draft.live.ledger_id:
+        found.append(Predicate("ledger", None, f"{draft.live.ledger_id}/{draft.live.epoch}"))
+    if any(_is_judged(key, change) for key, change in draft.changes.items()):
+        environment = ResourceKey("environment", draft.desired.environment.name)
+        found.append(Predicate("rules", environment, canonical_json(draft.rules.document())))
+    goes = any(key.kind == "volume" and _lets_go(one) for key, one in draft.changes.items())
+    stopped = _users_stopped(draft) if goes else {}
+    for key in sorted(draft.changes):
         if key.kind == "environment":
             continue  # Rules have no row of their own; they are pinned by what they say.
-        change = sheet.changes[key]
-        row_key = sheet.row_key(change)
+        change = draft.changes[key]
+        row_key = draft.row_key(change)
         # The ledger knows it by the name that it had when it was read.
-        known_as = sheet.moves.before.get(row_key, row_key)
+        known_as = draft.moves.before.get(row_key, row_key)
         if change.uid:
             found.append(Predicate("generation", known_as, str(change.generation)))
         if known_as != row_key:
@@ -53,7 +53,7 @@ def predicates_of(sheet: Sheet) -> tuple[Predicate, ...]:
             found.append(Predicate("absent", row_key, ARCHIVED))
         if not change.uid or change.replaces:
             found.append(Predicate("absent", key))
-        if row_key in sheet.not_started:
+        if row_key in draft.not_started:
             found.append(Predicate("run-not-started", known_as))
         found += [
             Predicate("left", key, step.arguments["returns"])
@@ -62,7 +62,7 @@ def predicates_of(sheet: Sheet) -> tuple[Predicate, ...]:
             if step.arguments.get("returns", change.uid) != change.uid
         ]
         if key.kind == "fleet" and (change.destructive or _lets_go(change)):
-            found.append(Predicate("at-work", known_as, _at_work(sheet, change, known_as).text))
+            found.append(Predicate("at-work", known_as, _at_work(draft, change, known_as).text))
         if key.kind == "volume" and _lets_go(change):
             users = canonical_json(sorted(stopped.get(key.name, ())))
             found.append(Predicate("unattached", known_as, users))
@@ -74,25 +74,25 @@ def _lets_go(change: Change) -> bool:
     return any(step.verb in ENDS_USE for step in change.steps)
 
 
-def _users_stopped(sheet: Sheet) -> dict[str, set[str]]:
+def _users_stopped(draft: PlanDraft) -> dict[str, set[str]]:
     """By volume: runs that the plan ends before it goes, by the names that the ledger knows."""
     found: dict[str, set[str]] = {}
-    for change in sheet.changes.values():
+    for change in draft.changes.values():
         for step in change.steps:
             if step.verb == Verb.RUN_STOP:
-                known_as = sheet.moves.before.get(step.resource, step.resource)
-                for document in documents_of(sheet.live.resources[step.resource]):
+                known_as = draft.moves.before.get(step.resource, step.resource)
+                for document in documents_of(draft.live.resources[step.resource]):
                     for volume in mounted_volumes(document):
                         found.setdefault(volume, set()).add(known_as.name)
     return found
 
 
-def _at_work(sheet: Sheet, change: Change, known_as: ResourceKey) -> AtWork:
+def _at_work(draft: PlanDraft, change: Change, known_as: ResourceKey) -> AtWork:
     """Who would end with it, by the names that the ledger knows; whoever begins later was not told."""
-    runs = {ResourceKey("run", one.run) for one in sheet.live.work if ends_with(sheet, change, one)}
+    runs = {ResourceKey("run", one.run) for one in draft.live.work if ends_with(draft, change, one)}
     return AtWork(
-        frozenset(sheet.known_as(run).name for run in runs),
-        frozenset(_earlier(host, change.key, known_as) for host in hosts_ended(sheet, change)),
+        frozenset(draft.known_as(run).name for run in runs),
+        frozenset(_earlier(host, change.key, known_as) for host in hosts_ended(draft, change)),
     )
 
 
@@ -208,7 +208,7 @@ class _LiveFacts:
     def mounting(self, volume: str) -> Collection[str]:
         return {
             key.name
-            for key, row in restless_rows(self._live.resources).items()
+            for key, row in changed_rows(self._live.resources).items()
             if key.kind == "run"
             for document in documents_at_work(row)
             if volume in mounted_volumes(document)

@@ -14,28 +14,28 @@ from dataclasses import replace
 
 from fleetform.model.plan import Action, Change, HeldBy, Reason, Step
 from fleetform.model.verbs import TAKES_PATH, Verb
-from fleetform.model.volume import LeftData
-from fleetform.plan.draft import Sheet
+from fleetform.model.volume import RetainedData
+from fleetform.plan.draft import PlanDraft
 from fleetform.spec.folders import Places
 
 __all__ = ["take_back"]
 
 
-def take_back(sheet: Sheet) -> None:
+def take_back(draft: PlanDraft) -> None:
     """Let what was let go come back, and hold what would lie in another one's data."""
-    left = Places((one.path, one) for one in sheet.live.left)
+    left = Places((one.path, one) for one in draft.live.left)
     # Where nothing was left, only what a change itself lets go can be in its way.
-    for change, step in tuple(_taking(sheet, steps_min=1 if sheet.live.left else 2)):
+    for change, step in tuple(_taking(draft, steps_min=1 if draft.live.left else 2)):
         place = step.arguments["path"]
-        there = _let_go_by(sheet, change, place) or next(reversed(left.at(place)), None)
+        there = _let_go_by(draft, change, place) or next(reversed(left.at(place)), None)
         if there is None:
-            _hold_inside_another(sheet, change, place, left)
+            _hold_inside_another(draft, change, place, left)
         elif step.verb == Verb.VOLUME_ADOPT:
             continue  # Whoever asks for what is found there may have it under any name.
-        elif there.volume == sheet.known_as(change.key).name:
-            sheet.changes[change.key] = _returned(change, step, there)
+        elif there.volume == draft.known_as(change.key).name:
+            draft.changes[change.key] = _returned(change, step, there)
         else:
-            sheet.hold(
+            draft.hold(
                 change.key,
                 HeldBy.DEPENDENCY,
                 f"{there.path} contains the data of {_whose(change, there)}, which was released",
@@ -43,28 +43,30 @@ def take_back(sheet: Sheet) -> None:
             )
 
 
-def _let_go_by(sheet: Sheet, change: Change, place: str) -> LeftData | None:
+def _let_go_by(draft: PlanDraft, change: Change, place: str) -> RetainedData | None:
     """What this change itself lets go there: another fleet of one machine has the same folder."""
     for step in change.steps:
         if step.verb == Verb.VOLUME_FORGET and step.arguments["path"] == place:
-            return LeftData(sheet.known_as(change.key).name, change.uid, place)
+            return RetainedData(draft.known_as(change.key).name, change.uid, place)
     return None
 
 
-def _taking(sheet: Sheet, *, steps_min: int) -> Iterator[tuple[Change, Step]]:
-    changes = sheet.changes
+def _taking(draft: PlanDraft, *, steps_min: int) -> Iterator[tuple[Change, Step]]:
+    changes = draft.changes
     many = (key for key in changes if key.kind == "volume" and len(changes[key].steps) >= steps_min)
     for key in sorted(many):
         change = changes[key]
         yield from ((change, step) for step in change.steps if step.verb in TAKES_PATH)
 
 
-def _hold_inside_another(sheet: Sheet, change: Change, place: str, left: Places[LeftData]) -> None:
+def _hold_inside_another(
+    draft: PlanDraft, change: Change, place: str, left: Places[RetainedData]
+) -> None:
     near = _inside_another(place, left)
     if near is None:
         return
     how, other = near
-    sheet.hold(
+    draft.hold(
         change.key,
         HeldBy.DEPENDENCY,
         f"{how}, which contains the data of the released volume {other.volume}",
@@ -73,7 +75,7 @@ def _hold_inside_another(sheet: Sheet, change: Change, place: str, left: Places[
     )
 
 
-def _inside_another(place: str, left: Places[LeftData]) -> tuple[str, LeftData] | None:
+def _inside_another(place: str, left: Places[RetainedData]) -> tuple[str, RetainedData] | None:
     """Say which of two directories lies in the other, where one of them is left."""
     for outer in left.around(place):
         return f"{place} is in {outer.path}", outer
@@ -82,7 +84,7 @@ def _inside_another(place: str, left: Places[LeftData]) -> tuple[str, LeftData] 
     return None
 
 
-def _returned(change: Change, step: Step, there: LeftData) -> Change:
+def _returned(change: Change, step: Step, there: RetainedData) -> Change:
     back = replace(step, arguments={**step.arguments, "returns": there.uid})
     reasons = change.reasons
     if change.action is Action.CREATE:
@@ -94,7 +96,7 @@ def _returned(change: Change, step: Step, there: LeftData) -> Change:
     )
 
 
-def _whose(change: Change, there: LeftData) -> str:
+def _whose(change: Change, there: RetainedData) -> str:
     # What was renamed has the name by now, and not the data that somebody left under it.
     is_namesake = there.volume == change.key.name
     return f"{'an earlier ' if is_namesake else ''}volume {there.volume}"

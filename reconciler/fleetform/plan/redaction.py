@@ -20,21 +20,21 @@ from fleetform.model.plan import Action, Change, FieldChange, Step, row_key_of
 from fleetform.model.redaction import Seal
 
 if TYPE_CHECKING:
-    from fleetform.plan.draft import Sheet
+    from fleetform.plan.draft import PlanDraft
 
 __all__ = ["seal_changes", "sealed_field"]
 
 
-def seal_changes(sheet: Sheet) -> None:
+def seal_changes(draft: PlanDraft) -> None:
     """Give each change its documents, and seal them and its fields."""
-    seal = Seal(sheet.desired.environment.uid)
-    for key, change in sheet.changes.items():
-        sheet.changes[key] = _sealed(sheet, seal, change)
-    for key, held in sheet.held.items():
-        sheet.held[key] = replace(held, change=_shut(seal, _sealed(sheet, seal, held.change)))
-    for key, deferred in sheet.deferred.items():
-        change = _shut(seal, _sealed(sheet, seal, deferred.change))
-        sheet.deferred[key] = replace(deferred, change=change)
+    seal = Seal(draft.desired.environment.uid)
+    for key, change in draft.changes.items():
+        draft.changes[key] = _sealed(draft, seal, change)
+    for key, held in draft.held.items():
+        draft.held[key] = replace(held, change=_shut(seal, _sealed(draft, seal, held.change)))
+    for key, deferred in draft.deferred.items():
+        change = _shut(seal, _sealed(draft, seal, deferred.change))
+        draft.deferred[key] = replace(deferred, change=change)
 
 
 def sealed_field(left: Seal, right: Seal, kind: str, one: FieldChange) -> FieldChange:
@@ -46,10 +46,10 @@ def sealed_field(left: Seal, right: Seal, kind: str, one: FieldChange) -> FieldC
     return replace(one, before=before, after=after, sensitive=True)
 
 
-def _sealed(sheet: Sheet, seal: Seal, change: Change) -> Change:
+def _sealed(draft: PlanDraft, seal: Seal, change: Change) -> Change:
     kind = change.key.kind
     fields = tuple([sealed_field(seal, seal, kind, one) for one in change.fields])
-    before, after = _before(sheet, change), _after(sheet, change)
+    before, after = _before(draft, change), _after(draft, change)
     unchanged = all(map(is_, fields, change.fields))
     if after is not None:
         after = seal.value(kind, "", after)
@@ -92,21 +92,21 @@ def _shut_step(seal: Seal, step: Step) -> Step:
     return replace(step, arguments={**step.arguments, "document": shown})
 
 
-def _before(sheet: Sheet, change: Change) -> Mapping[str, Any] | None:
+def _before(draft: PlanDraft, change: Change) -> Mapping[str, Any] | None:
     if not change.uid:
         return None
-    row = sheet.live.resources.get(row_key_of(change))
+    row = draft.live.resources.get(row_key_of(change))
     if row is None:
         return None
     found: dict[str, Any] = json.loads(row.document) if row.document else {}
     return found
 
 
-def _after(sheet: Sheet, change: Change) -> Mapping[str, Any] | None:
+def _after(draft: PlanDraft, change: Change) -> Mapping[str, Any] | None:
     """What it will be, unless a step says so already or the fields of a creation do."""
     if not change.uid or any("document" in step.arguments for step in change.steps):
         return None
-    beyond = sheet.desired.beyond.get(change.key)
+    beyond = draft.desired.beyond.get(change.key)
     return None if beyond is None else beyond.declared.document
 
 

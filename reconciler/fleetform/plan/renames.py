@@ -19,10 +19,10 @@ from fleetform.model.live import Live, LiveResource, Work
 from fleetform.model.override import Override
 from fleetform.model.plan import Action, Change, HeldBy, Reason, Step
 from fleetform.model.predicates import BEING_STARTED
-from fleetform.model.rows import restless_rows
+from fleetform.model.rows import changed_rows
 from fleetform.model.run_state import RunState
 from fleetform.model.verbs import Verb
-from fleetform.plan.draft import NOTHING_MOVED, Moves, Proposal, Sheet, change_of_row, make_step
+from fleetform.plan.draft import NOTHING_MOVED, Moves, PlanDraft, Proposal, change_of_row, make_step
 from fleetform.spec.desired import Declared, Desired, ResourceKey
 from fleetform.spec.names import split_element
 from fleetform.spec.renaming import Renames, digests_of, rename_references
@@ -139,7 +139,7 @@ def _effective(
     """Rows that are renamed, and moves that cannot be made, each by the earlier name."""
     renames = Renames(dict(desired.moved))
     # What has an earlier name is declared no more, and so none of the rows that are as declared.
-    rows = restless_rows(live.resources)
+    rows = changed_rows(live.resources)
     pairs: dict[ResourceKey, ResourceKey] = {}
     stuck: list[tuple[ResourceKey, ResourceKey]] = []
     taken: set[ResourceKey] = set()
@@ -233,14 +233,14 @@ def _target(target: str, renames: Renames, hosts: Mapping[str, str]) -> str:
 # -- as changes of a plan --------------------------------------------------------------------
 
 
-def add_moves(sheet: Sheet) -> None:
+def add_moves(draft: PlanDraft) -> None:
     """Give each renamed row its step, in front of whatever else happens to it."""
-    if not sheet.moves.before:
+    if not draft.moves.before:
         return
-    own, pairs = _own_digests(sheet), _replacements(sheet)
-    for after, before in sheet.moves.before.items():
-        row = sheet.live.resources[after]
-        if sheet.is_left_alone(after, row.parent):
+    own, pairs = _own_digests(draft), _replacements(draft)
+    for after, before in draft.moves.before.items():
+        row = draft.live.resources[after]
+        if draft.is_left_alone(after, row.parent):
             continue
         step = make_step(
             Verb.RESOURCE_MOVE,
@@ -249,33 +249,33 @@ def add_moves(sheet: Sheet) -> None:
                 "from": before.name,
                 "parent": row.parent,
                 "element": row.element,
-                "sweep": _sweep(sheet, before),
+                "sweep": _sweep(draft, before),
                 "own_digests": {},
             },
         )
-        key = after if after in sheet.changes or after in sheet.held else pairs.get(after, after)
-        if key in sheet.changes:
-            sheet.changes[key] = _behind(sheet.changes[key], step, before)
-        elif key in sheet.held:
-            held = sheet.held[key]
-            sheet.held[key] = replace(held, change=_behind(held.change, step, before))
+        key = after if after in draft.changes or after in draft.held else pairs.get(after, after)
+        if key in draft.changes:
+            draft.changes[key] = _behind(draft.changes[key], step, before)
+        elif key in draft.held:
+            held = draft.held[key]
+            draft.held[key] = replace(held, change=_behind(held.change, step, before))
         elif not row.archived:
-            sheet.add(Proposal(_renamed(row, step, before)))
-    _tell_own_digests(sheet, own)
+            draft.add(Proposal(_renamed(row, step, before)))
+    _tell_own_digests(draft, own)
 
 
-def _sweep(sheet: Sheet, before: ResourceKey) -> str:
+def _sweep(draft: PlanDraft, before: ResourceKey) -> str:
     """The sweep that is renamed as a whole with this element in it, by its earlier name."""
     parent, element = split_element(before.name)
-    declared = dict(sheet.desired.moved)
+    declared = dict(draft.desired.moved)
     is_whole = element and before not in declared and ResourceKey(before.kind, parent) in declared
     return parent if is_whole else ""
 
 
-def _replacements(sheet: Sheet) -> dict[ResourceKey, ResourceKey]:
+def _replacements(draft: PlanDraft) -> dict[ResourceKey, ResourceKey]:
     """Of pairs: the key of the change, by the row that goes."""
-    changes = (*sheet.changes.values(), *(held.change for held in sheet.held.values()))
-    return {sheet.row_key(change): change.key for change in changes if change.replaces}
+    changes = (*draft.changes.values(), *(held.change for held in draft.held.values()))
+    return {draft.row_key(change): change.key for change in changes if change.replaces}
 
 
 def _behind(change: Change, move: Step, before: ResourceKey) -> Change:
@@ -293,7 +293,7 @@ def _renamed(row: LiveResource, step: Step, before: ResourceKey) -> Change:
     return replace(change, moved_from=before.name)
 
 
-def _own_digests(sheet: Sheet) -> dict[str, str]:
+def _own_digests(draft: PlanDraft) -> dict[str, str]:
     """
     What rows that inherit will say of themselves, where only names in them change.
 
@@ -301,24 +301,24 @@ def _own_digests(sheet: Sheet) -> dict[str, str]:
     next change of a base for one of the document's own, and run it again.
     """
     found: dict[str, str] = {}
-    for key in sorted(sheet.moves.mentioning):
-        declared, row = sheet.wanted.get(key), sheet.live.resources[key]
+    for key in sorted(draft.moves.mentioning):
+        declared, row = draft.wanted.get(key), draft.live.resources[key]
         if declared is not None and declared.digest == row.digest:
             found[str(key)] = declared.own_digest
     return found
 
 
-def _tell_own_digests(sheet: Sheet, own: Mapping[str, str]) -> None:
+def _tell_own_digests(draft: PlanDraft, own: Mapping[str, str]) -> None:
     """Put them into the first renaming of the plan; all are carried out as one."""
-    for key in sorted(sheet.changes) if own else ():
-        first, *others = sheet.changes[key].steps
+    for key in sorted(draft.changes) if own else ():
+        first, *others = draft.changes[key].steps
         if first.verb == Verb.RESOURCE_MOVE:
             said = replace(first, arguments={**first.arguments, "own_digests": dict(own)})
-            sheet.changes[key] = replace(sheet.changes[key], steps=(said, *others))
+            draft.changes[key] = replace(draft.changes[key], steps=(said, *others))
             return
 
 
-def hold_while_starting(sheet: Sheet) -> None:
+def hold_while_starting(draft: PlanDraft) -> None:
     """
     A job that is on its way to its host is told what it is called: it arrives first.
 
@@ -326,16 +326,16 @@ def hold_while_starting(sheet: Sheet) -> None:
     """
     starting = sorted(
         row.key
-        for row in restless_rows(sheet.present).values()
+        for row in changed_rows(draft.present).values()
         if row.run is not None
         and row.run.state in _STARTING
-        and (row.key in sheet.moves.before or row.key in sheet.moves.mentioning)
+        and (row.key in draft.moves.before or row.key in draft.moves.mentioning)
     )
     if not starting:
         return
-    renamed = [key for key in sheet.changes if sheet.changes[key].moved_from]
+    renamed = [key for key in draft.changes if draft.changes[key].moved_from]
     for key in renamed:
-        sheet.hold(
+        draft.hold(
             key,
             HeldBy.RUNNING_WORK,
             f"{starting[0]} {BEING_STARTED}",
@@ -343,25 +343,25 @@ def hold_while_starting(sheet: Sheet) -> None:
         )
 
 
-def hold_moved_nowhere(sheet: Sheet) -> None:
+def hold_moved_nowhere(draft: PlanDraft) -> None:
     """
     What has another name by an entry, and is declared by neither, does not go.
 
     Somebody mistyped the new name, or removed a document and forgot the entry: only they know.
     """
-    entries = dict(sheet.desired.moved) if sheet.moves.before else {}
+    entries = dict(draft.desired.moved) if draft.moves.before else {}
     if not entries:
         return
-    declared = {*sheet.wanted, *sheet.desired.removed}
-    declared |= {ResourceKey(key.kind, one.parent) for key, one in sheet.wanted.items()}
-    for after, before in sorted(sheet.moves.before.items()):
+    declared = {*draft.wanted, *draft.desired.removed}
+    declared |= {ResourceKey(key.kind, one.parent) for key, one in draft.wanted.items()}
+    for after, before in sorted(draft.moves.before.items()):
         entry = (
             before if before in entries else ResourceKey(before.kind, split_element(before.name)[0])
         )
         target = entries.get(entry)
-        if target is None or {after, target} & declared or after not in sheet.changes:
+        if target is None or {after, target} & declared or after not in draft.changes:
             continue
-        sheet.hold(
+        draft.hold(
             after,
             HeldBy.DEPENDENCY,
             f"`moved:` says that {entry} is {target}, which no document declares",

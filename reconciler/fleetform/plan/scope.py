@@ -14,7 +14,7 @@ from itertools import chain
 from fleetform.model.live import Live
 from fleetform.model.plan import Change, Deferred, Scope, Settled
 from fleetform.model.selection import Selection, also_by_new_name
-from fleetform.plan.draft import Sheet, begins_on, is_replaced, mentioned
+from fleetform.plan.draft import PlanDraft, begins_on, is_replaced, mentioned
 from fleetform.spec.desired import Declared, Desired, ResourceKey
 from fleetform.spec.names import split_element
 
@@ -78,36 +78,36 @@ def with_new_names(desired: Desired, scope: Scope) -> Scope:
     )
 
 
-def defer_the_rest(sheet: Sheet) -> None:
+def defer_the_rest(draft: PlanDraft) -> None:
     """Take out of the plan what nobody asked for this time; before anything is held."""
-    if sheet.scope.is_whole:
+    if draft.scope.is_whole:
         return
-    sheet.in_scope = _in_scope(sheet)
-    for table in (sheet.changes, sheet.held):
+    draft.in_scope = _in_scope(draft)
+    for table in (draft.changes, draft.held):
         for key in list(table):
-            change = sheet.held[key].change if table is sheet.held else sheet.changes[key]
-            if not _is_asked_for(sheet, change):
+            change = draft.held[key].change if table is draft.held else draft.changes[key]
+            if not _is_asked_for(draft, change):
                 table.pop(key)
-                sheet.deferred[key] = Deferred(change, _why(sheet, change))
+                draft.deferred[key] = Deferred(change, _why(draft, change))
 
 
-def defer_the_held(sheet: Sheet) -> None:
+def defer_the_held(draft: PlanDraft) -> None:
     """What a later pass holds and nobody asked for is no concern of this plan either."""
-    if sheet.scope.is_whole:
+    if draft.scope.is_whole:
         return
-    for key, held in list(sheet.held.items()):
+    for key, held in list(draft.held.items()):
         # What the targets need and cannot have is held where they are, and told with them.
-        if not _is_asked_for(sheet, held.change):
-            del sheet.held[key]
-            sheet.deferred[key] = Deferred(held.change, _why(sheet, held.change))
+        if not _is_asked_for(draft, held.change):
+            del draft.held[key]
+            draft.deferred[key] = Deferred(held.change, _why(draft, held.change))
 
 
-def _in_scope(sheet: Sheet) -> frozenset[ResourceKey] | None:
+def _in_scope(draft: PlanDraft) -> frozenset[ResourceKey] | None:
     """Keys of changes that were asked for or come along; None: all but the excluded."""
-    targets, excludes = Selection(sheet.scope.targets), Selection(sheet.scope.excludes)
+    targets, excludes = Selection(draft.scope.targets), Selection(draft.scope.excludes)
     if not targets:
         return None
-    changes = {**sheet.changes, **{key: one.change for key, one in sheet.held.items()}}
+    changes = {**draft.changes, **{key: one.change for key, one in draft.held.items()}}
     # What is a target and excluded brings nothing along: nobody asked for that alone.
     asked = {
         key
@@ -117,34 +117,34 @@ def _in_scope(sheet: Sheet) -> frozenset[ResourceKey] | None:
     # Targets that differ in nothing may still wait for something that does.
     asked.update(
         key
-        for key in targets.chosen(sheet.wanted)
+        for key in targets.chosen(draft.wanted)
         if key not in changes and not excludes.selects(key, key.parent)
     )
     waiting = sorted(asked)
     reached = set(waiting)
-    fleets = _fleets_to_choose_from(sheet)
+    fleets = _fleets_to_choose_from(draft)
     while waiting:
-        for needed in _needs(sheet, waiting.pop(), changes, fleets):
+        for needed in _needs(draft, waiting.pop(), changes, fleets):
             if needed not in reached and not _selects(excludes, changes[needed]):
                 reached.add(needed)
                 waiting.append(needed)
-                sheet.brought.setdefault(needed, None)
+                draft.brought.setdefault(needed, None)
     return frozenset(reached)
 
 
 def _needs(
-    sheet: Sheet,
+    draft: PlanDraft,
     key: ResourceKey,
     changes: dict[ResourceKey, Change],
     fleets: Iterable[ResourceKey],
 ) -> Iterable[ResourceKey]:
     """What must be changed before this can be: not there, not yet of that name, or made anew."""
-    declared = sheet.wanted.get(key)
+    declared = draft.wanted.get(key)
     if declared is None:
-        return _users(sheet, key, changes)
+        return _users(draft, key, changes)
     needed = [*declared.references, *(ResourceKey("run", name) for name in declared.upstream)]
     if key.kind == "run" and not any(
-        one.kind in {"fleet", "volume"} for one in _grounds(sheet, declared)
+        one.kind in {"fleet", "volume"} for one in _grounds(draft, declared)
     ):
         needed += fleets
     return [
@@ -152,50 +152,52 @@ def _needs(
         for one in needed
         if one in changes
         and (
-            one not in sheet.present
+            one not in draft.present
             or changes[one].moved_from
             or (
-                is_replaced(changes[one]) and key in changes and begins_on(sheet, changes[key], one)
+                is_replaced(changes[one]) and key in changes and begins_on(draft, changes[key], one)
             )
         )
     ]
 
 
-def _grounds(sheet: Sheet, declared: Declared) -> Iterable[ResourceKey]:
+def _grounds(draft: PlanDraft, declared: Declared) -> Iterable[ResourceKey]:
     """What a run refers to, and what its queue does: one that names no fleet leads to all."""
     for one in declared.references:
         yield one
-        queue = sheet.wanted.get(one) if one.kind == "queue" else None
+        queue = draft.wanted.get(one) if one.kind == "queue" else None
         yield from queue.references if queue is not None else ()
 
 
-def _fleets_to_choose_from(sheet: Sheet) -> list[ResourceKey]:
+def _fleets_to_choose_from(draft: PlanDraft) -> list[ResourceKey]:
     """For a run that may go anywhere, while there is nowhere to go: whatever is declared."""
-    if any(key.kind == "fleet" for key in sheet.present):
+    if any(key.kind == "fleet" for key in draft.present):
         return []
-    return sorted(key for key in sheet.wanted if key.kind == "fleet")
+    return sorted(key for key in draft.wanted if key.kind == "fleet")
 
 
-def _users(sheet: Sheet, key: ResourceKey, changes: dict[ResourceKey, Change]) -> list[ResourceKey]:
+def _users(
+    draft: PlanDraft, key: ResourceKey, changes: dict[ResourceKey, Change]
+) -> list[ResourceKey]:
     """Of something that goes: what goes too and has to be ended first."""
     if key.kind not in {"fleet", "queue", "volume"} or key not in changes:
         return []
     return [
         one
         for one in changes
-        if one in sheet.present
-        and one not in sheet.wanted
+        if one in draft.present
+        and one not in draft.wanted
         and one.kind in {"queue", "run", "volume"}
-        and key in mentioned(sheet, one)
+        and key in mentioned(draft, one)
     ]
 
 
-def _is_asked_for(sheet: Sheet, change: Change) -> bool:
-    if _selects(Selection(sheet.scope.excludes), change):
+def _is_asked_for(draft: PlanDraft, change: Change) -> bool:
+    if _selects(Selection(draft.scope.excludes), change):
         return False
-    if sheet.in_scope is None:
+    if draft.in_scope is None:
         return True
-    return change.key in sheet.in_scope or _selects(Selection(sheet.scope.targets), change)
+    return change.key in draft.in_scope or _selects(Selection(draft.scope.targets), change)
 
 
 def _selects(selection: Selection, change: Change) -> bool:
@@ -210,13 +212,13 @@ def _selects(selection: Selection, change: Change) -> bool:
     )
 
 
-def scope_warnings(sheet: Sheet) -> tuple[str, ...]:
+def scope_warnings(draft: PlanDraft) -> tuple[str, ...]:
     """What came along without being named, in one sentence."""
-    asked = Selection(sheet.scope.targets)
+    asked = Selection(draft.scope.targets)
     brought = sorted(
         key
-        for key in sheet.brought
-        if key in sheet.changes and not _selects(asked, sheet.changes[key])
+        for key in draft.brought
+        if key in draft.changes and not _selects(asked, draft.changes[key])
     )
     if not brought:
         return ()
@@ -226,11 +228,11 @@ def scope_warnings(sheet: Sheet) -> tuple[str, ...]:
     return (f"{names}{more} {verb} planned too, because the targets need {them}.",)
 
 
-def failures_in_scope(sheet: Sheet, settled: tuple[Settled, ...]) -> tuple[Settled, ...]:
+def failures_in_scope(draft: PlanDraft, settled: tuple[Settled, ...]) -> tuple[Settled, ...]:
     """Of the runs that ended earlier: those that the scope asks about."""
-    if sheet.scope.is_whole:
+    if draft.scope.is_whole:
         return settled
-    targets, excludes = Selection(sheet.scope.targets), Selection(sheet.scope.excludes)
+    targets, excludes = Selection(draft.scope.targets), Selection(draft.scope.excludes)
     return tuple(
         one
         for one in settled
@@ -239,7 +241,7 @@ def failures_in_scope(sheet: Sheet, settled: tuple[Settled, ...]) -> tuple[Settl
     )
 
 
-def _why(sheet: Sheet, change: Change) -> str:
-    if _selects(Selection(sheet.scope.excludes), change):
+def _why(draft: PlanDraft, change: Change) -> str:
+    if _selects(Selection(draft.scope.excludes), change):
         return "excluded by `--exclude`"
     return "not a `--target`"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from fleetform.model.live import Live
-from fleetform.model.rows import restless_rows
+from fleetform.model.rows import changed_rows
 from fleetform.spec.desired import Desired, ResourceKey
 from fleetform.spec.names import element_name, parse_address
 from fleetform.spec.secrecy import names_secret, sealed_for_name
@@ -23,7 +23,7 @@ def with_sealed_names(desired: Desired, live: Live) -> Desired:
 
 
 def _renames(desired: Desired, live: Live) -> Iterator[tuple[ResourceKey, ResourceKey]]:
-    for key, row in sorted(restless_rows(live.resources).items()):
+    for key, row in sorted(changed_rows(live.resources).items()):
         # Of a sweep, which is told by its parameters: most rows are none.
         if key.kind != "run" or "=" not in row.element or key in desired.resources:
             continue

@@ -25,6 +25,7 @@ from fleetform.model.plan import (
     FieldChange,
     Held,
     HeldBy,
+    Impact,
     Kept,
     Permissions,
     Plan,
@@ -32,7 +33,6 @@ from fleetform.model.plan import (
     Reason,
     Scope,
     Settled,
-    Stake,
     Step,
 )
 from fleetform.model.redaction import fingerprint
@@ -176,7 +176,7 @@ _READERS = {
         Predicate,
         Scope,
         Settled,
-        Stake,
+        Impact,
         Step,
     )
 }
@@ -293,8 +293,8 @@ def _change(body: Mapping[str, Any]) -> Change:
 _NO_SCOPE: Mapping[str, list[str]] = {"targets": [], "excludes": [], "replaces": []}
 
 
-def _stake(body: Mapping[str, Any]) -> Stake:
-    return Stake(_many(_text, body["runs"]), _whole(body["jobs"]), _whole(body["gpus"]))
+def _stake(body: Mapping[str, Any]) -> Impact:
+    return Impact(_many(_text, body["runs"]), _whole(body["jobs"]), _whole(body["gpus"]))
 
 
 def _kept(body: Mapping[str, Any]) -> Kept:

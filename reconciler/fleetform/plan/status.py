@@ -16,11 +16,11 @@ from fleetform.model.instance import InstanceState
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import Action, Plan, Settled
 from fleetform.model.recovery import NO_EVIDENCE
-from fleetform.model.rows import restless_rows
+from fleetform.model.rows import changed_rows
 from fleetform.model.run_state import FINAL, RunState
 from fleetform.model.verbs import Verb
 from fleetform.plan.blockers.protection import ENDING
-from fleetform.plan.draft import LEAVING, Sheet
+from fleetform.plan.draft import LEAVING, PlanDraft
 from fleetform.plan.phase import has_earlier
 from fleetform.spec.desired import ResourceKey
 
@@ -31,45 +31,45 @@ _NOT_DONE = frozenset({RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED
 _MOVING = frozenset({InstanceState.PROVISIONING, InstanceState.TERMINATING})
 
 
-def settled_failures(sheet: Sheet) -> tuple[Settled, ...]:
+def settled_failures(draft: PlanDraft) -> tuple[Settled, ...]:
     """Runs of the configuration that ended other than `done` and that this plan leaves so, by key."""
-    ending = _ending_rows(sheet)
+    ending = _ending_rows(draft)
     return tuple(
         Settled(row.key, row.run.state.value, row.run.message or row.run.cause)
-        for row in sorted(restless_rows(sheet.present).values(), key=lambda row: row.key)
+        for row in sorted(changed_rows(draft.present).values(), key=lambda row: row.key)
         if row.run is not None
         and (row.run.state in _NOT_DONE or row.run.cause == NO_EVIDENCE)
         and row.key not in ending
-        and not _stop_wanted(sheet, row)
+        and not _stop_wanted(draft, row)
     )
 
 
-def _ending_rows(sheet: Sheet) -> set[ResourceKey]:
-    return {sheet.row_key(change) for change in sheet.changes.values() if change.action in ENDING}
+def _ending_rows(draft: PlanDraft) -> set[ResourceKey]:
+    return {draft.row_key(change) for change in draft.changes.values() if change.action in ENDING}
 
 
-def _stop_wanted(sheet: Sheet, row: LiveResource) -> bool:
+def _stop_wanted(draft: PlanDraft, row: LiveResource) -> bool:
     """Tell whether the configuration says `state: stopped`: then it is as it should be."""
-    declared = sheet.wanted.get(row.key)
+    declared = draft.wanted.get(row.key)
     return declared is not None and declared.document.get("state") == "stopped"
 
 
-def in_progress(sheet: Sheet) -> tuple[ResourceKey, ...]:
+def in_progress(draft: PlanDraft) -> tuple[ResourceKey, ...]:
     """Accepted work that goes on by itself and that this plan does not touch, by key."""
-    touched = {sheet.row_key(change) for change in sheet.changes.values()}
+    touched = {draft.row_key(change) for change in draft.changes.values()}
     keys = {
         key
-        for key, row in restless_rows(sheet.live.resources).items()
+        for key, row in changed_rows(draft.live.resources).items()
         if row.operation or _goes_on(row)
     }
     keys.update(
         ResourceKey("fleet", instance.fleet)
-        for instance in sheet.live.instances
+        for instance in draft.live.instances
         if instance.state in _MOVING
     )
     # A drained host is done with once its last job has ended.
-    keys.update(ResourceKey("fleet", work.fleet) for work in sheet.live.work if work.leaving)
-    keys.update(ResourceKey("fleet", name) for name in sheet.live.exchanging)
+    keys.update(ResourceKey("fleet", work.fleet) for work in draft.live.work if work.leaving)
+    keys.update(ResourceKey("fleet", name) for name in draft.live.exchanging)
     return tuple(sorted(keys - touched))
 
 
@@ -100,7 +100,7 @@ def still_aborted(plan: Plan, live: Live) -> tuple[str, ...]:
     reached.discard("")
     if not reached:
         return ()
-    rows = restless_rows(live.resources)
+    rows = changed_rows(live.resources)
     left = {
         row.key.name: (row.parent, _waited_for(row.document))
         for one in plan.settled
@@ -134,7 +134,7 @@ def unknown_runs(plan: Plan, live: Live) -> list[dict[str, Any]]:
     hosts: dict[str, set[str]] = {}
     for work in live.work:
         hosts.setdefault(work.run, set()).update(silent.intersection(work.hosts))
-    rows = restless_rows(live.resources)
+    rows = changed_rows(live.resources)
     return [
         {"name": key.name, "hosts": sorted(hosts.get(key.name, ()))}
         for key in plan.progressing

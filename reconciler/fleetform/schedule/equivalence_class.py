@@ -31,7 +31,7 @@ class Pick:
 @dataclass(slots=True)
 class Option:
     """
-    One fleet that a crowd may use.
+    One fleet that a class may use.
 
     `demands` says what a node takes of each rack, or lacks there, by the rack's number; `takes`
     has those of them that can take one.
@@ -103,7 +103,7 @@ class Option:
 
 
 @dataclass(slots=True)
-class Crowd:
+class EquivalenceClass:
     """
     All runs of a round with one requirement, number of nodes and choice of fleets.
 
@@ -123,7 +123,7 @@ class Crowd:
     is_refused: bool = False
     refused_end_ms: int | None = None
     is_done_holding: bool = False
-    """No fleet is left on which a run of this crowd could hold instances."""
+    """No fleet is left on which a run of this class could hold instances."""
     impossible: tuple[str, ...] | None = None
     """Why no run of it can ever start; empty where one can, None before that was judged."""
     groups: tuple[tuple[Option, ...], ...] = field(init=False)
@@ -137,7 +137,7 @@ class Crowd:
         self.groups = many if self.nodes > 1 else (self.options,)
 
     def place(self, end_ms: int | None) -> list[Pick] | None:
-        """Choose places for one run of the crowd that ends by `end_ms`, or None."""
+        """Choose places for one run of the class that ends by `end_ms`, or None."""
         if self.is_full or self._is_refused(end_ms):
             return None
         for group in self.groups:
@@ -179,7 +179,7 @@ class Crowd:
         return None if best is None else [best]
 
     def _remember(self, end_ms: int | None) -> None:
-        """Note a failure, so that the next run of the crowd need not look."""
+        """Note a failure, so that the next run of the class need not look."""
         if all(free + len(held) < self.nodes for free, held in self.rooms()):
             self.is_full = True
         else:
@@ -188,7 +188,7 @@ class Crowd:
             if end_ms is not None and (earliest is None or end_ms < earliest):
                 self.refused_end_ms = end_ms
         for option in self.options:
-            # The look has cost as much; with these, crowds that need more are told at once.
+            # The look has cost as much; with these, classes that need more are told at once.
             for rack in option.fleet.racks:
                 rack.measure()
 
@@ -198,15 +198,15 @@ class Crowd:
         return end_ms is None or (self.refused_end_ms is not None and end_ms >= self.refused_end_ms)
 
 
-def make_crowd(
+def make_equivalence_class(
     requirement: Requirement,
     nodes: int,
     fleets: tuple[Fleet, ...],
     partition: Partition,
     absent: tuple[str, ...],
-) -> Crowd:
+) -> EquivalenceClass:
     options = tuple(_option(requirement, one) for one in fleets)
-    return Crowd(requirement, nodes, options, partition, absent)
+    return EquivalenceClass(requirement, nodes, options, partition, absent)
 
 
 def _option(requirement: Requirement, fleet: Fleet) -> Option:

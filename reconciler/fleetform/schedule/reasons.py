@@ -1,5 +1,5 @@
 """
-Why a crowd waits for room, and why it never can have any: sentences with figures.
+Why a class waits for room, and why it never can have any: sentences with figures.
 
 Figures are those at the end of a round, so that all who wait speak of the same moment.
 """
@@ -13,7 +13,7 @@ from fleetform.model.decision import Waiting
 from fleetform.model.instance import InstanceState
 from fleetform.model.run import GpuRequirement, Requirement
 from fleetform.schedule.demand import Lack, Take, gpu_kind
-from fleetform.schedule.equivalence_class import Crowd, Option
+from fleetform.schedule.equivalence_class import EquivalenceClass, Option
 from fleetform.schedule.space import Fleet, Rack, Space
 
 _RESOURCES = ("cpu", "memory", "disk", "gpu")
@@ -22,29 +22,29 @@ _RESOURCES = ("cpu", "memory", "disk", "gpu")
 # -- never ----------------------------------------------------------------------------------
 
 
-def impossible_reasons(crowd: Crowd) -> tuple[str, ...]:
+def impossible_reasons(equivalence: EquivalenceClass) -> tuple[str, ...]:
     """
-    Say why no declared capacity, in any state, can ever take a run of the crowd.
+    Say why no declared capacity, in any state, can ever take a run of the class.
 
     Empty where some fleet can, or where one that it may use has no instance yet: then too
     little is known.
     """
-    if not crowd.options or crowd.absent:
+    if not equivalence.options or equivalence.absent:
         return ()
-    possible = [option.possible for option in crowd.options]
-    if max(possible) >= crowd.nodes:
+    possible = [option.possible for option in equivalence.options]
+    if max(possible) >= equivalence.nodes:
         return ()
     reasons: list[str] = []
-    for option in crowd.options:
-        reasons.extend(_fleet_reasons(crowd, option))
+    for option in equivalence.options:
+        reasons.extend(_fleet_reasons(equivalence, option))
     return tuple(reasons)
 
 
-def _fleet_reasons(crowd: Crowd, option: Option) -> list[str]:
+def _fleet_reasons(equivalence: EquivalenceClass, option: Option) -> list[str]:
     fleet, possible = option.fleet, option.possible
     if possible:
         return [
-            f"needs {crowd.nodes} instances at once; fleet {fleet.name} has {len(fleet.spaces)}"
+            f"needs {equivalence.nodes} instances at once; fleet {fleet.name} has {len(fleet.spaces)}"
             + ("" if possible == len(fleet.spaces) else f", of which {possible} are large enough")
         ]
     by_resource: dict[tuple[str, bool], list[Lack]] = {}
@@ -54,14 +54,14 @@ def _fleet_reasons(crowd: Crowd, option: Option) -> list[str]:
         for lack in demand:
             by_resource.setdefault((lack.resource, lack.excess), []).append(lack)
     everywhere = [
-        _lack_sentence(crowd.requirement, fleet, lacks)
+        _lack_sentence(equivalence.requirement, fleet, lacks)
         for _, lacks in sorted(by_resource.items())
         if len(lacks) == len(fleet.racks)
     ]
     if everywhere:
         return everywhere
     needs = [
-        _need(crowd.requirement, resource, max(lack.need for lack in lacks))
+        _need(equivalence.requirement, resource, max(lack.need for lack in lacks))
         for (resource, _), lacks in sorted(by_resource.items())
     ]
     return [f"needs {_listed(needs)} on one instance; none of fleet {fleet.name} has all of it"]
@@ -91,28 +91,31 @@ def _lack_sentence(requirement: Requirement, fleet: Fleet, lacks: Sequence[Lack]
 # -- not now --------------------------------------------------------------------------------
 
 
-def waiting_reasons(crowd: Crowd) -> tuple[Waiting, ...]:
-    """Say what a run of the crowd lacks at this moment, and its queue; empty where it could start."""
-    reasons = _lacking(crowd)
-    return (*reasons, *crowd.partition.reasons()) if reasons else ()
+def waiting_reasons(equivalence: EquivalenceClass) -> tuple[Waiting, ...]:
+    """Say what a run of the class lacks at this moment, and its queue; empty where it could start."""
+    reasons = _lacking(equivalence)
+    return (*reasons, *equivalence.partition.reasons()) if reasons else ()
 
 
-def _lacking(crowd: Crowd) -> tuple[Waiting, ...]:
-    if not crowd.options:
-        return (Waiting("fleet-not-ready", _no_instances(crowd.absent)),)
-    if all(sum(option.ready for option in group) < crowd.nodes for group in crowd.groups):
+def _lacking(equivalence: EquivalenceClass) -> tuple[Waiting, ...]:
+    if not equivalence.options:
+        return (Waiting("fleet-not-ready", _no_instances(equivalence.absent)),)
+    if all(
+        sum(option.ready for option in group) < equivalence.nodes for group in equivalence.groups
+    ):
         return tuple(
-            Waiting("fleet-not-ready", _not_ready(crowd, option)) for option in crowd.options
+            Waiting("fleet-not-ready", _not_ready(equivalence, option))
+            for option in equivalence.options
         )
-    if not crowd.is_full:
-        rooms = crowd.rooms()
-        if any(free >= crowd.nodes for free, _ in rooms):
+    if not equivalence.is_full:
+        rooms = equivalence.rooms()
+        if any(free >= equivalence.nodes for free, _ in rooms):
             return ()
-        if any(free + len(held) >= crowd.nodes for free, held in rooms):
+        if any(free + len(held) >= equivalence.nodes for free, held in rooms):
             return _held_reasons([space for _, held in rooms for space in held])
     reasons: list[Waiting] = []
-    for option in crowd.options:
-        reasons.extend(_crowded(crowd, option))
+    for option in equivalence.options:
+        reasons.extend(_crowded(equivalence, option))
         reasons.extend(_drained(option))
     return tuple(reasons)
 
@@ -134,7 +137,7 @@ def _held_reasons(held: Sequence[Space]) -> tuple[Waiting, ...]:
     )
 
 
-def _not_ready(crowd: Crowd, option: Option) -> str:
+def _not_ready(equivalence: EquivalenceClass, option: Option) -> str:
     states: dict[str, int] = {}
     for rack in option.fleet.racks:
         if rack.number in option.takes and rack.ready < len(rack.spaces):
@@ -145,7 +148,7 @@ def _not_ready(crowd: Crowd, option: Option) -> str:
     rest = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
     ready = option.ready
     return (
-        f"needs {figures.counted(crowd.nodes, 'instance')} of fleet {option.fleet.name};"
+        f"needs {figures.counted(equivalence.nodes, 'instance')} of fleet {option.fleet.name};"
         f" {ready} of {option.possible} that could take it {'is' if ready == 1 else 'are'} ready"
         + (f" ({rest})" if rest else "")
     )
@@ -182,46 +185,46 @@ def _no_instances(absent: Sequence[str]) -> str:
     return f"fleets {_listed(absent)} have no instance yet"
 
 
-def _crowded(crowd: Crowd, option: Option) -> list[Waiting]:
+def _crowded(equivalence: EquivalenceClass, option: Option) -> list[Waiting]:
     """Compare what a node needs with the most that one instance of the fleet has free."""
     fleet = option.fleet
-    if option.ready < crowd.nodes:
-        return [Waiting("fleet-not-ready", _not_ready(crowd, option))]
+    if option.ready < equivalence.nodes:
+        return [Waiting("fleet-not-ready", _not_ready(equivalence, option))]
     for rack in fleet.racks:
         rack.measure()
-    if crowd.nodes > 1:
+    if equivalence.nodes > 1:
         room = sum(1 for space, take in option.able() if space.free.choose(take) is not None)
         if room:
             return [
                 Waiting(
                     "gang",
-                    f"needs {crowd.nodes} instances at once;"
+                    f"needs {equivalence.nodes} instances at once;"
                     f" {room} of {option.ready} of fleet {fleet.name} have room now",
                 )
             ]
     racks = [rack for rack in fleet.racks if rack.number in option.takes and rack.ready]
     if all(rack.shape.sharing == "whole" for rack in racks):
-        return [Waiting("resources", _none_whole(crowd, option))]
+        return [Waiting("resources", _none_whole(equivalence, option))]
     accounts = {
         resource: [_account(resource, rack, option.takes[rack.number]) for rack in racks]
         for resource in _RESOURCES
     }
     short = {
-        resource: _shortage(crowd.requirement, fleet, resource, amounts)
+        resource: _shortage(equivalence.requirement, fleet, resource, amounts)
         for resource, amounts in accounts.items()
         if all(free < need for need, free, _ in amounts)
     }
-    if "cpu" in short and crowd.requirement.memory_min_bytes is None:
+    if "cpu" in short and equivalence.requirement.memory_min_bytes is None:
         # Its memory is the share that goes with its CPUs: that would say the same twice.
         short.pop("memory", None)
     if not short:
-        return [Waiting("resources", _not_together(crowd.requirement, fleet, accounts))]
+        return [Waiting("resources", _not_together(equivalence.requirement, fleet, accounts))]
     return [Waiting("resources", sentence) for sentence in short.values()]
 
 
-def _none_whole(crowd: Crowd, option: Option) -> str:
+def _none_whole(equivalence: EquivalenceClass, option: Option) -> str:
     return (
-        f"needs {figures.counted(crowd.nodes, 'whole instance')};"
+        f"needs {figures.counted(equivalence.nodes, 'whole instance')};"
         f" all {option.ready} of fleet {option.fleet.name} that could take it are in use"
     )
 

@@ -17,7 +17,7 @@ from fleetform.model.decision import Decisions, Impossible, Placement, Share, Wa
 from fleetform.model.instance import Instance
 from fleetform.model.run import Requirement, Run, RunUid, Template
 from fleetform.schedule.dependencies import Dependencies
-from fleetform.schedule.equivalence_class import Crowd, Pick, make_crowd
+from fleetform.schedule.equivalence_class import EquivalenceClass, Pick, make_equivalence_class
 from fleetform.schedule.holds import choose_hold
 from fleetform.schedule.overrides import Above
 from fleetform.schedule.partition import partition_of
@@ -55,7 +55,7 @@ class Round:
         )
         self._dependencies = Dependencies(queue.outcomes)
         self._places = dict(queue.concurrency)
-        self._crowds: dict[_CrowdKey, Crowd] = {}
+        self._crowds: dict[_CrowdKey, EquivalenceClass] = {}
         self._full_groups: dict[tuple[str, int], tuple[Waiting, ...]] = {}
         self._headed: set[str] = set()
         """Fleets on which a run already holds instances."""
@@ -65,12 +65,12 @@ class Round:
         starts: list[Placement] = []
         impossible: list[Impossible] = []
         aborts: dict[RunUid, str] = {}
-        waiting: list[tuple[Run, Crowd, tuple[Waiting, ...]]] = []
+        waiting: list[tuple[Run, EquivalenceClass, tuple[Waiting, ...]]] = []
         for run in sorted(self._queue.runs, key=_rank):
             template = run.template
-            crowd = self._crowd_of(template)
+            equivalence = self._crowd_of(template)
             stopped = template.wanted == "stopped"
-            if not stopped and (reasons := self._impossible_reasons(template, crowd)):
+            if not stopped and (reasons := self._impossible_reasons(template, equivalence)):
                 impossible.append(Impossible(run.uid, reasons))
                 continue
             verdict = self._before_room(run)
@@ -78,11 +78,11 @@ class Round:
                 aborts[run.uid] = verdict.never
                 continue
             if verdict.reasons or verdict.never:
-                waiting.append((run, crowd, verdict.reasons))
+                waiting.append((run, equivalence, verdict.reasons))
                 continue
-            placement = self._place(run, crowd)
+            placement = self._place(run, equivalence)
             if placement is None:
-                waiting.append((run, crowd, ()))
+                waiting.append((run, equivalence, ()))
             else:
                 starts.append(placement)
         return Decisions(
@@ -155,37 +155,41 @@ class Round:
 
     # -- room -------------------------------------------------------------------------------
 
-    def _crowd_of(self, template: Template) -> Crowd:
+    def _crowd_of(self, template: Template) -> EquivalenceClass:
         mounts = template.volumes
         volumes = tuple([mount.name for mount in mounts]) if mounts else ()
         key = (template.queue, template.fleets, volumes, template.nodes, template.requirement)
-        crowd = self._crowds.get(key)
-        if crowd is None:
+        equivalence = self._crowds.get(key)
+        if equivalence is None:
             partition = partition_of(template, self._queue)
             needed = self._volume_fleets(volumes).values()
             allowed = partition.allowed(self._fleets, needed)
             fleets = tuple([self._fleets[name] for name in allowed])
             absent = tuple(name for name in partition.fleets if name not in self._fleets)
-            crowd = make_crowd(template.requirement, template.nodes, fleets, partition, absent)
-            self._crowds[key] = crowd
-        return crowd
+            equivalence = make_equivalence_class(
+                template.requirement, template.nodes, fleets, partition, absent
+            )
+            self._crowds[key] = equivalence
+        return equivalence
 
     def _volume_fleets(self, volumes: Iterable[str]) -> Mapping[str, str]:
         known = self._queue.volume_fleets
         return {name: known[name] for name in volumes if name in known}
 
-    def _impossible_reasons(self, template: Template, crowd: Crowd) -> tuple[str, ...]:
-        if crowd.impossible is None:
+    def _impossible_reasons(
+        self, template: Template, equivalence: EquivalenceClass
+    ) -> tuple[str, ...]:
+        if equivalence.impossible is None:
             volumes = self._volume_fleets(mount.name for mount in template.volumes)
-            conflicts = crowd.partition.conflicts(template, volumes)
-            crowd.impossible = conflicts or impossible_reasons(crowd)
-        return crowd.impossible
+            conflicts = equivalence.partition.conflicts(template, volumes)
+            equivalence.impossible = conflicts or impossible_reasons(equivalence)
+        return equivalence.impossible
 
-    def _place(self, run: Run, crowd: Crowd) -> Placement | None:
+    def _place(self, run: Run, equivalence: EquivalenceClass) -> Placement | None:
         end_ms = end_after(run, self._now_ms)
-        picks = crowd.place(end_ms)
+        picks = equivalence.place(end_ms)
         if picks is None:
-            self._hold(run, crowd)
+            self._hold(run, equivalence)
             return None
         shares = tuple([self._take(rank, pick, end_ms) for rank, pick in enumerate(picks)])
         group = run.template.concurrency_group
@@ -211,9 +215,9 @@ class Round:
             blocks=take.blocks,
         )
 
-    def _hold(self, run: Run, crowd: Crowd) -> None:
+    def _hold(self, run: Run, equivalence: EquivalenceClass) -> None:
         """Hold instances for a run that lacks room, on a fleet where nobody else does yet."""
-        if crowd.is_done_holding:
+        if equivalence.is_done_holding:
             return
         choices = [
             [
@@ -222,12 +226,12 @@ class Round:
                 if option.fleet.name not in self._headed
                 for pair in option.able()
             ]
-            for group in crowd.groups
+            for group in equivalence.groups
         ]
         chosen = choose_hold(run, choices, self._now_ms)
         if chosen is None:
-            # Heads stay for the whole round: no later run of this crowd finds more.
-            crowd.is_done_holding = True
+            # Heads stay for the whole round: no later run of this class finds more.
+            equivalence.is_done_holding = True
             return
         hold, spaces = chosen
         for name in dict.fromkeys(space.instance.fleet for space in spaces):
@@ -242,23 +246,23 @@ class Round:
                 fleet.keep(space, hold)
 
     def _explain(
-        self, waiting: Sequence[tuple[Run, Crowd, tuple[Waiting, ...]]]
+        self, waiting: Sequence[tuple[Run, EquivalenceClass, tuple[Waiting, ...]]]
     ) -> dict[RunUid, tuple[Waiting, ...]]:
-        """Add what each crowd lacks at the end of the round; runs alike share one tuple."""
+        """Add what each class lacks at the end of the round; runs alike share one tuple."""
         lacking: dict[int, tuple[Waiting, ...]] = {}
         shared: dict[tuple[int, int], tuple[tuple[Waiting, ...], tuple[Waiting, ...]]] = {}
         explained: dict[RunUid, tuple[Waiting, ...]] = {}
-        for run, crowd, before in waiting:
-            lacks = lacking.get(id(crowd))
+        for run, equivalence, before in waiting:
+            lacks = lacking.get(id(equivalence))
             if lacks is None:
-                lacks = lacking[id(crowd)] = waiting_reasons(crowd)
+                lacks = lacking[id(equivalence)] = waiting_reasons(equivalence)
             if not before:
                 explained[run.uid] = lacks
                 continue
             # The tuple itself is kept beside the joined one, or its id could be used again.
-            known = shared.get((id(before), id(crowd)))
+            known = shared.get((id(before), id(equivalence)))
             if known is None:
-                known = shared[id(before), id(crowd)] = (before, before + lacks)
+                known = shared[id(before), id(equivalence)] = (before, before + lacks)
             explained[run.uid] = known[1]
         return explained
 

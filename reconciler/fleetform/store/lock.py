@@ -28,7 +28,7 @@ class FileLock:
     """
     A lock that is held until `release` or the end of the process.
 
-    Implements `model.leadership.Tenure`.
+    Implements `model.leadership.ManagerLease`.
     """
 
     def __init__(self, path: Path, descriptor: int, holder: Holder) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fleetform.model.volume import LeftData
+from fleetform.model.volume import RetainedData
 
 if TYPE_CHECKING:
     from fleetform.store.database import Transaction
@@ -25,9 +25,9 @@ _LEFT = (
 )
 
 
-def read_left(connection: Statements) -> tuple[LeftData, ...]:
+def read_left(connection: Statements) -> tuple[RetainedData, ...]:
     """Read what stayed where it was, in the order in which it was let go."""
-    return tuple(LeftData(*row) for row in connection.execute(_LEFT))
+    return tuple(RetainedData(*row) for row in connection.execute(_LEFT))
 
 
 def uids_left(transaction: Transaction) -> frozenset[str]:

@@ -7,7 +7,7 @@ import pytest
 from contract.ledgers import carry_out, enter, plan_of, step, written
 from fleetform.model.plan import Predicate, Step
 from fleetform.model.ports import Ledger, StalePlan, StepOutcome
-from fleetform.model.volume import LeftData
+from fleetform.model.volume import RetainedData
 from fleetform.spec.desired import ResourceKey
 
 DATA = ResourceKey("volume", "data")
@@ -18,12 +18,12 @@ def make(name: str = "data", path: str = "data", verb: str = "volume.make", **mo
     return step(verb, name, **written(document), fleet="local", path=path, **more)
 
 
-def let_go(ledger: Ledger) -> LeftData:
+def let_go(ledger: Ledger) -> RetainedData:
     """A volume that was made and let go with its data kept."""
     carry_out(ledger, [make()])
     uid = ledger.read_live().resources[DATA].uid
     carry_out(ledger, [step("volume.forget", "data", fleet="local", path="data")])
-    return LeftData("data", uid, "data")
+    return RetainedData("data", uid, "data")
 
 
 def test_what_is_let_go_is_remembered(ledger: Ledger) -> None:

@@ -114,7 +114,7 @@ OutgrownBy = Callable[[Sequence[InstanceSeen], Live], str]
 
 
 class Manager(Protocol):
-    """The part of `model.leadership.Tenure` that a rebuild looks at."""
+    """The part of `model.leadership.ManagerLease` that a rebuild looks at."""
 
     @property
     def holder(self) -> Holder: ...

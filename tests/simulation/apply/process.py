@@ -134,7 +134,7 @@ class Process:
 
     @property
     def holder(self) -> Holder:
-        """Who it is as a manager; a part of `model.leadership.Tenure`, as `require` is."""
+        """Who it is as a manager; a part of `model.leadership.ManagerLease`, as `require` is."""
         return Holder(0, self.name, "apply", 0, "simulated", self.fence)
 
     # -- the lease ----------------------------------------------------------------------------

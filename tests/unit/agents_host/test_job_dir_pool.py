@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fleetform.agents.host import result as slot
-from fleetform.agents.host.job_dir_pool import Skeletons
+from fleetform.agents.host.job_dir_pool import JobDirPool
 from unit.agents_host.jobs import result
 
 
@@ -18,7 +18,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def use(skeletons: Skeletons, root: Path, name: str = "a", *, ended: bool = True) -> Path:
+def use(skeletons: JobDirPool, root: Path, name: str = "a", *, ended: bool = True) -> Path:
     """Give one to a job that starts and, unless told otherwise, ends."""
     path = skeletons.take()
     (Path(path) / "launch").write_text("{}\n")
@@ -33,7 +33,7 @@ def use(skeletons: Skeletons, root: Path, name: str = "a", *, ended: bool = True
 
 def test_used_again(root: Path) -> None:
     """What a job leaves clean becomes the next one's, without output, result or start of it."""
-    skeletons = Skeletons(str(root))
+    skeletons = JobDirPool(str(root))
     inode = use(skeletons, root).stat().st_ino
     assert skeletons.take_back("job-a")
     again = Path(skeletons.take())
@@ -51,7 +51,7 @@ def test_used_again(root: Path) -> None:
 @pytest.mark.parametrize("leave", ["work/file", "tmp/.hidden", "beside", "script"])
 def test_left_behind(root: Path, leave: str) -> None:
     """A directory in which anything was left is not used again, and not changed."""
-    skeletons = Skeletons(str(root))
+    skeletons = JobDirPool(str(root))
     placed = use(skeletons, root)
     (placed / leave).touch()
     assert not skeletons.take_back("job-a")
@@ -60,7 +60,7 @@ def test_left_behind(root: Path, leave: str) -> None:
 
 def test_changed_folders(root: Path) -> None:
     """A link in a folder's place, or other rights, keep a directory from being used again."""
-    skeletons = Skeletons(str(root))
+    skeletons = JobDirPool(str(root))
     placed = use(skeletons, root, "a")
     (placed / "work").rmdir()
     (placed / "work").symlink_to(root / "trash")
@@ -72,7 +72,7 @@ def test_changed_folders(root: Path) -> None:
 
 def test_without_a_result(root: Path) -> None:
     """A job that was lost may have left processes, so its directory is nobody else's."""
-    skeletons = Skeletons(str(root))
+    skeletons = JobDirPool(str(root))
     use(skeletons, root, ended=False)
     assert not skeletons.take_back("job-a")
     assert not skeletons.take_back("job-unknown")
@@ -80,13 +80,13 @@ def test_without_a_result(root: Path) -> None:
 
 def test_taken_over(root: Path) -> None:
     """The next agent uses whole spares and throws half ones away."""
-    skeletons = Skeletons(str(root))
+    skeletons = JobDirPool(str(root))
     use(skeletons, root)
     assert skeletons.take_back("job-a")
     half = Path(skeletons._make())
     (half / "control").unlink()
     filled = Path(skeletons._make())
     (filled / "work" / "file").touch()
-    later = Skeletons(str(root))
+    later = JobDirPool(str(root))
     assert len(later._spares) == 1
     assert len(list((root / "trash").iterdir())) == 2

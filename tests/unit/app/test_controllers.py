@@ -22,10 +22,12 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
 
 def test_a_background_controller_is_read_with_how_it_was_started(workspace: Workspace) -> None:
     """The lease says who it is, the file beside the ledger what it was started with."""
-    tenure = try_manage(workspace, who="ada", command=BACKGROUND)
-    assert tenure is not None
-    with tenure:
-        start = BackgroundStart(tenure.holder.pid, ("AWS_PROFILE",), "it ends with the CI job")
+    manager_lease = try_manage(workspace, who="ada", command=BACKGROUND)
+    assert manager_lease is not None
+    with manager_lease:
+        start = BackgroundStart(
+            manager_lease.holder.pid, ("AWS_PROFILE",), "it ends with the CI job"
+        )
         note_start(workspace.paths, start)
         row = read_controller(workspace)
         assert row is not None
@@ -37,10 +39,10 @@ def test_a_background_controller_is_read_with_how_it_was_started(workspace: Work
 
 def test_the_file_of_an_earlier_controller_is_not_believed(workspace: Workspace) -> None:
     """What was written down of another process says nothing of this one."""
-    tenure = try_manage(workspace, who="ada", command=BACKGROUND)
-    assert tenure is not None
-    with tenure:
-        note_start(workspace.paths, BackgroundStart(tenure.holder.pid + 1, ("OLD",), "old"))
+    manager_lease = try_manage(workspace, who="ada", command=BACKGROUND)
+    assert manager_lease is not None
+    with manager_lease:
+        note_start(workspace.paths, BackgroundStart(manager_lease.holder.pid + 1, ("OLD",), "old"))
         row = read_controller(workspace)
     assert row is not None
     assert (row.variables, row.warning) == ((), "")

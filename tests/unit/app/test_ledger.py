@@ -74,13 +74,13 @@ def test_the_fence_of_a_new_lease_is_nobodys_yet(fence: int, heard: int, is_refu
     ledger = SimpleNamespace(
         read_live=lambda: LIVE, read_standing=lambda: LIVE, begin_recovery=told.append
     )
-    tenure = SimpleNamespace(holder=Holder(1, "ada", "apply", 0, "here", fence))
+    manager_lease = SimpleNamespace(holder=Holder(1, "ada", "apply", 0, "here", fence))
 
     async def inventory(_: str) -> list[InstanceSeen]:
         return [replace(SEEN, fence=heard)]
 
     hosts = SimpleNamespace(inventory=inventory)
-    asking = refuse_if_outgrown(ledger, hosts, tenure)
+    asking = refuse_if_outgrown(ledger, hosts, manager_lease)
     if is_refused:
         with pytest.raises(RecoveringProblem, match="a newer state of this ledger"):
             asyncio.run(asking)

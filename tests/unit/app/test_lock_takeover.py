@@ -16,7 +16,7 @@ from fleetform.app.managing import try_manage
 from fleetform.app.problems import Locked
 from fleetform.app.serve import _Serving, takeover
 from fleetform.app.workspace import Workspace
-from fleetform.model.leadership import Tenure
+from fleetform.model.leadership import ManagerLease
 from fleetform.model.override import Override, OverrideKind
 from fleetform.store.gate import WriterGate
 from simulation.controller import Silent
@@ -65,9 +65,9 @@ def test_two_people_do_not_take_over_at_once(workspace: Workspace) -> None:
 
 def test_it_waits_until_serve_has_let_go(workspace: Workspace) -> None:
     """Another apply is followed and not waited for."""
-    tenure = try_manage(workspace, who="serve", command="serve")
-    assert tenure is not None
-    timer = threading.Timer(0.3, tenure.release)
+    manager_lease = try_manage(workspace, who="serve", command="serve")
+    assert manager_lease is not None
+    timer = threading.Timer(0.3, manager_lease.release)
     timer.start()
     _take(workspace, "ada")
     assert workspace.manager() is None
@@ -85,7 +85,7 @@ def test_a_takeover_between_the_look_and_the_lock_is_seen(
 
 
 async def _serve_while(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    def late(workspace: Workspace, *, who: str, command: str) -> Tenure | None:
+    def late(workspace: Workspace, *, who: str, command: str) -> ManagerLease | None:
         with closing(open_for_writing(workspace)) as ledger:
             ledger.put_overrides(
                 OverrideKind.TAKEOVER, (), reason="x", who="ada", now_ms=1, until_ms=None

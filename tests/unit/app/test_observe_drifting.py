@@ -92,9 +92,9 @@ def test_a_look_of_a_command_is_recorded_without_the_lock_of_a_manager(
     workspace: Workspace,
 ) -> None:
     """A plan that looks no further knows of it, and of when it was."""
-    tenure = try_manage(workspace, who="anna", command="serve")
-    assert tenure is not None
-    with tenure:
+    manager_lease = try_manage(workspace, who="anna", command="serve")
+    assert manager_lease is not None
+    with manager_lease:
         found = refreshed(workspace)
     assert [one.field for one in found.live.drift] == ["directory"]
     assert found.unrecorded == ""

@@ -11,7 +11,7 @@ import pytest
 import applied
 from fleetform.app.plan import nothing_yet, with_claims
 from fleetform.app.workspace import Workspace
-from fleetform.model.volume import LeftData
+from fleetform.model.volume import RetainedData
 from fleetform.spec.desired import ResourceKey
 
 DATA = ResourceKey("volume", "data")
@@ -163,7 +163,7 @@ def test_what_was_left_and_is_gone_does_not_come_back(workspace: Workspace, tmp_
     """A person has removed it, or others have it: the mark that it bore says which."""
     desired = workspace.load().desired
     assert desired is not None
-    left = LeftData("data", "w-1", f"{tmp_path}/shared")
+    left = RetainedData("data", "w-1", f"{tmp_path}/shared")
     live = replace(nothing_yet(desired.environment.uid), left=(left,))
     assert with_claims(workspace, desired, live).left == ()
     mark(tmp_path, environment_uid=applied.UID, name="data", volume_uid="w-1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleetform.app.wait_policy import SILENCE_MS, Patience
+from fleetform.app.wait_policy import SILENCE_MS, WaitPolicy
 from fleetform.controllers.mirror import Mirror
 from fleetform.model.run import RunState
 from fleetform.plan.exit import apply_code
@@ -22,7 +22,7 @@ class Waiting:
     def __init__(self) -> None:
         self.at_ms = 0
         self.notices: list[str] = []
-        self.patience = Patience(ending=(), clock=self, notice=self.notices.append)
+        self.patience = WaitPolicy(ending=(), clock=self, notice=self.notices.append)
 
     def boot_ms(self) -> int:
         return self.at_ms

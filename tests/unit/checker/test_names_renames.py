@@ -10,7 +10,7 @@ from fleetform.checker import Invariant, check
 from fleetform.model.live import Live
 from fleetform.model.plan import Permissions, Plan, Scope
 from fleetform.model.run import RunState
-from fleetform.model.volume import LeftData
+from fleetform.model.volume import RetainedData
 from fleetform.plan.planner import plan
 from fleetform.spec.desired import Desired, ResourceKey
 from unit.plan.trees import fleet, ledger, row, task, tree, volume
@@ -152,7 +152,7 @@ def test_what_is_taken_in_unasked():
 def test_what_comes_back_and_was_another(there: dict[str, str]):
     """Name, uid and place are those under which the ledger let it go."""
     desired = tree(fleet("local"), volume("data"))
-    live = replace(ledger(), left=(LeftData("data", "u-1", "/data"),))
+    live = replace(ledger(), left=(RetainedData("data", "u-1", "/data"),))
     made = planned(desired, live)
     assert found(made, desired, live) == set()
     other = replace(live, left=(replace(live.left[0], **there),))
@@ -162,7 +162,7 @@ def test_what_comes_back_and_was_another(there: dict[str, str]):
 def test_what_comes_back_unpinned():
     """Somebody else may take the data in before the plan is carried out."""
     desired = tree(fleet("local"), volume("data"))
-    live = replace(ledger(), left=(LeftData("data", "u-1", "/data"),))
+    live = replace(ledger(), left=(RetainedData("data", "u-1", "/data"),))
     made = planned(desired, live)
     bare = tuple(one for one in made.predicates if one.claim != "left")
     assert Invariant.RETURNS_ITS_OWN in found(replace(made, predicates=bare), desired, live)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fleetform.checker import Invariant, check
-from fleetform.model.plan import Stake
+from fleetform.model.plan import Impact
 from fleetform.model.run import RunState
 from fleetform.spec.desired import Rules
 from unit.checker.test_check import edit, example, found, key
@@ -21,8 +21,8 @@ def test_a_loss_without_words() -> None:
     assert found(mute, *rest) == {Invariant.STAKE_TOLD}
 
 
-@pytest.mark.parametrize("stake", [None, Stake(("other",), 1, 0)])
-def test_work_that_ends_unnamed(stake: Stake | None) -> None:
+@pytest.mark.parametrize("stake", [None, Impact(("other",), 1, 0)])
+def test_work_that_ends_unnamed(stake: Impact | None) -> None:
     """A run whose work would be ended is named."""
     plan, *rest = example()
     mute = edit(plan, "run/gone", lambda one: replace(one, stake=stake))

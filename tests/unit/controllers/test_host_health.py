@@ -4,7 +4,7 @@ from typing import Any
 
 from fleetform.agents.protocol.keys import JobKey
 from fleetform.agents.protocol.states import Cause, JobState
-from fleetform.controllers.host_health import SUSPECT_MS, WINDOW_MS, Suspicion
+from fleetform.controllers.host_health import SUSPECT_MS, WINDOW_MS, HostHealth
 from fleetform.model.run import (
     Attempt,
     AttemptState,
@@ -19,7 +19,7 @@ NOW = 1_000_000
 
 
 def fail(
-    suspicion: Suspicion,
+    suspicion: HostHealth,
     name: str,
     on: str = "a",
     *,
@@ -37,13 +37,13 @@ def fail(
     return suspicion.note(run, attempt, now_ms=now_ms)
 
 
-def judge(suspicion: Suspicion, *others: str, **when: Any) -> str:
+def judge(suspicion: HostHealth, *others: str, **when: Any) -> str:
     return suspicion.judge("a", ("a", *others), **{"now_ms": NOW, **when})
 
 
 def test_three_runs_within_a_minute_make_a_host_suspect() -> None:
     """It is said once, with figures, at the third run and not before."""
-    suspicion = Suspicion()
+    suspicion = HostHealth()
     fail(suspicion, "one")
     fail(suspicion, "two", cause=Cause.LOST)
     assert not judge(suspicion)
@@ -54,7 +54,7 @@ def test_three_runs_within_a_minute_make_a_host_suspect() -> None:
 
 def test_one_run_again_and_again_is_the_run_s_matter() -> None:
     """Tries of one run count once."""
-    suspicion = Suspicion()
+    suspicion = HostHealth()
     for _ in range(6):
         fail(suspicion, "one")
     assert not judge(suspicion)
@@ -62,7 +62,7 @@ def test_one_run_again_and_again_is_the_run_s_matter() -> None:
 
 def test_failures_apart_are_forgotten() -> None:
     """Three failures that a minute does not hold prove nothing."""
-    suspicion = Suspicion()
+    suspicion = HostHealth()
     for number in range(3):
         fail(suspicion, f"run-{number}", now_ms=NOW + number * WINDOW_MS // 2)
     assert not judge(suspicion, now_ms=NOW + WINDOW_MS)
@@ -70,7 +70,7 @@ def test_failures_apart_are_forgotten() -> None:
 
 def test_a_run_s_own_end_blames_nobody() -> None:
     """Exit codes, limits and stops are not the host's doing."""
-    suspicion = Suspicion()
+    suspicion = HostHealth()
     for number, cause in enumerate((Cause.EXITED, Cause.OOM, Cause.STOPPED, Cause.NEVER_STARTED)):
         assert fail(suspicion, f"run-{number}", cause=cause) == ()
     assert not judge(suspicion)
@@ -78,7 +78,7 @@ def test_a_run_s_own_end_blames_nobody() -> None:
 
 def test_a_greeting_clears() -> None:
     """What was placed before the host's last hello, as before its reboot, does not count."""
-    suspicion = Suspicion()
+    suspicion = HostHealth()
     for name in ("one", "two"):
         fail(suspicion, name)
     suspicion.greeted("a", now_ms=NOW)
@@ -89,7 +89,7 @@ def test_a_greeting_clears() -> None:
 
 def test_a_mistake_in_a_sweep_does_not_close_its_only_host() -> None:
     """Elements of one sweep count as one where no other host could take them."""
-    suspicion = Suspicion()
+    suspicion = HostHealth()
     for number in range(5):
         fail(suspicion, f"sweep[{number}]", parent="sweep")
     assert not judge(suspicion)
@@ -100,7 +100,7 @@ def test_a_mistake_in_a_sweep_does_not_close_its_only_host() -> None:
 
 def test_a_suspect_is_tried_again() -> None:
     """After five minutes its time is over, and it begins with a clean record."""
-    suspicion = Suspicion()
+    suspicion = HostHealth()
     for name in ("one", "two", "three"):
         fail(suspicion, name)
     assert judge(suspicion)

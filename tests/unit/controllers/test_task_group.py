@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fleetform.controllers.task_group import Nursery
+from fleetform.controllers.task_group import TaskGroup
 
 
 def test_leaving_ends_every_task() -> None:
@@ -18,10 +18,10 @@ def test_leaving_ends_every_task() -> None:
             ended.append(1)
 
     async def main() -> None:
-        async with Nursery() as nursery:
-            nursery.start(wait(), "a")
-            nursery.start(wait(), "b")
-            await nursery.run(asyncio.sleep(0))
+        async with TaskGroup() as task_group:
+            task_group.start(wait(), "a")
+            task_group.start(wait(), "b")
+            await task_group.run(asyncio.sleep(0))
 
     asyncio.run(main())
     assert ended == [1, 1]
@@ -34,9 +34,9 @@ def test_a_failing_task_ends_the_main_one() -> None:
         raise LookupError("gone")
 
     async def main() -> None:
-        async with Nursery() as nursery:
-            nursery.start(fail(), "fails")
-            await nursery.run(asyncio.sleep(3600))
+        async with TaskGroup() as task_group:
+            task_group.start(fail(), "fails")
+            await task_group.run(asyncio.sleep(3600))
 
     with pytest.raises(LookupError, match="gone"):
         asyncio.run(main())
@@ -46,10 +46,10 @@ def test_a_task_that_was_cancelled_is_no_failure() -> None:
     """A task that its owner cancels does not end the others."""
 
     async def main() -> str:
-        async with Nursery() as nursery:
-            task = nursery.start(asyncio.sleep(3600), "cancelled")
+        async with TaskGroup() as task_group:
+            task = task_group.start(asyncio.sleep(3600), "cancelled")
             task.cancel()
-            await nursery.run(asyncio.sleep(0.01))
+            await task_group.run(asyncio.sleep(0.01))
         return "done"
 
     assert asyncio.run(main()) == "done"

@@ -19,7 +19,7 @@ from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import Permissions, Scope
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run import RunState
-from fleetform.model.volume import LeftData
+from fleetform.model.volume import RetainedData
 from fleetform.plan.scope import idle_addresses, with_new_names
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules
 from fleetform.spec.renaming import Renames, rename_references
@@ -226,7 +226,7 @@ def _live(source: _Source, declared: Tree) -> Live:
         ledger(*rows, rules=_rules(source)),
         work=tuple(_work(one) for one in rows if _is_on(one, declared)),
         left=tuple(
-            LeftData(source.choice(VOLUMES), str(number) * 32, path)
+            RetainedData(source.choice(VOLUMES), str(number) * 32, path)
             for number, path in enumerate(source.some(["/p", "/q"], 0.2))
         ),
         exchanging=frozenset(source.some([k.name for k in declared if k.kind == "fleet"], 0.3)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fleetform.model.live import Live, Work
-from fleetform.model.plan import Plan, Scope, Stake
+from fleetform.model.plan import Impact, Plan, Scope
 from fleetform.model.run import RunState
 from fleetform.spec.desired import ResourceKey
 from unit.plan.blockers.guards import make
@@ -33,7 +33,7 @@ def busy() -> Live:
     )
 
 
-def stakes(plan: Plan) -> dict[str, Stake]:
+def stakes(plan: Plan) -> dict[str, Impact]:
     changes = (*plan.changes, *(one.change for one in plan.held))
     return {str(one.key): one.stake for one in changes if one.stake is not None}
 
@@ -41,15 +41,15 @@ def stakes(plan: Plan) -> dict[str, Stake]:
 def test_removing_a_run_ends_its_work_on_every_fleet():
     """Its own, wherever it is; one that waits has none."""
     found = stakes(planned(tree(fleet("gpu"), MOUNTED), busy()))
-    assert found["run/train"] == Stake(("train",), 3, 12)
+    assert found["run/train"] == Impact(("train",), 3, 12)
     assert "run/waits" not in found
 
 
 def test_removing_a_fleet_or_a_volume_ends_all_that_is_on_it():
     """Whoever works there, by name."""
     found = stakes(planned(tree(), busy(), allow_destroy=True))
-    assert found["fleet/gpu"] == Stake(("train", "user"), 3, 8)
-    assert found["volume/data"] == Stake(("user",), 1, 0)
+    assert found["fleet/gpu"] == Impact(("train", "user"), 3, 8)
+    assert found["volume/data"] == Impact(("user",), 1, 0)
 
 
 def test_what_is_at_stake_is_found_under_new_names():
@@ -63,9 +63,9 @@ def test_what_is_at_stake_is_found_under_new_names():
     )
     scope = Scope(replaces=("fleet/big", "fit"))
     found = stakes(make(replace(desired, moved=moved), busy(), scope))
-    assert found["fleet/big"] == Stake(("fit", "user"), 3, 8)
-    assert found["volume/sets"] == Stake(("user",), 1, 0)
-    assert found["run/fit"] == Stake(("fit",), 3, 12)
+    assert found["fleet/big"] == Impact(("fit", "user"), 3, 8)
+    assert found["volume/sets"] == Impact(("user",), 1, 0)
+    assert found["run/fit"] == Impact(("fit",), 3, 12)
 
 
 def test_a_change_in_place_ends_nothing():
@@ -91,7 +91,7 @@ def test_a_held_restart_says_what_it_would_cost():
     )
     plan = planned(desired, busy())
     assert [str(one.change.key) for one in plan.held] == ["run/train"]
-    assert stakes(plan) == {"run/train": Stake(("train",), 3, 12)}
+    assert stakes(plan) == {"run/train": Impact(("train",), 3, 12)}
 
 
 def test_how_long_it_has_gone_is_the_annexs():

@@ -8,17 +8,17 @@ import pytest
 
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import Action, HeldBy, Reason
-from fleetform.model.volume import LeftData
+from fleetform.model.volume import RetainedData
 from fleetform.plan.preconditions import failing
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.reasons import reason_sentence
 from unit.plan.trees import fleet, ledger, planned, row, tree, volume
 
 LOCAL = fleet("local")
-LEFT = LeftData("data", "u-1", "/data")
+LEFT = RetainedData("data", "u-1", "/data")
 
 
-def left(*rows: LiveResource, there: LeftData = LEFT) -> Live:
+def left(*rows: LiveResource, there: RetainedData = LEFT) -> Live:
     return replace(ledger(row(LOCAL), *rows), left=(there,))
 
 

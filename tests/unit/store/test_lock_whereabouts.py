@@ -53,21 +53,21 @@ def test_a_ledger_that_is_not_there_any_more_takes_nothing(tmp_path, lose):
 def test_a_lock_that_is_not_there_any_more_is_not_held(tmp_path, lose):
     """Whoever asks next locks another file, and both would manage."""
     path = tmp_path / "environment" / "manager.lock"
-    with try_lock(path, who="ada", command="serve", now_ms=1) as tenure:
-        tenure.require()
+    with try_lock(path, who="ada", command="serve", now_ms=1) as manager_lease:
+        manager_lease.require()
         lose(path.parent)
         with pytest.raises(MovedLedgerError, match="the lock at"):
-            tenure.require()
+            manager_lease.require()
 
 
 def test_a_file_that_cannot_be_looked_at_is_taken_for_there(tmp_path, monkeypatch):
     """Only what is certain ends a manager."""
     path = tmp_path / "manager.lock"
-    with try_lock(path, who="ada", command="serve", now_ms=1) as tenure:
+    with try_lock(path, who="ada", command="serve", now_ms=1) as manager_lease:
 
         def refuse(*_arguments, **_options):
             raise PermissionError
 
         with monkeypatch.context() as patched:
             patched.setattr(os, "stat", refuse)
-            tenure.require()
+            manager_lease.require()

@@ -26,7 +26,7 @@ _FOLDERS = (layout.WORK, layout.TEMPORARY)
 _NEEDED = frozenset({layout.RESULT, layout.CONTROL, *_FOLDERS})
 
 
-class Skeletons:
+class JobDirPool:
     """
     The spares below one root. May be used by several threads: what they share is a list, whose
     single operations are atomic, and a counter.

@@ -12,7 +12,7 @@ import asyncio
 import os
 
 from fleetform.agents.host import directory, layout
-from fleetform.agents.host.job_dir_pool import Skeletons
+from fleetform.agents.host.job_dir_pool import JobDirPool
 
 _QUIET_SECONDS = 2.0
 
@@ -23,7 +23,7 @@ _POSTPONED_SECONDS_MAX = 60.0
 class Sweeper:
     """Expects the agent's root as current directory; its `trash` is emptied from the start."""
 
-    def __init__(self, skeletons: Skeletons) -> None:
+    def __init__(self, skeletons: JobDirPool) -> None:
         self._skeletons = skeletons
         self._loop = asyncio.get_running_loop()
         self._taken = 0

@@ -30,11 +30,11 @@ from fleetform.plan.blockers.unsupported import (
     hold_hostless,
     hold_on_missing_volumes,
 )
-from fleetform.plan.draft import Sheet
+from fleetform.plan.draft import PlanDraft
 from fleetform.plan.hosts import hold_taken_names
 from fleetform.plan.renames import hold_moved_nowhere, hold_while_starting
 
-PASSES: tuple[Callable[[Sheet], None], ...] = (
+PASSES: tuple[Callable[[PlanDraft], None], ...] = (
     # Nothing else matters while the ledger may be wrong about everything.
     hold_while_recovering,
     # What a broken document meant is not known, so no other pass can judge it.

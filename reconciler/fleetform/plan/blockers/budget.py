@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fleetform.model.figures import counted
 from fleetform.model.live import Work
 from fleetform.model.plan import Change, HeldBy
-from fleetform.plan.draft import Sheet
+from fleetform.plan.draft import PlanDraft
 from fleetform.plan.impact import ends_with
 from fleetform.plan.phase import Phase, phase
 from fleetform.spec.desired import ResourceKey
@@ -29,20 +29,20 @@ _ORDER = {"run": 0, "volume": 1, "fleet": 2}
 _VERBS = {"run": "end"}
 
 
-def hold_beyond_budget(sheet: Sheet) -> None:
+def hold_beyond_budget(draft: PlanDraft) -> None:
     # Somebody who asks for the removal of everything has said how much.
-    if sheet.permissions.destroy:
+    if draft.permissions.destroy:
         return
     rows = {
-        key: sheet.row_key(change) for key, change in sheet.changes.items() if change.destructive
+        key: draft.row_key(change) for key, change in draft.changes.items() if change.destructive
     }
     if not rows:
         return
-    at_work = _at_work(sheet)
-    lost = {key: {own} | _ended(sheet, sheet.changes[key], at_work) for key, own in rows.items()}
-    totals = Counter(key.kind for key in sheet.present)
+    at_work = _at_work(draft)
+    lost = {key: {own} | _ended(draft, draft.changes[key], at_work) for key, own in rows.items()}
+    totals = Counter(key.kind for key in draft.present)
     doomed = _by_kind(set().union(*lost.values()))
-    limits = {kind: _limit(sheet, totals[kind]) for kind in doomed}
+    limits = {kind: _limit(draft, totals[kind]) for kind in doomed}
     # One number releases all: the flag is asked for once, not once a kind.
     needed = max((n for kind, n in doomed.items() if n > limits[kind]), default=0)
     if not needed:
@@ -63,7 +63,7 @@ def hold_beyond_budget(sheet: Sheet) -> None:
             going |= more
             gone += counts
             continue
-        sheet.hold(
+        draft.hold(
             key,
             HeldBy.BUDGET,
             "the plan would " + "; it would ".join(sentences[kind] for kind in over),
@@ -71,19 +71,21 @@ def hold_beyond_budget(sheet: Sheet) -> None:
         )
 
 
-def _ended(sheet: Sheet, change: Change, at_work: Mapping[str, Sequence[Work]]) -> set[ResourceKey]:
+def _ended(
+    draft: PlanDraft, change: Change, at_work: Mapping[str, Sequence[Work]]
+) -> set[ResourceKey]:
     """Who is at work on the hosts of a fleet that go."""
     if change.key.kind != "fleet":
         return set()
     there = at_work.get(change.key.name, ())
-    return {ResourceKey("run", one.run) for one in there if ends_with(sheet, change, one)}
+    return {ResourceKey("run", one.run) for one in there if ends_with(draft, change, one)}
 
 
-def _at_work(sheet: Sheet) -> dict[str, list[Work]]:
+def _at_work(draft: PlanDraft) -> dict[str, list[Work]]:
     """By fleet: what would end with it, and was not ended by an earlier plan already."""
     found: dict[str, list[Work]] = {}
-    for work in sheet.live.work:
-        row = sheet.live.resources.get(ResourceKey("run", work.run))
+    for work in draft.live.work:
+        row = draft.live.resources.get(ResourceKey("run", work.run))
         if row is None or not (row.archived or phase(row) is Phase.FINISHED):
             found.setdefault(work.fleet, []).append(work)
     return found
@@ -101,8 +103,8 @@ def _sentence(kind: str, count: int, total: int, limit: int, with_others: int) -
     )
 
 
-def _limit(sheet: Sheet, total: int) -> int:
-    rules = sheet.rules
-    allowed = sheet.permissions.allow_deletes
+def _limit(draft: PlanDraft, total: int) -> int:
+    rules = draft.rules
+    allowed = draft.permissions.allow_deletes
     by_rule = max(total * rules.delete_percent // 100, rules.delete_count)
     return by_rule if allowed is None else max(by_rule, allowed)

@@ -17,7 +17,7 @@ from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, HeldBy
 from fleetform.model.volume import mounted_volumes
 from fleetform.plan.blockers.protection import hold_volumes_in_use
-from fleetform.plan.draft import LEAVING, Sheet, begins_on, is_replaced
+from fleetform.plan.draft import LEAVING, PlanDraft, begins_on, is_replaced
 from fleetform.plan.phase import documents_at_work, documents_of
 from fleetform.spec.desired import Declared, ResourceKey
 
@@ -26,66 +26,66 @@ _ACTIONS = frozenset({Action.CREATE, Action.ADOPT, Action.REPLACE, Action.UPDATE
 _CURE = "unblock {key} first"
 
 
-def hold_dependants(sheet: Sheet) -> None:
-    if not sheet.held and not sheet.deferred:
+def hold_dependants(draft: PlanDraft) -> None:
+    if not draft.held and not draft.deferred:
         return
     known = -1
     # Each leads to the other: a run that is held ends nothing, and is at work on what was to go
     # after it; what begins on that is held with it.
-    while known < len(sheet.held):
-        _hold_what_needs_the_missing(sheet)
-        known = len(sheet.held)
-        hold_volumes_in_use(sheet)
+    while known < len(draft.held):
+        _hold_what_needs_the_missing(draft)
+        known = len(draft.held)
+        hold_volumes_in_use(draft)
     # A queue that stays keeps its fleets, as a volume does.
     for kind in ("queue", "volume", "fleet"):
-        _hold_what_is_referred_to(sheet, kind)
+        _hold_what_is_referred_to(draft, kind)
 
 
-def _hold_what_needs_the_missing(sheet: Sheet) -> None:
-    left = {key: one.change for key, one in sheet.deferred.items()}
-    left.update((key, one.change) for key, one in sheet.held.items())
-    missing = [key for key in sorted(left) if _is_lacking(sheet, left[key])]
+def _hold_what_needs_the_missing(draft: PlanDraft) -> None:
+    left = {key: one.change for key, one in draft.deferred.items()}
+    left.update((key, one.change) for key, one in draft.held.items())
+    missing = [key for key in sorted(left) if _is_lacking(draft, left[key])]
     if not missing:
         return
     dependants: dict[ResourceKey, list[ResourceKey]] = {}
-    for key in sorted(sheet.changes):
-        declared = sheet.wanted.get(key)
-        if declared is not None and _makes(sheet, key):
+    for key in sorted(draft.changes):
+        declared = draft.wanted.get(key)
+        if declared is not None and _makes(draft, key):
             for needed in _needed(declared):
                 dependants.setdefault(needed, []).append(key)
     while missing:
         needed = missing.pop()
         for key in dependants.get(needed, ()):
-            change = sheet.changes.get(key)
+            change = draft.changes.get(key)
             if change is None or not (
-                _is_missing(sheet, needed) or begins_on(sheet, change, needed)
+                _is_missing(draft, needed) or begins_on(draft, change, needed)
             ):
                 continue
-            sheet.hold(key, HeldBy.DEPENDENCY, *_told(sheet, f"it needs {needed}", needed))
-            if _is_lacking(sheet, change):
+            draft.hold(key, HeldBy.DEPENDENCY, *_told(draft, f"it needs {needed}", needed))
+            if _is_lacking(draft, change):
                 missing.append(key)
 
 
-def _is_lacking(sheet: Sheet, change: Change) -> bool:
+def _is_lacking(draft: PlanDraft, change: Change) -> bool:
     """Tell whether what is not changed now is not what others are declared to stand on."""
-    return _is_missing(sheet, change.key) or is_replaced(change)
+    return _is_missing(draft, change.key) or is_replaced(change)
 
 
-def _is_missing(sheet: Sheet, key: ResourceKey) -> bool:
+def _is_missing(draft: PlanDraft, key: ResourceKey) -> bool:
     # What is not renamed is not there under its new name.
-    is_there = key in sheet.present and key not in sheet.moves.before
+    is_there = key in draft.present and key not in draft.moves.before
     return not is_there and key.kind != "environment"
 
 
-def _told(sheet: Sheet, clause: str, key: ResourceKey) -> tuple[str, str]:
+def _told(draft: PlanDraft, clause: str, key: ResourceKey) -> tuple[str, str]:
     """A detail and its cure: what is held is released, what is left out is asked for."""
-    if key in sheet.deferred:
-        return f"{clause}, and {sheet.deferred[key].why}", f"plan {key} as well"
+    if key in draft.deferred:
+        return f"{clause}, and {draft.deferred[key].why}", f"plan {key} as well"
     return f"{clause}, which is blocked", _CURE.format(key=key)
 
 
-def _makes(sheet: Sheet, key: ResourceKey) -> bool:
-    return sheet.changes[key].action in _ACTIONS
+def _makes(draft: PlanDraft, key: ResourceKey) -> bool:
+    return draft.changes[key].action in _ACTIONS
 
 
 def _needed(declared: Declared) -> Iterator[ResourceKey]:
@@ -94,16 +94,16 @@ def _needed(declared: Declared) -> Iterator[ResourceKey]:
         yield ResourceKey("run", name)
 
 
-def _hold_what_is_referred_to(sheet: Sheet, kind: str) -> None:
+def _hold_what_is_referred_to(draft: PlanDraft, kind: str) -> None:
     leaving = {
         key
-        for key, change in sheet.changes.items()
+        for key, change in draft.changes.items()
         if key.kind == kind and change.action in LEAVING
     }
-    for referrer in sorted(_rows_that_stay(sheet)) if leaving else ():
-        for key in sorted(_referred_to(sheet.present[referrer], kind, leaving)):
-            cure = f"plan {referrer} as well" if referrer in sheet.deferred else _CURE
-            sheet.hold(
+    for referrer in sorted(_rows_that_stay(draft)) if leaving else ():
+        for key in sorted(_referred_to(draft.present[referrer], kind, leaving)):
+            cure = f"plan {referrer} as well" if referrer in draft.deferred else _CURE
+            draft.hold(
                 key,
                 HeldBy.DEPENDENCY,
                 f"{referrer} refers to it and is not removed",
@@ -112,7 +112,7 @@ def _hold_what_is_referred_to(sheet: Sheet, kind: str) -> None:
             leaving.discard(key)
 
 
-def _rows_that_stay(sheet: Sheet) -> Iterator[ResourceKey]:
+def _rows_that_stay(draft: PlanDraft) -> Iterator[ResourceKey]:
     """
     Rows whose last applied document stays in force against the tree.
 
@@ -120,15 +120,15 @@ def _rows_that_stay(sheet: Sheet) -> Iterator[ResourceKey]:
     checks of `spec` have seen to that. What an earlier run of its name uses is not among that:
     `hold_volumes_in_use` and `hold_forgotten_in_use` see to whoever is at work.
     """
-    staying = [one.change for one in sheet.held.values()]
-    staying += (one.change for one in sheet.deferred.values())
+    staying = [one.change for one in draft.held.values()]
+    staying += (one.change for one in draft.deferred.values())
     for change in staying:
-        key = sheet.row_key(change)
-        if key in sheet.present:
+        key = draft.row_key(change)
+        if key in draft.present:
             yield key
-    if sheet.left_alone and not sheet.permissions.destroy:
-        for key in sheet.present:
-            if key.parent and ResourceKey(key.kind, key.parent) in sheet.left_alone:
+    if draft.left_alone and not draft.permissions.destroy:
+        for key in draft.present:
+            if key.parent and ResourceKey(key.kind, key.parent) in draft.left_alone:
                 yield key
 
 

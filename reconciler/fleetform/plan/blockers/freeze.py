@@ -11,20 +11,20 @@ from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import Change, Held, HeldBy
 from fleetform.model.verbs import Verb
 from fleetform.model.windows import is_held, open_spell
-from fleetform.plan.draft import Sheet
+from fleetform.plan.draft import PlanDraft
 
 _CURE = "plan again when it is over, or suspend it for a limited time with `fleetform emergency thaw --reason …`"
 
 
-def hold_in_window(sheet: Sheet) -> None:
-    if not sheet.rules.freeze:
+def hold_in_window(draft: PlanDraft) -> None:
+    if not draft.rules.freeze:
         return
-    spell = open_spell(sheet.rules, sheet.overrides, sheet.now_ms)
+    spell = open_spell(draft.rules, draft.overrides, draft.now_ms)
     if spell is None:
         return
-    for key, change in list(sheet.changes.items()):
-        if is_held(spell, change, sheet.rules):
-            sheet.hold(key, HeldBy.WINDOW, spell.window.reason, _CURE)
+    for key, change in list(draft.changes.items()):
+        if is_held(spell, change, draft.rules):
+            draft.hold(key, HeldBy.WINDOW, spell.window.reason, _CURE)
 
 
 # What people have put above the tree, as far as a plan is concerned.
@@ -33,15 +33,15 @@ def hold_in_window(sheet: Sheet) -> None:
 # permanent can be applied while it holds.
 
 
-def hold_overridden(sheet: Sheet) -> None:
-    freeze = next((one for one in sheet.overrides if one.kind is OverrideKind.FREEZE), None)
-    stops = [one for one in sheet.overrides if one.kind is OverrideKind.STOP]
+def hold_overridden(draft: PlanDraft) -> None:
+    freeze = next((one for one in draft.overrides if one.kind is OverrideKind.FREEZE), None)
+    stops = [one for one in draft.overrides if one.kind is OverrideKind.STOP]
     if freeze is None and not stops:
         return
-    for key, change in list(sheet.changes.items()):
+    for key, change in list(draft.changes.items()):
         override = freeze or _stop_of(stops, change)
         if override is not None:
-            sheet.hold(key, HeldBy.OVERRIDE, override.sentence, _cure(override))
+            draft.hold(key, HeldBy.OVERRIDE, override.sentence, _cure(override))
 
 
 def _stop_of(stops: list[Override], change: Change) -> Override | None:
@@ -60,11 +60,11 @@ def _cure(override: Override) -> str:
 _UNFINISHED = "an earlier apply has not finished its change"
 
 
-def hold_unfinished(sheet: Sheet) -> None:
-    for key, change in list(sheet.changes.items()):
-        row = sheet.live.resources.get(sheet.row_key(change))
+def hold_unfinished(draft: PlanDraft) -> None:
+    for key, change in list(draft.changes.items()):
+        row = draft.live.resources.get(draft.row_key(change))
         if row is not None and row.operation:
-            sheet.hold(key, HeldBy.DEPENDENCY, _UNFINISHED, "`fleetform apply` resumes it")
+            draft.hold(key, HeldBy.DEPENDENCY, _UNFINISHED, "`fleetform apply` resumes it")
 
 
 def is_unfinished(held: Held) -> bool:
@@ -75,17 +75,17 @@ def is_unfinished(held: Held) -> bool:
 # The world remembers another ledger: nothing starts, stops or goes until that is settled.
 
 
-def hold_while_recovering(sheet: Sheet) -> None:
-    if sheet.live.status is not LedgerStatus.RECOVERING:
+def hold_while_recovering(draft: PlanDraft) -> None:
+    if draft.live.status is not LedgerStatus.RECOVERING:
         return
-    detail = "; ".join(sheet.live.notes) or "hosts know a newer ledger than this one"
-    for key in list(sheet.changes):
-        sheet.hold(key, HeldBy.RECOVERING, detail, "fleetform state rebuild")
+    detail = "; ".join(draft.live.notes) or "hosts know a newer ledger than this one"
+    for key in list(draft.changes):
+        draft.hold(key, HeldBy.RECOVERING, detail, "fleetform state rebuild")
 
 
-def recovery_warnings(sheet: Sheet) -> tuple[str, ...]:
+def recovery_warnings(draft: PlanDraft) -> tuple[str, ...]:
     """Say that the ledger is recovering also where nothing differs: it may be wrong about that."""
-    if sheet.live.status is not LedgerStatus.RECOVERING:
+    if draft.live.status is not LedgerStatus.RECOVERING:
         return ()
-    why = f": {sheet.live.notes[0]}" if sheet.live.notes else ""
+    why = f": {draft.live.notes[0]}" if draft.live.notes else ""
     return (f"The ledger is recovering{why}. `fleetform state rebuild` asks the hosts.",)

@@ -12,10 +12,10 @@ import json
 from collections.abc import Iterator, Mapping
 
 from fleetform.model.plan import Change, HeldBy
-from fleetform.model.rows import restless_rows
+from fleetform.model.rows import changed_rows
 from fleetform.model.verbs import EMPTIES_PATH, FREES_PATH, TAKES_PATH, Verb
 from fleetform.plan.blockers.dependency import hold_dependants
-from fleetform.plan.draft import Sheet
+from fleetform.plan.draft import PlanDraft
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.folders import Places
 
@@ -25,34 +25,34 @@ __all__ = ["hold_taken_places", "places_freed"]
 _SAME = "still has this directory"
 
 
-def hold_taken_places(sheet: Sheet) -> None:
-    taking = _taking(sheet)
+def hold_taken_places(draft: PlanDraft) -> None:
+    taking = _taking(draft)
     if not taking:
         return
     # What is there as it is declared is in nobody's way: no two that are declared have one place.
-    rows = {key: row for key, row in restless_rows(sheet.present).items() if key.kind == "volume"}
-    there, before = list(rows.values()), len(sheet.held)
+    rows = {key: row for key, row in changed_rows(draft.present).items() if key.kind == "volume"}
+    there, before = list(rows.values()), len(draft.held)
     # Whoever is held here has its own place still: it is looked at once more.
     for row in there:
-        verbs = _verbs(sheet.changes.get(row.key))
+        verbs = _verbs(draft.changes.get(row.key))
         for key, how in _near(taking, _place(json.loads(row.document))):
-            if key not in sheet.changes or _gives_way(
-                verbs, _verbs(sheet.changes[key]), how, is_itself=key == row.key
+            if key not in draft.changes or _gives_way(
+                verbs, _verbs(draft.changes[key]), how, is_itself=key == row.key
             ):
                 continue
-            sheet.hold(key, HeldBy.DEPENDENCY, f"{row.key} {how}", _cure(row.key, key, verbs, how))
+            draft.hold(key, HeldBy.DEPENDENCY, f"{row.key} {how}", _cure(row.key, key, verbs, how))
             if key in rows:
                 there.append(rows[key])
-    if len(sheet.held) > before:
+    if len(draft.held) > before:
         # What needs it waits with it.
-        hold_dependants(sheet)
+        hold_dependants(draft)
 
 
-def places_freed(sheet: Sheet) -> Mapping[ResourceKey, tuple[str, ...]]:
+def places_freed(draft: PlanDraft) -> Mapping[ResourceKey, tuple[str, ...]]:
     """For each volume that comes into or around the place of others: the steps that end those."""
-    taking = _taking(sheet)
+    taking = _taking(draft)
     freed: dict[ResourceKey, tuple[str, ...]] = {}
-    for change in sheet.changes.values() if taking else ():
+    for change in draft.changes.values() if taking else ():
         for step in change.steps:
             if step.verb in FREES_PATH:
                 for key, _ in _near(taking, _place(step.arguments)):
@@ -98,11 +98,11 @@ def _near(taking: Places[ResourceKey], place: str) -> Iterator[tuple[ResourceKey
         yield key, "still has a directory inside this one"
 
 
-def _taking(sheet: Sheet) -> Places[ResourceKey]:
+def _taking(draft: PlanDraft) -> Places[ResourceKey]:
     """Which volumes come into which places."""
     return Places(
         (_place(step.arguments), step.resource)
-        for change in sheet.changes.values()
+        for change in draft.changes.values()
         if change.key.kind == "volume"
         for step in change.steps
         if step.verb in TAKES_PATH

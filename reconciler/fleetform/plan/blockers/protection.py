@@ -14,7 +14,7 @@ import json
 from fleetform.model.plan import Action, Change, HeldBy, Reason
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import mounted_volumes
-from fleetform.plan.draft import Sheet
+from fleetform.plan.draft import PlanDraft
 from fleetform.plan.impact import User, ends_with, hold_while_used, users
 from fleetform.spec.desired import ResourceKey
 
@@ -22,20 +22,20 @@ ENDING = frozenset({Action.REPLACE, Action.DELETE, Action.FORGET, Action.ARCHIVE
 """Actions after which what was there is no longer there."""
 
 
-def hold_protected(sheet: Sheet) -> None:
-    for key, change in list(sheet.changes.items()):
+def hold_protected(draft: PlanDraft) -> None:
+    for key, change in list(draft.changes.items()):
         if not _ends(change):
             continue
-        row = sheet.live.resources.get(sheet.row_key(change))
+        row = draft.live.resources.get(draft.row_key(change))
         if row is not None and row.protected:
-            sheet.hold(
+            draft.hold(
                 key,
                 HeldBy.PROTECTION,
                 "it was applied with `protect: true`",
                 "first apply `protect: false` alone",
             )
-        elif key.kind == "fleet" and (run := _sheltered(sheet, change)):
-            sheet.hold(
+        elif key.kind == "fleet" and (run := _sheltered(draft, change)):
+            draft.hold(
                 key,
                 HeldBy.PROTECTION,
                 f"run/{run} is running on it and was applied with `protect: true`",
@@ -43,15 +43,15 @@ def hold_protected(sheet: Sheet) -> None:
             )
 
 
-def _sheltered(sheet: Sheet, fleet: Change) -> str:
+def _sheltered(draft: PlanDraft, fleet: Change) -> str:
     """The first protected run that would lose its hosts with the fleet's, or nothing."""
     # What has lost a host already has nothing left there that anybody could keep from it, and
     # would wait for ever where only this change finds out.
-    gone = {one.part for one in sheet.live.drift if one.field == "host"}
-    for work in sheet.live.work:
-        row = sheet.live.resources.get(ResourceKey("run", work.run))
+    gone = {one.part for one in draft.live.drift if one.field == "host"}
+    for work in draft.live.work:
+        row = draft.live.resources.get(ResourceKey("run", work.run))
         is_lost = not gone.isdisjoint(work.hosts)
-        if ends_with(sheet, fleet, work) and not is_lost and row is not None and row.protected:
+        if ends_with(draft, fleet, work) and not is_lost and row is not None and row.protected:
             return work.run
     return ""
 
@@ -67,26 +67,26 @@ def _ends(change: Change) -> bool:
 # Deleting and ending running work need a permission: the rules last applied, or a flag.
 
 
-def hold_destruction(sheet: Sheet) -> None:
-    if sheet.permissions.allow_destroy or sheet.rules.allow_destroy:
+def hold_destruction(draft: PlanDraft) -> None:
+    if draft.permissions.allow_destroy or draft.rules.allow_destroy:
         return
-    for key, change in list(sheet.changes.items()):
-        if change.destructive and not _restart_allowed(sheet, change):
-            sheet.hold(
+    for key, change in list(draft.changes.items()):
+        if change.destructive and not _restart_allowed(draft, change):
+            draft.hold(
                 key,
                 HeldBy.DESTRUCTIVE,
                 "it deletes data or hosts, or ends running work",
-                _cure(sheet),
+                _cure(draft),
             )
 
 
-def _cure(sheet: Sheet) -> str:
-    if sheet.desired.environment.rules.allow_destroy:
+def _cure(draft: PlanDraft) -> str:
+    if draft.desired.environment.rules.allow_destroy:
         return "--allow-destroy; the rule in environment.yaml applies from the next plan on"
     return "--allow-destroy, or `allow_destroy: true` in the environment's rules"
 
 
-def _restart_allowed(sheet: Sheet, change: Change) -> bool:
+def _restart_allowed(draft: PlanDraft, change: Change) -> bool:
     """A restart in the same place has a permission of its own; the kind has asked for it."""
     return change.key.kind == "run" and change.action is Action.REPLACE and not change.replaces
 
@@ -97,17 +97,17 @@ _WORKS = ("is running on it", "are running on it")
 _MAY_WORK = ("may be running on it", "may be running on it")
 
 
-def hold_forgotten_in_use(sheet: Sheet) -> None:
+def hold_forgotten_in_use(draft: PlanDraft) -> None:
     going = {
         key
-        for key, change in sheet.changes.items()
+        for key, change in draft.changes.items()
         if any(step.verb == Verb.FLEET_FORGET for step in change.steps)
     }
     if not going:
         return
     named: dict[ResourceKey, list[User]] = {}
     anywhere: list[User] = []
-    for user in users(sheet):
+    for user in users(draft):
         fleets = json.loads(user[1].document).get("fleets")
         for name in fleets or ():
             named.setdefault(ResourceKey("fleet", name), []).append(user)
@@ -117,7 +117,7 @@ def hold_forgotten_in_use(sheet: Sheet) -> None:
     for key in sorted(going):
         here = named.get(key, [])
         if here or anywhere:
-            hold_while_used(sheet, key, [*here, *anywhere], _WORKS if here else _MAY_WORK)
+            hold_while_used(draft, key, [*here, *anywhere], _WORKS if here else _MAY_WORK)
 
 
 # What somebody else owns is neither taken nor written over, whatever flag is given, and neither is
@@ -128,16 +128,16 @@ _WRITES = frozenset({Action.CREATE, Action.REPLACE, Action.ADOPT, Action.UPDATE}
 _FINDS = frozenset({Action.ADOPT})
 
 
-def hold_owned_elsewhere(sheet: Sheet) -> None:
-    for key, claim in sheet.live.claims.items():
-        change = sheet.changes.get(key)
+def hold_owned_elsewhere(draft: PlanDraft) -> None:
+    for key, claim in draft.live.claims.items():
+        change = draft.changes.get(key)
         if change is not None and change.action in (_FINDS if claim.missing else _WRITES):
-            sheet.hold(
+            draft.hold(
                 key,
                 # A volume of ours is in the way as well as anybody else's, and so is what is no
                 # directory.
                 HeldBy.DEPENDENCY
-                if claim.is_file or claim.missing or claim.owner_uid == sheet.live.environment_uid
+                if claim.is_file or claim.missing or claim.owner_uid == draft.live.environment_uid
                 else HeldBy.OWNER,
                 claim.sentence,
                 claim.cure,
@@ -153,24 +153,24 @@ _MOUNTS = ("has it mounted", "have it mounted")
 # has left the tree while it was at work may go on for as long as its end takes.
 
 
-def hold_volumes_in_use(sheet: Sheet) -> None:
+def hold_volumes_in_use(draft: PlanDraft) -> None:
     moving = {
         key
-        for key, change in sheet.changes.items()
+        for key, change in draft.changes.items()
         if key.kind == "volume" and change.action in ENDING
     }
     if not moving:
         return
     ended = {
         step.resource
-        for change in sheet.changes.values()
+        for change in draft.changes.values()
         for step in change.steps
         if step.verb == Verb.RUN_STOP
     }
     here: dict[ResourceKey, list[User]] = {}
-    for row, execution in users(sheet):
+    for row, execution in users(draft):
         if row.key not in ended:
             for name in mounted_volumes(execution.document):
                 here.setdefault(ResourceKey("volume", name), []).append((row, execution))
     for key in sorted(moving & here.keys()):
-        hold_while_used(sheet, key, here[key], _MOUNTS)
+        hold_while_used(draft, key, here[key], _MOUNTS)

@@ -18,7 +18,7 @@ from fleetform.model.plan import Action, Change, Held, HeldBy, Reason
 from fleetform.model.verbs import CARRIES_DOCUMENT, EMPTIES_PATH, Verb, verbs_of
 from fleetform.model.volume import mounts
 from fleetform.plan.diff import changed_fields, set_fields
-from fleetform.plan.draft import Sheet
+from fleetform.plan.draft import PlanDraft
 from fleetform.plan.kinds.fleet import nodes_wanted
 from fleetform.spec.desired import Beyond, Declared, Obstacle, ResourceKey
 
@@ -37,13 +37,13 @@ _DECLARE = "declare the resource that it refers to"
 _WAIT = "wait for a version that supports it"
 
 
-def hold_beyond(sheet: Sheet) -> None:
-    if sheet.permissions.destroy:
+def hold_beyond(draft: PlanDraft) -> None:
+    if draft.permissions.destroy:
         return
-    for key, beyond in sheet.desired.beyond.items():
-        row = sheet.present.get(key)
+    for key, beyond in draft.desired.beyond.items():
+        row = draft.present.get(key)
         if row is None or row.digest != beyond.declared.digest:
-            sheet.held[key] = held_by_obstacles(beyond, row)
+            draft.held[key] = held_by_obstacles(beyond, row)
 
 
 def held_by_obstacles(beyond: Beyond, row: LiveResource | None) -> Held:
@@ -111,14 +111,14 @@ _VOLUME_CURE = (
 )
 
 
-def hold_on_missing_volumes(sheet: Sheet) -> None:
-    gone = _missing_volumes(sheet)
+def hold_on_missing_volumes(draft: PlanDraft) -> None:
+    gone = _missing_volumes(draft)
     if not gone:
         return
-    for key in sorted(sheet.changes):
-        declared = sheet.wanted.get(key)
+    for key in sorted(draft.changes):
+        declared = draft.wanted.get(key)
         if declared is None or not any(
-            step.verb == Verb.RUN_SUBMIT for step in sheet.changes[key].steps
+            step.verb == Verb.RUN_SUBMIT for step in draft.changes[key].steps
         ):
             continue
         for names in mounts(declared.document):
@@ -126,24 +126,24 @@ def hold_on_missing_volumes(sheet: Sheet) -> None:
             if names and gone.issuperset(names):
                 volume = ResourceKey("volume", names[0])
                 detail = f"it mounts {volume}, whose directory is gone"
-                sheet.hold(key, HeldBy.DRIFT, detail, _VOLUME_CURE.format(key=volume))
+                draft.hold(key, HeldBy.DRIFT, detail, _VOLUME_CURE.format(key=volume))
                 break
 
 
-def _missing_volumes(sheet: Sheet) -> set[str]:
+def _missing_volumes(draft: PlanDraft) -> set[str]:
     """Name the volumes without a directory, less those that this plan makes again."""
     return {
         one.drift.resource.name
-        for one in sheet.live.recorded_drift
+        for one in draft.live.recorded_drift
         if one.drift.resource.kind == "volume"
         and one.drift.field == "directory"
         and one.drift.seen == GONE
-        and not _is_made_again(sheet, one.drift.resource)
+        and not _is_made_again(draft, one.drift.resource)
     }
 
 
-def _is_made_again(sheet: Sheet, key: ResourceKey) -> bool:
-    change = sheet.changes.get(key)
+def _is_made_again(draft: PlanDraft, key: ResourceKey) -> bool:
+    change = draft.changes.get(key)
     return change is not None and (
         change.action is not Action.UPDATE or Reason.REPLACE_ASKED in change.reasons
     )
@@ -155,7 +155,7 @@ _AFTER_HOSTS = verbs_of("volume") & CARRIES_DOCUMENT
 _GONE = frozenset({InstanceState.TERMINATING, InstanceState.TERMINATED})
 
 
-def hold_hostless(sheet: Sheet) -> None:
+def hold_hostless(draft: PlanDraft) -> None:
     """
     Hold changes of volumes on a fleet with `nodes: 0`, or of which nothing is known any more.
 
@@ -163,21 +163,21 @@ def hold_hostless(sheet: Sheet) -> None:
     """
     fleets = {
         (change.key, step.arguments["fleet"], step.verb)
-        for change in sheet.changes.values()
+        for change in draft.changes.values()
         if change.key.kind == "volume"
         for step in change.steps
         if step.verb in _AFTER_HOSTS or step.verb in EMPTIES_PATH
     }
-    empty = {name for name in {fleet for _, fleet, _ in fleets} if _wants_none(sheet, name)}
+    empty = {name for name in {fleet for _, fleet, _ in fleets} if _wants_none(draft, name)}
     if not empty:
         return
-    there = {one.fleet for one in sheet.live.instances if one.state not in _GONE}
+    there = {one.fleet for one in draft.live.instances if one.state not in _GONE}
     for key, fleet, verb in sorted(fleets):
-        if fleet not in empty or key not in sheet.changes:
+        if fleet not in empty or key not in draft.changes:
             continue
         if verb in _AFTER_HOSTS or fleet not in there:
             or_else = "" if verb in _AFTER_HOSTS else f", or list {key} under `removed:`"
-            sheet.hold(
+            draft.hold(
                 key,
                 HeldBy.DEPENDENCY,
                 f"the change needs a host of fleet {fleet}, which has none",
@@ -185,12 +185,12 @@ def hold_hostless(sheet: Sheet) -> None:
             )
 
 
-def _wants_none(sheet: Sheet, fleet: str) -> bool:
+def _wants_none(draft: PlanDraft, fleet: str) -> bool:
     key = ResourceKey("fleet", fleet)
-    declared = sheet.wanted.get(key)
+    declared = draft.wanted.get(key)
     if declared is not None:
         return nodes_wanted(declared.document) == 0
-    row = sheet.present.get(key)
+    row = draft.present.get(key)
     return row is None or nodes_wanted(json.loads(row.document)) == 0
 
 
@@ -204,48 +204,48 @@ _OF_UNKNOWN_KIND = frozenset({"fleet", "volume", "run", "profile", "secret"})
 _DOCUMENT_CURE = "correct the document; `fleetform validate` lists its findings"
 
 
-def hold_broken(sheet: Sheet) -> None:
-    if sheet.permissions.destroy:
+def hold_broken(draft: PlanDraft) -> None:
+    if draft.permissions.destroy:
         return
-    if sheet.desired.unread:
-        _hold_removals(sheet)
-    if sheet.desired.broken:
-        _hold_what_is_broken(sheet)
+    if draft.desired.unread:
+        _hold_removals(draft)
+    if draft.desired.broken:
+        _hold_what_is_broken(draft)
 
 
-def _hold_removals(sheet: Sheet) -> None:
+def _hold_removals(draft: PlanDraft) -> None:
     """A file that cannot be read may declare what seems to be gone."""
-    file, *more = sheet.desired.unread
+    file, *more = draft.desired.unread
     files = file if not more else f"{file} and {len(more)} more"
-    for key in sorted(sheet.changes):
-        if key not in sheet.wanted and key.kind != "environment":
+    for key in sorted(draft.changes):
+        if key not in draft.wanted and key.kind != "environment":
             detail = f"{files} cannot be read and may declare it"
-            sheet.hold(key, HeldBy.BROKEN_DOCUMENT, detail, f"make {files} readable")
+            draft.hold(key, HeldBy.BROKEN_DOCUMENT, detail, f"make {files} readable")
 
 
-def _hold_what_is_broken(sheet: Sheet) -> None:
-    broken = sheet.desired.broken
-    for key in sorted(sheet.changes):
-        declared = sheet.wanted.get(key)
+def _hold_what_is_broken(draft: PlanDraft) -> None:
+    broken = draft.desired.broken
+    for key in sorted(draft.changes):
+        declared = draft.wanted.get(key)
         cause = None if declared is None else _broken_reference(broken, declared)
         if cause is not None:
             detail = f"{cause}, which it refers to, has an invalid document"
-            sheet.hold(key, HeldBy.BROKEN_DOCUMENT, detail, _DOCUMENT_CURE)
-    for key in sorted(_told(sheet)):
+            draft.hold(key, HeldBy.BROKEN_DOCUMENT, detail, _DOCUMENT_CURE)
+    for key in sorted(_told(draft)):
         if key.kind != "environment":
-            change = _unknown_change(sheet, key)
+            change = _unknown_change(draft, key)
             detail = "its document is invalid"
-            sheet.held[key] = Held(change, HeldBy.BROKEN_DOCUMENT, detail, _DOCUMENT_CURE)
+            draft.held[key] = Held(change, HeldBy.BROKEN_DOCUMENT, detail, _DOCUMENT_CURE)
 
 
-def _told(sheet: Sheet) -> set[ResourceKey]:
+def _told(draft: PlanDraft) -> set[ResourceKey]:
     """
     What is broken, without what it only might be.
 
     A document of unknown kind stands for one of each kind, so that nothing is touched which it may
     declare. To people it is what there is of that name, or else a run.
     """
-    broken = set(sheet.desired.broken)
+    broken = set(draft.desired.broken)
     kinds: dict[str, set[str]] = {}
     for key in broken:
         kinds.setdefault(key.name, set()).add(key.kind)
@@ -253,14 +253,14 @@ def _told(sheet: Sheet) -> set[ResourceKey]:
         if not said >= _OF_UNKNOWN_KIND:
             continue
         guessed = {ResourceKey(kind, name) for kind in said}
-        there = {key for key in guessed if _is_there(sheet, key)}
+        there = {key for key in guessed if _is_there(draft, key)}
         broken -= guessed - (there or {ResourceKey("run", name)})
     return broken
 
 
-def _is_there(sheet: Sheet, key: ResourceKey) -> bool:
-    return key in sheet.present or any(
-        one.kind == key.kind and one.parent == key.name for one in sheet.present
+def _is_there(draft: PlanDraft, key: ResourceKey) -> bool:
+    return key in draft.present or any(
+        one.kind == key.kind and one.parent == key.name for one in draft.present
     )
 
 
@@ -275,12 +275,12 @@ def _broken_reference(broken: frozenset[ResourceKey], declared: Declared) -> Res
     return None
 
 
-def _unknown_change(sheet: Sheet, key: ResourceKey) -> Change:
+def _unknown_change(draft: PlanDraft, key: ResourceKey) -> Change:
     """Something would happen to it, and nobody can say what."""
-    row = sheet.present.get(key)
+    row = draft.present.get(key)
     return Change(
         key=key,
-        action=Action.UPDATE if _is_there(sheet, key) else Action.CREATE,
+        action=Action.UPDATE if _is_there(draft, key) else Action.CREATE,
         reasons=(),
         type=key.kind if row is None else row.type,
         uid="" if row is None else row.uid,

@@ -68,7 +68,7 @@ _SAID = LeaseStatements(_NOW)
 
 class Lease:
     """
-    A lease that this process holds; a thread renews it. Implements `model.leadership.Tenure`.
+    A lease that this process holds; a thread renews it. Implements `model.leadership.ManagerLease`.
 
     The thread goes on while the loop computes: that a process is busy is no reason to lose it.
     """

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from fleetform.model import figures
 from fleetform.model.drift import expected_and_seen
 from fleetform.model.figures import counted
-from fleetform.model.plan import Change, HeldBy, Plan, Reason, Settled, Stake
+from fleetform.model.plan import Change, HeldBy, Impact, Plan, Reason, Settled
 from fleetform.model.run_state import RunState
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import natural_order, split_element
@@ -312,7 +312,7 @@ def group_stake_text(plan: Plan, group: Group) -> str:
     return text
 
 
-def _whose(change: Change, stake: Stake) -> str:
+def _whose(change: Change, stake: Impact) -> str:
     if change.key.kind == "run":
         return "its work"
     runs = [printable(name) for name in sorted(stake.runs, key=natural_order)]

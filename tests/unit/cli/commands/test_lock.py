@@ -73,9 +73,9 @@ def test_force_ends_the_holder_and_says_why(asked, typed, lab, held):
     (event,) = [one for one in events if one["kind"] == "lock.broken"]
     assert "it hangs" in event["message"]
     workspace = Workspace.open(str(lab))
-    tenure = try_manage(workspace, who="me", command="apply")
-    assert tenure is not None
-    tenure.release()
+    manager_lease = try_manage(workspace, who="me", command="apply")
+    assert manager_lease is not None
+    manager_lease.release()
 
 
 def test_a_process_that_has_its_number_now_is_not_ended(typed, lab, held, monkeypatch):

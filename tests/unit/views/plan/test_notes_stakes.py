@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleetform.model.plan import Stake
+from fleetform.model.plan import Impact
 from fleetform.model.run import RunState
 from fleetform.views.plan.notes import stake_text
 from unit.plan.trees import fleet, ledger, planned, row, task, tree
@@ -13,7 +13,7 @@ HOUR_MS = 3_600_000
 def test_a_fleet_names_whose_work_is_on_it_and_for_how_long():
     """With GPU-hours where GPUs are held."""
     plan = planned(tree(), ledger(row(fleet("gpu"))), allow_destroy=True)
-    change = replace(plan.changes[0], stake=Stake(("a", "b", "c", "d"), 5, 8))
+    change = replace(plan.changes[0], stake=Impact(("a", "b", "c", "d"), 5, 8))
     known = {"fleet/gpu": {"ms": 2 * HOUR_MS, "gpu_ms": 16 * HOUR_MS, "since": "start"}}
     told = replace(plan, annex={**plan.annex, "at_stake": known})
     assert stake_text(told, change) == (

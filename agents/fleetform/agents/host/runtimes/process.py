@@ -23,7 +23,7 @@ from fleetform.agents.host import (
     watch,
 )
 from fleetform.agents.host.forks import Forks
-from fleetform.agents.host.job_dir_pool import Skeletons
+from fleetform.agents.host.job_dir_pool import JobDirPool
 from fleetform.agents.host.leftovers import Search
 from fleetform.agents.host.recovery import Condition, Found
 from fleetform.agents.host.result import Result
@@ -55,7 +55,7 @@ class ProcessRuntime:
         mounts_obstacle: str,
         memory_limit: str,
     ) -> None:
-        skeletons = Skeletons(root)
+        skeletons = JobDirPool(root)
         self._root = root
         self._host = process_directory.Host(root, skeletons, mounts_obstacle, memory_limit)
         self._channel = channel

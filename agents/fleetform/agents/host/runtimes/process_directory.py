@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from fleetform.agents.host import job_environment, launch, layout
 from fleetform.agents.host.blobs import BlobStore
 from fleetform.agents.host.bundles import BundleError, unpack
-from fleetform.agents.host.job_dir_pool import Skeletons
+from fleetform.agents.host.job_dir_pool import JobDirPool
 from fleetform.agents.host.launch import Bind, Launch
 from fleetform.agents.host.runtimes.base import PrepareError
 from fleetform.agents.host.slurm import stand_ins
@@ -41,7 +41,7 @@ class Host:
     """
 
     root: str
-    skeletons: Skeletons
+    skeletons: JobDirPool
     mounts_obstacle: str
     memory_limit: str
     environment: Mapping[str, str] = field(default_factory=job_environment.of_this_process)
