@@ -69,18 +69,22 @@ class Runtime(Protocol):
 
     def stop(self, job_uid: str, cause: Cause, grace_seconds: int | None) -> bool:
         """Ask the job to end; False when nothing listens yet, or no longer. Raises OSError."""
+        ...
 
     def repair(self, job_uid: str) -> bool:
         """Mend what the job has removed of its own; False where nothing runs it. Slow."""
+        ...
 
     def inspect(self, job_uid: str) -> Found:
         """Say how far the job got, from what outlives the agent."""
+        ...
 
     def result(self, job_uid: str) -> Result | None:
         """Return how the job ended; None as long as that is not known."""
 
     def is_supervised(self, job_uid: str) -> bool:
         """Tell whether something runs the job after all, or has left a result by now. Slow."""
+        ...
 
     def end_leftovers(self, job_uid: str, tag: int, left: Sequence[int] | None) -> str:
         """
@@ -90,6 +94,7 @@ class Runtime(Protocol):
             Why it is not proven that all of it has ended; empty where it is. `left` is what the
             listener was told at its end.
         """
+        ...
 
     def remove(self, job_uid: str) -> None:
         """Make what the job leaves on the host vanish; nothing where there is none."""
