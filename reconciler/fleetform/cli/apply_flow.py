@@ -22,6 +22,7 @@ from fleetform.cli.progress.json_lines import JsonProgress
 from fleetform.cli.progress.plain import PlainProgress, SeveralProgress
 from fleetform.cli.screen import error_screen, screen
 from fleetform.model.figures import counted
+from fleetform.model.refusals import StalePlan
 from fleetform.model.run_state import FINAL
 from fleetform.plan.approval import following, is_within, runs_ended_by
 from fleetform.spec.names import natural_order
@@ -57,22 +58,6 @@ class Watching(NamedTuple):
     finished: str = "Applied; `fleetform ps` shows the runs."
 
 
-class _Apply(NamedTuple):
-    """
-    What all plans of one apply have in common; `carry_out` says what each is.
-
-    `entered` names the runs of an earlier plan of it, which another process may have entered.
-    """
-
-    workspace: Workspace
-    watching: Watching
-    again: Callable[[], Plan] | None
-    unasked: bool
-    record: JsonProgress | None
-    interrupts: Interrupts
-    entered: tuple[str, ...] = ()
-
-
 class _End(NamedTuple):
     """How one apply ended; no result is that somebody interrupted it."""
 
@@ -81,6 +66,87 @@ class _End(NamedTuple):
     began_ms: int
     printed: frozenset[str] = frozenset()
     """Runs whose whole output is on the screen already."""
+
+
+class _Apply:
+    """
+    One apply, which may take several plans one after the other.
+
+    `plan` is the next to carry out. `entered` names the runs of an earlier plan of it, which another
+    process may have entered.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        plan: Plan,
+        watching: Watching,
+        record: JsonProgress | None,
+        interrupts: Interrupts,
+        *,
+        again: Callable[[], Plan] | None,
+        unasked: bool,
+    ) -> None:
+        from fleetform.plan.wait_targets import ending
+
+        self.workspace = workspace
+        self.watching = watching
+        self.record = record
+        self.interrupts = interrupts
+        self.plan = plan
+        self.entered: tuple[str, ...] = ()
+        self._again = again
+        self._unasked = unasked
+        self._approved = plan
+        # What others leave of it is planned again; what a run had blocked has a plan of its own.
+        self._begun = plan
+        self._faster = 0
+        self._earlier: _End | None = None
+        waits = again is not None and not watching.detach
+        self._waiting = set(ending(plan).values()) if waits else set()
+
+    def plan_again(self, stale: StalePlan) -> None:
+        """
+        Plan what is left where somebody else was faster.
+
+        Raises:
+            StalePlan: It was planned often enough, or more is left than was approved.
+        """
+        from fleetform.plan.wait_targets import waited_for
+
+        if self._again is None or self._faster == _FASTER_MAX:
+            raise stale
+        self._faster += 1
+        before, self.plan = self.plan, plan_after_earlier(self.workspace, self._again)
+        if not is_within(self.plan, self._begun, unasked=self._unasked):
+            raise stale
+        _say_begun(sorted(_runs_ended(self.plan) - _runs_ended(before), key=natural_order))
+        self.entered = (*self.entered, *waited_for(self._begun))
+
+    def end_after(self, end: _End) -> _End | None:
+        """Return the end of the whole; None where a run that blocked changes has ended: they follow."""
+        from fleetform.plan.wait_targets import ending, waited_for
+
+        if self._earlier is not None:
+            end = _with_earlier(end, self._earlier, self._begun)
+        if self._again is None or not self._waiting or end.code not in _CAME_TO_ITS_END:
+            return end
+        newer = self._again()
+        still = self._waiting & set(ending(newer).values())
+        # Nobody knows whether a run on a silent host is over: it was waited for long enough.
+        if still == self._waiting:
+            return end
+        if not is_within(newer, self._approved):
+            error_screen().labelled("help", "a different change is blocked now: plan again")
+            return end
+        self.entered = tuple(key.name for key in self._waiting if key.kind == "run")
+        if newer.is_empty and not waited_for(newer, self.entered):
+            # Another process has carried it out, and it is over.
+            return _with_earlier(end, None, newer)
+        _say_released(sorted(self._waiting - still, key=lambda key: natural_order(str(key))))
+        self.plan = self._begun = newer
+        self._earlier, self._waiting, self._faster = end, still, 0
+        return None
 
 
 def ask(
@@ -192,9 +258,17 @@ def carry_out(
     with contextlib.ExitStack() as stack:
         interrupts = stack.enter_context(Interrupts())
         record = _record(stack, watching.json_into)
-        apply = _Apply(workspace, watching, again, unasked, record, interrupts)
+        apply = _Apply(workspace, plan, watching, record, interrupts, again=again, unasked=unasked)
         try:
-            end = _until_over(apply, plan)
+            over: _End | None = None
+            while over is None:
+                try:
+                    ended = _carry_out(apply, apply.plan)
+                except StalePlan as stale:
+                    apply.plan_again(stale)
+                else:
+                    over = apply.end_after(ended)
+            end = over
         except KeyboardInterrupt:
             # While it was planned again: an apply that goes on takes it for itself.
             end = _End(Exit.INTERRUPTED, None, 0)
@@ -222,70 +296,31 @@ def _record_refusal(record: JsonProgress | None, problem: Exception) -> None:
         record.refused(failure.message, failure.code)
 
 
-def _until_over(apply: _Apply, plan: Plan) -> _End:
-    """Apply it, and what was held until a run has ended once it has."""
-    from fleetform.plan.wait_targets import ending, waited_for
-
-    again = apply.again
-    end = _until_entered(apply, plan)
-    waiting = set() if again is None or apply.watching.detach else set(ending(plan).values())
-    while waiting and again is not None and end.code in _CAME_TO_ITS_END:
-        newer = again()
-        still = waiting & set(ending(newer).values())
-        # Nobody knows whether a run on a silent host is over: it was waited for long enough.
-        if still == waiting:
-            break
-        if not is_within(newer, plan):
-            error_screen().labelled("help", "a different change is blocked now: plan again")
-            break
-        apply = apply._replace(entered=tuple(key.name for key in waiting if key.kind == "run"))
-        if newer.is_empty and not waited_for(newer, apply.entered):
-            # Another process has carried it out, and it is over.
-            end = _with_earlier(end, None, newer)
-            break
-        _say_released(sorted(waiting - still, key=lambda key: natural_order(str(key))))
-        end = _with_earlier(_until_entered(apply, newer), end, newer)
-        waiting = still
-    return end
-
-
-def question_of(plan: Plan) -> tuple[str, str]:
+def confirm(plan: Plan, *, yes: bool, follows: int) -> None:
     """
-    Choose the question about a plan and the answer that it expects.
+    Ask whether to apply `plan`, which `follows` so many changes once stopping work has ended.
 
     What destroys asks for the environment's name: a `y` is typed faster than a plan is read.
+
+    Raises:
+        Refused: They typed something else, or there is nobody to ask.
     """
+    if plan.is_empty and not follows:
+        return
+    screen().line()
     destructive = sum(change.destructive for change in plan.changes)
+    expected = plan.environment_name if destructive else "yes"
     if destructive:
         question = (
             f"{counted(destructive, 'change')} will delete something or end running work. "
             f"Type the environment's name, {plan.environment_name}, to continue:"
         )
-        return question, plan.environment_name
-    if plan.is_empty:
-        follows = counted(following(plan), "change")
-        return f"Apply {follows} once the stopping work has ended? [y/N]", "yes"
-    return f"Apply {counted(len(plan.changes), 'change')}? [y/N]", "yes"
-
-
-def _until_entered(apply: _Apply, plan: Plan) -> _End:
-    """Apply it, planned again as often as somebody else is faster."""
-    from fleetform.model.refusals import StalePlan
-    from fleetform.plan.wait_targets import waited_for
-
-    newer = plan
-    for _ in range(_FASTER_MAX):
-        try:
-            return _carry_out(apply, newer)
-        except StalePlan:
-            if apply.again is None:
-                raise
-            before, newer = newer, plan_after_earlier(apply.workspace, apply.again)
-            if not is_within(newer, plan, unasked=apply.unasked):
-                raise
-            _say_begun(sorted(_runs_ended(newer) - _runs_ended(before), key=natural_order))
-            apply = apply._replace(entered=(*apply.entered, *waited_for(plan)))
-    return _carry_out(apply, newer)
+    elif plan.is_empty:
+        changes = counted(following(plan), "change")
+        question = f"Apply {changes} once the stopping work has ended? [y/N]"
+    else:
+        question = f"Apply {counted(len(plan.changes), 'change')}? [y/N]"
+    ask(question, expected=expected, yes=yes, how="-y to apply it")
 
 
 def _with_earlier(end: _End, earlier: _End | None, plan: Plan) -> _End:

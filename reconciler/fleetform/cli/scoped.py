@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from fleetform.cli.apply_flow import (
     Watching,
-    ask,
     carry_out,
+    confirm,
     plan_after_earlier,
-    question_of,
 )
 from fleetform.cli.arguments import who_asks
 from fleetform.cli.background import leave, leave_quietly, say_left
@@ -59,10 +58,7 @@ def apply_scoped(
         if plan.progressing and not plan.recovering:
             say_left(workspace, leave(workspace))
         return apply_code(plan)
-    if not plan.is_empty or follows:
-        screen().line()
-        question, expected = question_of(plan)
-        ask(question, expected=expected, yes=yes, how="-y to apply it")
+    confirm(plan, yes=yes, follows=follows)
     return carry_out(workspace, plan, watching, again=made, unasked=yes)
 
 

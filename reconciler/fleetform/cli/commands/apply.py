@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -108,32 +109,42 @@ def command(
     once, and only if the resources that it changes are as they were. Otherwise apply exits with 5 and
     lists the differences.
     """
-    from fleetform.cli.apply_flow import Watching, plan_after_earlier
+    from fleetform.cli.apply_flow import Watching, carry_out, confirm, plan_after_earlier
+    from fleetform.plan.approval import following
+    from fleetform.plan.exit import apply_code
 
     if detach and show_output:
         raise Refused(
             "--show-output does not go with --detach, which does not wait for output",
             advice="`fleetform logs --follow RUN` prints it",
         )
-    if file is not None:
-        workspace = open_to_write(path)
-        _refuse_options(permissions | {"refresh": refresh, "refresh_only": refresh_only})
-        take_over_first(workspace, takeover=takeover, for_ms=for_ms, reason=reason, yes=True)
-        return _apply_file(workspace, file, Watching(detach, show_output, json_into))
-    if refresh_only:
+    watching = Watching(detach, show_output, json_into)
+    if refresh_only and file is None:
         watched = {"detach": detach, "show_output": show_output, "json_into": json_into}
         resting = {"takeover": takeover, "for": for_ms, "reason": reason}
         refuse_beside_looking(permissions | watched | resting | {"refresh": refresh})
         return _accept_drift(open_to_write(path), yes=yes)
     workspace = open_to_write(path)
-    take_over_first(workspace, takeover=takeover, for_ms=for_ms, reason=reason, yes=yes)
-    permissions["refresh"] = refresh
-    plan = plan_after_earlier(workspace, lambda: _make_plan(workspace, permissions))
+    again: Callable[[], Plan] | None = None
+    if file is not None:
+        _refuse_options(permissions | {"refresh": refresh, "refresh_only": refresh_only})
+        # It was reviewed when it was made.
+        yes = True
+        take_over_first(workspace, takeover=takeover, for_ms=for_ms, reason=reason, yes=yes)
+        plan = _read_plan(workspace, file)
+        if _is_applied(workspace, plan, watching):
+            return Exit.OK
+    else:
+        take_over_first(workspace, takeover=takeover, for_ms=for_ms, reason=reason, yes=yes)
+        again = partial(_make_plan, workspace, permissions | {"refresh": refresh})
+        plan = plan_after_earlier(workspace, again)
     show_plan(screen(), plan)
-    watching = Watching(detach, show_output, json_into)
-    return _carry_out(
-        workspace, plan, watching, yes=yes, again=lambda: _make_plan(workspace, permissions)
-    )
+    follows = 0 if again is None or detach else following(plan)
+    if _is_over(plan, follows, detach=detach):
+        _leave_unchanged(workspace, plan, watching, kept=again is None)
+        return apply_code(plan)
+    confirm(plan, yes=yes, follows=follows)
+    return carry_out(workspace, plan, watching, again=again, unasked=yes and again is not None)
 
 
 def _refuse_options(options: Mapping[str, Any]) -> None:
@@ -144,63 +155,58 @@ def _refuse_options(options: Mapping[str, Any]) -> None:
         )
 
 
-def _apply_file(workspace: Workspace, file: str, watching: Watching) -> int:
-    """Carry out a plan that `plan --out` kept, if it was not and still can be."""
-    from fleetform.app.saved import read_plan_file, require_standing
-    from fleetform.cli.apply_flow import record_nothing, settle_earlier
+def _read_plan(workspace: Workspace, file: str) -> Plan:
+    """Read a plan that `plan --out` kept, and see through what was entered before it."""
+    from fleetform.app.saved import read_plan_file
+    from fleetform.cli.apply_flow import settle_earlier
 
     plan = read_plan_file(workspace, file)
     settle_earlier(workspace)
+    return plan
+
+
+def _is_applied(workspace: Workspace, plan: Plan, watching: Watching) -> bool:
+    """Tell whether a kept plan was carried out and still stands; refuse one that no longer does."""
+    from fleetform.app.saved import require_standing
+    from fleetform.cli.apply_flow import record_nothing
+
     before = require_standing(workspace, plan)
-    if before is not None and not before.stands:
+    if before is None:
+        return False
+    if not before.stands:
         raise Refused(
             before.sentence,
             advice="a plan is applied once; plan again, and apply the new plan",
             code=Exit.STALE,
         )
-    if before is not None:
-        record_nothing(watching.json_into, plan, Exit.OK)
-        screen().line(f"Nothing to do: {before.sentence}.", "good")
-        return Exit.OK
-    show_plan(screen(), plan)
-    return _carry_out(workspace, plan, watching, yes=True)
+    record_nothing(watching.json_into, plan, Exit.OK)
+    screen().line(f"Nothing to do: {before.sentence}.", "good")
+    return True
 
 
-def _carry_out(
-    workspace: Workspace,
-    plan: Plan,
-    watching: Watching,
-    *,
-    yes: bool,
-    again: Callable[[], Plan] | None = None,
-) -> int:
-    from fleetform.app.kept_plans import keep_converged
-    from fleetform.cli.apply_flow import ask, carry_out, question_of, record_nothing
-    from fleetform.cli.arguments import who_asks
-    from fleetform.cli.background import leave, say_left
-    from fleetform.plan.approval import following
-    from fleetform.plan.exit import apply_code
+def _is_over(plan: Plan, follows: int, *, detach: bool) -> bool:
+    """Tell whether there is nothing to change and no run to wait for."""
     from fleetform.plan.wait_targets import waited_for
 
-    follows = 0 if again is None or watching.detach else following(plan)
-    is_over = plan.is_empty and not follows and (watching.detach or not waited_for(plan))
     # While it is recovering nothing can be entered, and nobody knows whether what it takes for
     # under way is.
-    if plan.recovering or is_over:
-        code = apply_code(plan)
-        record_nothing(watching.json_into, plan, code)
-        if again is not None:
-            # What a plan in a file says of the rest may be long over.
-            keep_converged(workspace, plan, who=who_asks())
-        if (watching.detach or plan.progressing) and not plan.recovering:
-            # Nothing is carried out, and runs at work may have lost their controller.
-            say_left(workspace, leave(workspace))
-        return code
-    if not plan.is_empty or follows:
-        screen().line()
-        question, expected = question_of(plan)
-        ask(question, expected=expected, yes=yes, how="-y to apply it")
-    return carry_out(workspace, plan, watching, again=again, unasked=yes)
+    return plan.recovering or (plan.is_empty and not follows and (detach or not waited_for(plan)))
+
+
+def _leave_unchanged(workspace: Workspace, plan: Plan, watching: Watching, *, kept: bool) -> None:
+    """Note that there is nothing to change; runs at work get a controller where they lost theirs."""
+    from fleetform.app.kept_plans import keep_converged
+    from fleetform.cli.apply_flow import record_nothing
+    from fleetform.cli.arguments import who_asks
+    from fleetform.cli.background import leave, say_left
+    from fleetform.plan.exit import apply_code
+
+    record_nothing(watching.json_into, plan, apply_code(plan))
+    if not kept:
+        # What a plan in a file says of the rest may be long over.
+        keep_converged(workspace, plan, who=who_asks())
+    if (watching.detach or plan.progressing) and not plan.recovering:
+        say_left(workspace, leave(workspace))
 
 
 def _make_plan(workspace: Workspace, options: dict[str, Any]) -> Plan:
