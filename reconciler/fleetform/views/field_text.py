@@ -264,8 +264,9 @@ def _amount(kind: str, path: str, name: str, value: int) -> str:
 
 _COMMAND = re.compile(r"commands(\[\d+\])?")
 
-# What a row has beside its values, so that no value passes for a change of its own.
-_OURS = re.compile(r"→|…|  # forces |^\((?:not set|no value)\)$|^\".*\"$")
+# What a row has beside its values, so that no value passes for a change of its own. A lone quotation
+# mark reads like half of an empty text.
+_OURS = re.compile(r"→|…|  # forces |^\((?:not set|no value)\)$|^\".*\"$|^[\"']$")
 
 
 def _reads_as_typed(value: str) -> bool:
