@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -178,5 +177,5 @@ def find_run(reader: Reader, named: str) -> RunSide | None:
         return None
     row = reader.read_live().resources.get(ResourceKey("run", name))
     # Of a run whose place another has taken, the row is the other's.
-    document = json.loads(row.document) if row is not None else {}
+    document = row.parsed if row is not None else {}
     return RunSide(histories[-1], document)

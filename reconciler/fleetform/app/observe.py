@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -194,7 +193,7 @@ async def _observe(live: Live, hosts: HostProvider, at_ms: int) -> Observed:
         }
     )
     paths = {
-        key.name: str(json.loads(row.document).get("path", ""))
+        key.name: str(row.parsed.get("path", ""))
         for key, row in live.resources.items()
         if key.kind == "volume" and not row.archived and row.state == "present"
     }

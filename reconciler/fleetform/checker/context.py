@@ -146,7 +146,7 @@ def _exchanges_at_once(context: PlanContext, step: Step, row: LiveResource) -> b
     if step.arguments.get("exchange"):
         return True
     if has_document(row):
-        before = json.loads(row.document)
+        before = row.parsed
         return divides_anew(before, after) or hastens(context, step.resource, before, after)
     return _has_others(context, step)
 
@@ -203,7 +203,7 @@ def hosts_ending(context: PlanContext, fleet: ResourceKey) -> frozenset[str]:
     some: set[str] | None = set()
     for step in steps:
         after = step.arguments.get("document", {})
-        before = json.loads(row.document) if row is not None and row.document else None
+        before = row.parsed if row is not None and row.document else None
         is_anew = (
             before is None
             or divides_anew(before, after)
@@ -415,7 +415,7 @@ def moves(plan: Plan) -> Iterator[Step]:
 def _with_references(row: LiveResource, renames: Renames) -> LiveResource:
     if not row.document or not renames.may_be_in(row.document):
         return row
-    document = json.loads(row.document)
+    document = row.parsed
     renamed = rename_references(row.key.kind, document, renames)
     if renamed == document:
         return row

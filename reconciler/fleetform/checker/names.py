@@ -150,8 +150,8 @@ def mentioned(row: LiveResource) -> set[ResourceKey]:
     if row.key.kind == "fleet":
         return set()
     if row.key.kind == "volume":
-        return {ResourceKey("fleet", json.loads(row.document).get("fleet", ""))}
-    document = json.loads(row.document)
+        return {ResourceKey("fleet", row.parsed.get("fleet", ""))}
+    document = row.parsed
     found = {ResourceKey("fleet", name) for name in document.get("fleets", ())}
     found.update(ResourceKey("volume", name) for name in _mounted(document))
     if row.key.kind == "run" and "queue" in document:

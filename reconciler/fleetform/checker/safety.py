@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -145,7 +144,7 @@ def _restart_permitted(context: PlanContext, change: Change) -> bool:
         and declared.document.get("on_change") == "restart"
         # What a commit loosens helps the next plan.
         and row is not None
-        and json.loads(row.document).get("on_change") == "restart"
+        and row.parsed.get("on_change") == "restart"
     )
     return asked or context.permissions.allow_restart
 
@@ -185,7 +184,7 @@ def check_snapshot_beside(context: PlanContext) -> Iterator[Violation]:
         path, into = str(step.arguments.get("path", "")), str(step.arguments.get("into", ""))
         beside = into.rpartition("/")[0] == path.rpartition("/")[0] and into.startswith(path)
         own = row.uid[:12] in into.rpartition("/")[2]
-        if path != json.loads(row.document).get("path") or not beside or not own or into == path:
+        if path != row.parsed.get("path") or not beside or not own or into == path:
             yield Violation(
                 Invariant.SNAPSHOT_BESIDE,
                 f"the snapshot of {step.resource} at {path} would be {into}",
@@ -209,7 +208,7 @@ def check_loss_seen(context: PlanContext) -> Iterator[Violation]:
 
 def _policy(row: LiveResource) -> str:
     # One that was never made in whole has no document: nothing is known to be deletable.
-    document = json.loads(row.document) if row.document else {}
+    document = row.parsed
     return str(document.get("deletion_policy", "retain"))
 
 
@@ -243,7 +242,7 @@ def _staying(context: PlanContext) -> dict[str, ResourceKey]:
     for key, row in changed_rows(context.rows).items():
         if key.kind != "volume" or row.archived:
             continue
-        path = json.loads(row.document).get("path")
+        path = row.parsed.get("path")
         emptied = any(f"{verb}:{key}" in context.steps_by_key for verb in EMPTIES_PATH)
         if path is not None and not emptied:
             found[path] = key

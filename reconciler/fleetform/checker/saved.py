@@ -9,7 +9,6 @@ some commit is the digest's to say.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -80,7 +79,7 @@ def _desired(plan: Plan, live: Live) -> Desired:
 
 
 def _as_it_is(row: LiveResource) -> Declared:
-    document = json.loads(row.document) if row.document else {}
+    document = row.parsed
     return Declared(
         key=row.key,
         type=row.type,

@@ -103,7 +103,7 @@ def _differs(declared: Declared, row: LiveResource | None) -> bool:
         return False
     if not row.digest:
         return True  # An apply has left it half done: its document says nothing of what is there.
-    return bool(json.loads(row.document) != json.loads(json.dumps(declared.document)))
+    return bool(row.parsed != json.loads(json.dumps(declared.document)))
 
 
 def check_left_apart(context: PlanContext) -> Iterator[Violation]:

@@ -86,7 +86,7 @@ def _uses(
         if step.verb == Verb.RUN_STOP:
             used: Iterable[ResourceKey] = _used_by_run(row, fleets)
         elif step.verb in FREES_PATH:
-            used = (ResourceKey("fleet", json.loads(row.document).get("fleet", "")),)
+            used = (ResourceKey("fleet", row.parsed.get("fleet", "")),)
         else:
             continue
         for key in used:
@@ -264,7 +264,7 @@ def check_finished_not_rerun(context: PlanContext) -> Iterator[Violation]:
 def _has_reason(change: Change, declared: Declared, row: LiveResource) -> bool:
     """Tell whether a reason that the change gives is borne out by row and document."""
     assert row.run is not None
-    before = json.loads(row.document)
+    before = row.parsed
     after = declared.document
     other = declared.execution_digest != row.execution_digest
     ended_early = row.run.state is RunState.STOPPED and after.get("state") != "stopped"
@@ -286,7 +286,7 @@ def _is_vouched_for(declared: Declared | None, row: LiveResource) -> bool:
     """Tell whether a person has asked for a run of which no host has any evidence."""
     if row.run is None or row.run.cause != NO_EVIDENCE or declared is None:
         return False
-    before = json.loads(row.document).get("rerun", 0)
+    before = row.parsed.get("rerun", 0)
     return bool(declared.document.get("rerun", 0) > max(before, row.run.rerun_mark))
 
 

@@ -8,7 +8,6 @@ is refused with the names that are near.
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -267,10 +266,7 @@ class WantedRun(NamedTuple):
         """Whether its stop ends running work, and was not applied before."""
         from fleetform.plan.phase import is_at_work
 
-        return any(
-            is_at_work(row) and json.loads(row.document).get("state") != "stopped"
-            for row in self.rows
-        )
+        return any(is_at_work(row) and row.parsed.get("state") != "stopped" for row in self.rows)
 
     @property
     def states(self) -> str:

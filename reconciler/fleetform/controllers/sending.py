@@ -9,7 +9,6 @@ remembered that a new manager would miss: it compares again.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
@@ -241,7 +240,7 @@ class Sender:
     async def _read_volume_paths(self) -> Mapping[str, str]:
         live = await self._gate(self._ledger.read_live)
         return {
-            key.name: self._hosts.volume_path(json.loads(resource.document)["path"])
+            key.name: self._hosts.volume_path(resource.parsed["path"])
             for key, resource in live.resources.items()
             if key.kind == "volume"
         }

@@ -8,8 +8,10 @@ nothing to do reads ten thousand rows and builds no models.
 from __future__ import annotations
 
 import enum
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from fleetform.model.claim import Claim
 from fleetform.model.drift import Drift, RecordedDrift
@@ -127,6 +129,20 @@ class LiveResource:
     element: str = ""
     operation: str = ""
     run: LiveRun | None = None
+    _parsed: Mapping[str, Any] | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def parsed(self) -> Mapping[str, Any]:
+        """
+        The document as a value, parsed when it is first asked for; empty if there is none.
+
+        All readers of the row share it, so nobody may change it.
+        """
+        if self._parsed is None:
+            # Its place is in `__slots__`, which `functools.cached_property` cannot fill.
+            object.__setattr__(self, "_parsed", json.loads(self.document) if self.document else {})
+            assert self._parsed is not None
+        return self._parsed
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ change of the plan. What is being changed just now, or leaves, is passed over.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -344,8 +343,7 @@ def _found_elsewhere(observed: Observed, uid: str, path: str) -> str:
 
 
 def _path_of(row: LiveResource) -> str:
-    document: dict[str, Any] = json.loads(row.document)
-    return str(document.get("path", ""))
+    return str(row.parsed.get("path", ""))
 
 
 # What a plan does about drift, where somebody has asked the world.

@@ -7,7 +7,6 @@ loss. A kind's logic has the row of a fleet and not its hosts, so it says how ma
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -54,7 +53,7 @@ def hasten_exchanges(draft: PlanDraft) -> None:
         row = draft.present.get(key)
         if row is None:
             continue
-        before = json.loads(row.document) if row.document else {}
+        before = row.parsed
         is_hastened = key.name in draft.live.exchanging and hastens(before, declared.document)
         if is_hastened or ends_unfinished(draft, declared, row):
             draft.hastened.add(key)
@@ -108,7 +107,7 @@ def taken_in(draft: PlanDraft, declared: Declared, row: LiveResource) -> Proposa
     """What an entry of `import:` means for a fleet that is there; None where it means nothing."""
     if declared.key.kind != "fleet" or declared.key not in draft.desired.imports:
         return None
-    if was_made(row) and recreates(json.loads(row.document), declared.document):
+    if was_made(row) and recreates(row.parsed, declared.document):
         return None
     if ends_unfinished(draft, declared, row):
         return None

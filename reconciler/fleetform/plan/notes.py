@@ -7,7 +7,6 @@ equal plans differ.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -298,7 +297,7 @@ def _before(draft: PlanDraft, change: Change) -> int | None:
     row = draft.live.resources.get(change.key._replace(name=name))
     if row is None or not change.uid or not row.document:
         return None
-    return hourly_cost(json.loads(row.document))
+    return hourly_cost(row.parsed)
 
 
 def _after(draft: PlanDraft, change: Change) -> int | None:

@@ -143,7 +143,7 @@ def _what_ends(draft: PlanDraft) -> _Needs:
     for key, step_key in dropped.items():
         # A tombstone is let go as well, and uses nothing.
         row = draft.present.get(key)
-        document = json.loads(row.document) if row is not None else {}
+        document = row.parsed if row is not None else {}
         fleet = ResourceKey("fleet", document.get("fleet", ""))
         if fleet in needs:
             needs[fleet].append(step_key)

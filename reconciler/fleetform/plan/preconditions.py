@@ -7,7 +7,6 @@ change does not make it stale.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -222,7 +221,7 @@ def _changed_since(change: Change | None, row: LiveResource, seal: Seal) -> tupl
     if change is None or change.before is None or not row.document:
         return ()
     kind = change.key.kind
-    now = seal.value(kind, "", json.loads(row.document))
+    now = seal.value(kind, "", row.parsed)
     return changed_fields(kind, change.before, now)
 
 

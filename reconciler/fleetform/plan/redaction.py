@@ -10,7 +10,6 @@ cannot seal any more: a change whose document has something to seal carries it s
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from operator import is_
@@ -96,10 +95,7 @@ def _before(draft: PlanDraft, change: Change) -> Mapping[str, Any] | None:
     if not change.uid:
         return None
     row = draft.live.resources.get(row_key_of(change))
-    if row is None:
-        return None
-    found: dict[str, Any] = json.loads(row.document) if row.document else {}
-    return found
+    return None if row is None else row.parsed
 
 
 def _after(draft: PlanDraft, change: Change) -> Mapping[str, Any] | None:

@@ -185,7 +185,7 @@ def _documented(row: LiveResource, renames: Renames) -> LiveResource:
             row = replace(row, run=replace(row.run, executed=text))
     if not renames.may_be_in(row.document):
         return row
-    document = json.loads(row.document)
+    document = row.parsed
     renamed = rename_references(row.key.kind, document, renames)
     if renamed is document:
         return row
@@ -441,7 +441,7 @@ def _pair_sweep(sweep: _Sweep) -> dict[str, tuple[Declared, LiveResource]]:
         for one in sorted(sweep.added, key=lambda one: _order(one.document, one.element))
     }
     removed = {}
-    documents = [(row, json.loads(row.document)) for row in sweep.removed]
+    documents = [(row, row.parsed) for row in sweep.removed]
     for row, document in sorted(documents, key=lambda pair: _order(pair[1], pair[0].element)):
         removed[row.key.name] = (row, _parameters(document))
     shared = _shared_names([*added.values(), *removed.values()])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,7 +75,7 @@ class RunSide:
     """One of two runs, with the document that it was made from, canonical."""
 
     history: RunHistory
-    document: dict[str, Any]
+    document: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

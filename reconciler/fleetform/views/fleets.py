@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -205,7 +204,7 @@ def _leaving(instance: Instance, jobs: int) -> str:
 
 
 def _fleet_row(resource: LiveResource, instances: Sequence[InstanceRow]) -> FleetRow:
-    document = json.loads(resource.document)
+    document = resource.parsed
     nodes = document.get("nodes") or {}
     capacity, used = Amounts(), Amounts()
     for row in instances:

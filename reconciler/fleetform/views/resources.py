@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -78,7 +77,7 @@ def _row(resource: LiveResource, seal: Seal) -> ResourceRow:
 
 def resource_detail(live: Live, resource: LiveResource) -> ResourceDetail:
     seal = Seal(live.environment_uid)
-    document = seal.value(resource.key.kind, "", json.loads(resource.document))
+    document = seal.value(resource.key.kind, "", resource.parsed)
     return ResourceDetail(_row(resource, seal), withhold_document(document))
 
 

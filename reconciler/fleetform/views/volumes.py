@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from fleetform.model import figures
 from fleetform.model.live import Live, LiveResource
@@ -68,7 +66,7 @@ def _users(live: Live) -> dict[str, list[str]]:
             continue
         # Most of ten thousand documents mount nothing: those are not parsed.
         if '"volumes"' in resource.document:
-            document: dict[str, Any] = json.loads(resource.document)
+            document = resource.parsed
             for mount in document.get("volumes", ()):
                 users.setdefault(mount["name"], []).append(key.name)
     return users
@@ -79,7 +77,7 @@ def _is_over(resource: LiveResource) -> bool:
 
 
 def _volume_row(resource: LiveResource, users: tuple[str, ...]) -> VolumeRow:
-    document = json.loads(resource.document)
+    document = resource.parsed
     return VolumeRow(
         name=resource.key.name,
         uid=resource.uid,

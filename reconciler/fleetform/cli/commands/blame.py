@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from fleetform.cli.command import command as make_command
@@ -55,7 +53,7 @@ def command(name: str, path: str | None, events: bool, as_json: bool) -> None:
     key = _find(live, name)
     past = past_of(reader, key)
     row = live.resources[key]
-    document = json.loads(row.document)
+    document = row.parsed
     fields = field_origins(key.kind, document, past, Seal(live.environment_uid))
     touches = touch_rows(past)
     happened = event_rows(reader.read_resource_events(key)) if events else ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -133,6 +132,6 @@ def _highest(run: WantedRun) -> int:
         if one.key.name in run.names
     ]
     for row in run.rows:
-        marks.append(int(json.loads(row.document).get("rerun", 0)))
+        marks.append(int(row.parsed.get("rerun", 0)))
         marks.append(row.run.rerun_mark if row.run is not None else 0)
     return max(marks, default=0)

@@ -137,14 +137,14 @@ def _referred_to(
 ) -> set[ResourceKey]:
     """Which of `leaving`, all of one kind, the row's document needs, or what is at work under it."""
     if row.key.kind == "volume":
-        return {ResourceKey(kind, json.loads(row.document).get("fleet", ""))} & leaving
+        return {ResourceKey(kind, row.parsed.get("fleet", ""))} & leaving
     if row.key.kind == "queue":
-        return _keys(kind, json.loads(row.document).get("fleets", ())) & leaving
+        return _keys(kind, row.parsed.get("fleets", ())) & leaving
     if row.key.kind != "run":
         return set()
     if kind == "queue":
         # What is at work has its place; only its document is asked for another one.
-        return _keys(kind, [json.loads(row.document).get("queue", "")]) & leaving
+        return _keys(kind, [row.parsed.get("queue", "")]) & leaving
     working = documents_at_work(row)
     found: set[ResourceKey] = set()
     for text in documents_of(row):

@@ -8,7 +8,6 @@ place. Taken over too early, its data would be the new one's while the old one s
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 
 from fleetform.model.plan import Change, HeldBy
@@ -35,7 +34,7 @@ def hold_taken_places(draft: PlanDraft) -> None:
     # Whoever is held here has its own place still: it is looked at once more.
     for row in there:
         verbs = _verbs(draft.changes.get(row.key))
-        for key, how in _near(taking, _place(json.loads(row.document))):
+        for key, how in _near(taking, _place(row.parsed)):
             if key not in draft.changes or _gives_way(
                 verbs, _verbs(draft.changes[key]), how, is_itself=key == row.key
             ):

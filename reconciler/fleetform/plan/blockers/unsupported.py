@@ -8,7 +8,6 @@ are listed, with all that stands in their way.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 
 from fleetform.model.drift import GONE
@@ -93,7 +92,7 @@ def _change(declared: Declared, row: LiveResource | None) -> Change:
         type=declared.type,
         fields=set_fields(declared.key.kind, declared.document)
         if row is None
-        else changed_fields(declared.key.kind, json.loads(row.document), declared.document),
+        else changed_fields(declared.key.kind, row.parsed, declared.document),
         uid="" if row is None else row.uid,
         generation=0 if row is None else row.generation,
         parent=declared.parent,
@@ -191,7 +190,7 @@ def _wants_none(draft: PlanDraft, fleet: str) -> bool:
     if declared is not None:
         return nodes_wanted(declared.document) == 0
     row = draft.present.get(key)
-    return row is None or nodes_wanted(json.loads(row.document)) == 0
+    return row is None or nodes_wanted(row.parsed) == 0
 
 
 # A document with an error holds back itself and what refers to it.

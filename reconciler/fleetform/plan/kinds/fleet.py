@@ -8,7 +8,6 @@ and is destructive.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -39,7 +38,7 @@ def propose_create(declared: Declared) -> Proposal:
 def propose_change(
     declared: Declared, row: LiveResource, _permissions: Permissions
 ) -> Proposal | None:
-    before = json.loads(row.document)
+    before = row.parsed
     changed = changed_fields("fleet", before, declared.document)
     if not changed and row.digest:
         return None
@@ -104,7 +103,7 @@ def propose_remove(row: LiveResource) -> Proposal:
             Reason.REMOVED,
             make_step(Verb.FLEET_REMOVE, row.key, {}),
             destructive=True,
-            at_stake=hosts_at_stake(Action.DELETE, nodes_wanted(json.loads(row.document))),
+            at_stake=hosts_at_stake(Action.DELETE, nodes_wanted(row.parsed)),
         )
     )
 
@@ -121,7 +120,7 @@ def propose_renew(
 
 def propose_exchange(declared: Declared, row: LiveResource, hosts: Sequence[str]) -> Proposal:
     """Have these hosts, by name, give way to others, as `update` says; what else differs too."""
-    before = json.loads(row.document)
+    before = row.parsed
     arguments = {**_arguments(declared), "exchange": sorted(hosts)}
     step = make_step(Verb.FLEET_UPDATE, declared.key, arguments)
     at_stake = ""
@@ -139,7 +138,7 @@ def _as_asked(
     declared: Declared, row: LiveResource, action: Action, steps: tuple[Step, ...], *, at_stake: str
 ) -> Proposal:
     """What somebody asked to be made anew; nothing at stake is nothing destroyed."""
-    changed = changed_fields("fleet", json.loads(row.document), declared.document)
+    changed = changed_fields("fleet", row.parsed, declared.document)
     return Proposal(
         change_between(
             row,
@@ -171,7 +170,7 @@ def propose_adopt(declared: Declared) -> Proposal:
 def propose_taking_in(declared: Declared, row: LiveResource) -> Proposal:
     """As `propose_adopt`, for a fleet that is there: what it lacks may be hosts that were let go."""
     change = propose_adopt(declared).change
-    fields = changed_fields("fleet", json.loads(row.document), declared.document)
+    fields = changed_fields("fleet", row.parsed, declared.document)
     return Proposal(replace(change, fields=fields, uid=row.uid, generation=row.generation))
 
 

@@ -7,8 +7,6 @@ neither a change nor the removal is destructive; a run that refers to a queue ke
 
 from __future__ import annotations
 
-import json
-
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Permissions, Reason
 from fleetform.model.verbs import Verb
@@ -34,7 +32,7 @@ def propose_create(declared: Declared) -> Proposal:
 def propose_change(
     declared: Declared, row: LiveResource, _permissions: Permissions
 ) -> Proposal | None:
-    changed = changed_fields("queue", json.loads(row.document), declared.document)
+    changed = changed_fields("queue", row.parsed, declared.document)
     if not changed:
         return None
     return Proposal(

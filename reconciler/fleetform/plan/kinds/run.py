@@ -147,7 +147,7 @@ def propose_pair(declared: Declared, row: LiveResource) -> Proposal:
         declared,
         Action.REPLACE,
         (Reason.ELEMENT_REPLACED,),
-        changed_fields("run", json.loads(row.document), declared.document),
+        changed_fields("run", row.parsed, declared.document),
         *removal.change.steps,
         submit,
         destructive=removal.change.destructive,
@@ -178,7 +178,7 @@ class _Case:
 
     @classmethod
     def of(cls, declared: Declared, row: LiveResource, permissions: Permissions) -> _Case:
-        before: Mapping[str, Any] = json.loads(row.document)
+        before: Mapping[str, Any] = row.parsed
         after = declared.document
         same_form = digest(before) == row.digest
         changed = changed_fields("run", before, after)
@@ -323,7 +323,7 @@ def _may_restart(case: _Case) -> bool:
 
 def _applied(row: LiveResource, field: str) -> Any:
     """What the document applied last says: one that brings a permission along does not use it."""
-    return json.loads(row.document).get(field)
+    return row.parsed.get(field)
 
 
 def _restarted(case: _Case, reasons: tuple[Reason, ...]) -> Proposal:

@@ -8,7 +8,6 @@ What becomes of the data is said by the policy last applied: a commit that bring
 from __future__ import annotations
 
 import enum
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -43,7 +42,7 @@ def propose_change(
     declared: Declared, row: LiveResource, _permissions: Permissions
 ) -> Proposal | None:
     """Update in place, unless a changed field makes it another volume."""
-    before = json.loads(row.document)
+    before = row.parsed
     changed = changed_fields("volume", before, declared.document)
     if not changed and row.digest:
         return None
@@ -114,7 +113,7 @@ def _held_in_place(
 
 def propose_remove(row: LiveResource) -> Proposal:
     """Forget the volume and leave its data, put it aside, or remove both: as its policy says."""
-    document = json.loads(row.document)
+    document = row.parsed
     fate = _fate(document)
     return Proposal(
         change_of_row(
@@ -132,7 +131,7 @@ def propose_renew(
     declared: Declared, row: LiveResource, _permissions: Permissions
 ) -> Proposal | None:
     """Another volume in its place, which is empty: only where the policy lets the data go."""
-    before = json.loads(row.document)
+    before = row.parsed
     changed = changed_fields("volume", before, declared.document)
     proposal = _replaced(
         declared, row, before, changed, (Reason.REPLACE_ASKED, *reasons_of(changed))
@@ -150,7 +149,7 @@ def propose_renew(
 
 def propose_forget(row: LiveResource) -> Proposal:
     """Whatever its policy says: the data stays."""
-    document = json.loads(row.document)
+    document = row.parsed
     return Proposal(
         change_of_row(
             row,
