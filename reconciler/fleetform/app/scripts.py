@@ -50,6 +50,7 @@ class Made(NamedTuple):
         files: What `files:` lists.
         found: What a batch script uses: it is sent too.
         uses: What the commands seem to use, whether it is sent or not.
+        unresolved: Dependencies of a batch script that the document does not have.
     """
 
     text: str
@@ -59,6 +60,7 @@ class Made(NamedTuple):
     files: tuple[Path, ...] = ()
     found: tuple[Path, ...] = ()
     uses: tuple[Path, ...] = ()
+    unresolved: tuple[Finding, ...] = ()
 
 
 def document_of(
@@ -68,6 +70,7 @@ def document_of(
     name: str,
     partitions: Callable[[], Partitions],
     variables: frozenset[str] = frozenset(),
+    known: frozenset[str] = frozenset(),
 ) -> Made:
     """
     Read a file as the document of one run.
@@ -78,6 +81,7 @@ def document_of(
         name: What the run is called.
         partitions: Returns what partitions of a cluster are in the environment; only batch scripts ask.
         variables: What the command line sets; the notes about a batch script leave them out.
+        known: Runs that a dependency of a batch script may name.
 
     Raises:
         EditProblem: It cannot be read as one.
@@ -91,7 +95,7 @@ def document_of(
     if is_document(file):
         return _document(file, text, arguments)
     if is_batch_script(text):
-        return _batch_script(file, text, arguments, name, partitions, variables)
+        return _batch_script(file, text, arguments, name, partitions, variables, known)
     return _script(file, text, arguments, name)
 
 
@@ -175,6 +179,7 @@ def _batch_script(
     name: str,
     partitions: Callable[[], Partitions],
     variables: frozenset[str],
+    known: frozenset[str],
 ) -> Made:
     """Read the directives, and find the files, as `convert` does; the script itself is what runs."""
     from fleetform.spec.convert.naming import derive_name
@@ -192,6 +197,7 @@ def _batch_script(
         name=own_name or name,
         script=file.name,
         arguments=arguments,
+        known=known,
         partitions=partitions(),
         folders=submit_folders(file.parent, file.parent),
         call=partial(_call, file, text, arguments),
@@ -205,7 +211,13 @@ def _batch_script(
     imported = tuple(_imported_by(file, text)) if file.suffix == ".py" else ()
     folder = found.folder or file.parent
     return Made(
-        found.text, folder, tuple(found.findings), own_name, found=used, uses=(*used, *imported)
+        found.text,
+        folder,
+        tuple(one for one in found.findings if one not in found.unresolved),
+        own_name,
+        found=used,
+        uses=(*used, *imported),
+        unresolved=tuple(found.unresolved),
     )
 
 

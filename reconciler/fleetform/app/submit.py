@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +34,7 @@ from fleetform.source.bundle import Bundle, BundleRefused, make_bundle
 from fleetform.source.git import working_tree
 from fleetform.spec.convert.naming import derive_name
 from fleetform.spec.desired import ResourceKey
+from fleetform.spec.findings import Level
 from fleetform.spec.names import NAME_LENGTH_MAX, name_problem
 from fleetform.spec.private_folder import make_private_folder
 from fleetform.spec.secrecy import names_secret
@@ -128,7 +129,10 @@ def prepare_submission(
         variables=frozenset(
             str(one.path[1]) for one in settings if one.path[0] == "env" and len(one.path) == 2
         ),
+        known=frozenset(key.name for key in editor.declared_runs()),
     )
+    if all(one.path[0] != "depends_on" for one in settings):
+        _refuse_unresolved(file, made.unresolved)
     taken = _taken(editor, live)
     chosen = _chosen(name, made.name, file, taken)
     # A name in FILE that cannot be one is an error of its line, and never a path.
@@ -207,6 +211,22 @@ def _refuse_blocked(edits: Edits, name: str) -> None:
             raise BlockedProblem(
                 f"{name} is blocked: {blocked_text(HELD_BY[held.by], held.detail)}", held.cure
             )
+
+
+def _refuse_unresolved(file: Path, unresolved: Sequence[Finding]) -> None:
+    """
+    Refuse a batch script whose dependencies are not runs of the environment: it would start at once.
+
+    Raises:
+        EditProblem: There is one, with the ways to state it.
+    """
+    if unresolved:
+        raise EditProblem(
+            f"{file} is not submitted: {counted(len(unresolved), 'dependency', 'dependencies')}"
+            " cannot be resolved",
+            f"name the run to wait for with `-s depends_on=NAME`, or remove the option from {file}",
+            findings=tuple(replace(one, level=Level.ERROR, advice="") for one in unresolved),
+        )
 
 
 def _refuse_unset(file: Path, names: Sequence[str]) -> None:

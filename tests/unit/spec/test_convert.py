@@ -158,6 +158,24 @@ def test_a_directive_is_a_field_or_is_told(directive, fields, told):
     assert findings == told
 
 
+@pytest.mark.parametrize(
+    "value", ["afterok:12345", "afterany:12345+60", "afterok:other", "before:1"]
+)
+def test_a_dependency_that_the_task_does_not_have_is_unresolved(value):
+    """A caller that runs the task can refuse it: without the dependency it would start at once."""
+    script = f"#!/bin/bash\n#SBATCH --dependency={value}\n#SBATCH --begin=now+1hour\necho\n"
+    made = convert_slurm(script, "x.sh", name="job", known=frozenset({"prepare"}))
+    assert [one.place.line for one in made.unresolved] == [2]
+    assert set(made.unresolved) < set(made.findings)
+    resolved = convert_slurm(
+        "#!/bin/bash\n#SBATCH -d afterok:prepare,singleton\necho\n",
+        "x.sh",
+        name="job",
+        known=frozenset({"prepare"}),
+    )
+    assert not resolved.unresolved
+
+
 @pytest.mark.parametrize("name", sorted(TABLE))
 def test_no_value_of_a_directive_makes_a_bad_document(name):
     """What cannot be read is left out, and said."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fleetform.spec.convert.conversion import Notes
+from fleetform.spec.findings import Finding
 from fleetform.spec.quantities.gpu import parse_gpu
 
 __all__ = ["NO_PARTITIONS", "Job", "Partitions", "UnfitError", "settle_amounts", "size_text"]
@@ -78,6 +79,8 @@ class Job:
     """What `--output` and `--error` name."""
     amounts_line: int = 1
     constraint_line: int = 1
+    unresolved: list[Finding] = field(default_factory=list)
+    """Of `notes`: dependencies that the task does not have."""
     lines: dict[str, int] = field(default_factory=dict)
     """Where each field comes from."""
 

@@ -181,21 +181,34 @@ def _dependency(job: Job, option: Option) -> None:
             job.fields["concurrency"] = {"limit": 1}
             continue
         if kind not in _WHEN:
-            raise UnfitError(f"`{kind}` is not a known kind of dependency")
+            _report_unresolved(
+                job,
+                option,
+                f"`{kind}` is not a known kind of dependency.",
+                f"The kinds are {', '.join(f'`{one}`' for one in _WHEN)} and `singleton`.",
+            )
+            continue
         for name in jobs.split(":"):
             run = derive_name(name.partition("+")[0])
             if run not in job.known or name.isdigit():
-                job.notes.lost(
-                    option.line,
-                    f"`{name}` is a job number, but documents name the task to wait for.",
-                    f"Add `depends_on: [{{run: NAME, when: {_WHEN[kind]}}}]`.",
+                why = (
+                    f"`{name}` is a job number, but documents name the task to wait for."
+                    if name.partition("+")[0].isdigit()
+                    else f"No task to wait for is called `{run}`."
                 )
+                advice = f"Add `depends_on: [{{run: NAME, when: {_WHEN[kind]}}}]`."
+                _report_unresolved(job, option, why, advice)
             else:
                 each = {"each": True} if kind == "aftercorr" else {}
                 runs.append({"run": run, "when": _WHEN[kind], **each})
     if runs:
         is_any = "?" in option.value
         job.fields["depends_on"] = {"when": "any", "runs": runs} if is_any else runs
+
+
+def _report_unresolved(job: Job, option: Option, why: str, advice: str) -> None:
+    job.notes.lost(option.line, why, advice)
+    job.unresolved.append(job.notes.findings[-1])
 
 
 def _requeue(job: Job, option: Option) -> None:

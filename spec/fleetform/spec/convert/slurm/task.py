@@ -139,12 +139,14 @@ class SlurmTask:
         text: The document; empty when there is none.
         carried: Where the files of the task are, by their paths relative to the document's folder.
         folder: The folder that the script was submitted in, as far as its files show.
+        unresolved: Of `findings`: dependencies that the task does not have.
     """
 
     text: str
     findings: list[Finding]
     carried: Mapping[str, Path] = field(default_factory=dict)
     folder: Path | None = None
+    unresolved: Sequence[Finding] = ()
 
 
 def convert_slurm(
@@ -236,7 +238,8 @@ def convert_slurm(
         job.fields["concurrency"] = {"group": name, "limit": 1}
     ordered: dict[str, Any] = {key: job.fields[key] for key in _ORDER if key in job.fields}
     assert ordered.keys() == job.fields.keys(), job.fields.keys() - set(_ORDER)
-    return SlurmTask(append_document("", ordered), notes.findings, carried, folder)
+    text = append_document("", ordered)
+    return SlurmTask(text, notes.findings, carried, folder, job.unresolved)
 
 
 def _code(job: Job, read: Script) -> list[Line]:
