@@ -76,6 +76,7 @@ async def drive(
     *,
     who: str,
     ready: Callable[[str], None],
+    ended: Callable[[Exception | None], None],
     progress: Progress,
 ) -> None:
     """
@@ -87,6 +88,8 @@ async def drive(
         who: On whose behalf, for events.
         ready: Told once that this process has the lease, with an empty string, or which other
             process has it.
+        ended: Told that it ends, and the error that ends it, if any. Where it has the lease, it is
+            told while it still has it: the next process finds a log that is complete.
         progress: Told what happens.
 
     Raises:
@@ -96,7 +99,7 @@ async def drive(
         contextlib.closing(open_for_writing(workspace)) as ledger,
         contextlib.closing(WriterGate()) as gate,
     ):
-        background = _Background(workspace, ledger, gate, start, who, ready, progress)
+        background = _Background(workspace, ledger, gate, start, who, ready, ended, progress)
         watching = asyncio.ensure_future(background.watch())
         try:
             await background.run()
@@ -116,6 +119,7 @@ class _Background:
         start: BackgroundStart,
         who: str,
         ready: Callable[[str], None],
+        ended: Callable[[Exception | None], None],
         progress: Progress,
     ) -> None:
         self._workspace = workspace
@@ -125,6 +129,7 @@ class _Background:
         self._start = start
         self._who = who
         self._ready = ready
+        self._ended = ended
         self._progress = progress
         self._stopped = asyncio.Event()
         self._wake = stop_on_signals(self._stopped)
@@ -163,7 +168,15 @@ class _Background:
             self._tell_other()
             return
         with manager_lease:
-            await self._manage(manager_lease)
+            try:
+                await self._manage(manager_lease)
+            except (FenceLost, LedgerUnavailable):
+                # `run` decides whether these end it.
+                raise
+            except Exception as error:
+                self._ended(error)
+                raise
+            self._ended(None)
 
     async def watch(self) -> None:
         """Stop once a command asks for the lease."""

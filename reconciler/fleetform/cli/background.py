@@ -115,14 +115,13 @@ def stop_background(workspace: Workspace) -> None:
             notice=PlainProgress(error_screen()).notice,
         )
     )
-    if manager_lease is not None:
-        manager_lease.release()
-    out.line(f"stopped the background controller (pid {row.pid} on {row.host})", "good")
-    if manager_lease is None:
-        if (other := read_controller(workspace)) is not None:
+    # Released after its event is written, which so precedes the events of the next controller.
+    with manager_lease or contextlib.nullcontext():
+        out.line(f"stopped the background controller (pid {row.pid} on {row.host})", "good")
+        if manager_lease is not None:
+            say_not_driven(workspace)
+        elif (other := read_controller(workspace)) is not None:
             out.line(controller_lines(other, now_ms=SystemClock().now_ms())[0], "dim")
-        return
-    say_not_driven(workspace)
 
 
 def say_not_driven(workspace: Workspace) -> None:

@@ -24,6 +24,10 @@ from fleetform.store.errors import RESTORE, MovedLedgerError
 __all__ = ["FileLock", "Whereabouts", "asking", "is_asked", "try_lock", "who_holds"]
 
 
+_PAUSES_SECONDS = (0.002, 0.01, 0.03)
+"""Between two looks at what lasts microseconds unless the machine is busy."""
+
+
 class FileLock:
     """
     A lock that is held until `release` or the end of the process.
@@ -83,8 +87,8 @@ def try_lock(path: Path, *, who: str, command: str, now_ms: int) -> FileLock | N
 
 
 def _take(descriptor: int) -> bool:
-    # Whoever asks `who_holds` has a shared lock for some microseconds and is no holder.
-    for pause_seconds in (0.002, 0.01, 0.03, 0):
+    # Whoever asks `who_holds` or `is_asked` has a lock for some microseconds and is no holder.
+    for pause_seconds in (*_PAUSES_SECONDS, 0):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -95,28 +99,37 @@ def _take(descriptor: int) -> bool:
 
 
 def who_holds(path: Path) -> Holder | None:
-    """Return who holds the lock, or None when nobody does."""
+    """
+    Return who holds the lock, or None when nobody does.
+
+    A holder writes its name just after it takes the lock, and wipes it just before it releases it.
+    One without a name is looked at again for 50 ms: then it is a holder of another release.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:
-        # Shared, so that two who ask do not take each other for the holder.
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _read_holder(descriptor)
-    else:
-        return None
+        for pause_seconds in (*_PAUSES_SECONDS, 0):
+            try:
+                # Shared, so that two who ask do not take each other for the holder.
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if found := _read_holder(descriptor):
+                    return found
+            else:
+                return None
+            time.sleep(pause_seconds)
     finally:
         os.close(descriptor)
+    return Holder(0, "", "", 0, "")
 
 
-def _read_holder(descriptor: int) -> Holder:
+def _read_holder(descriptor: int) -> Holder | None:
     try:
         return Holder(**json.loads(os.pread(descriptor, 4096, 0)))
     except (ValueError, TypeError):
-        # Taken a moment ago and not yet written, or written by another release.
-        return Holder(0, "", "", 0, "")
+        return None
 
 
 # -- asking its holder to give it up --------------------------------------------------------------
@@ -147,11 +160,8 @@ def is_asked(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    else:
-        return False
+        # Another process that looks has it for some microseconds, and asks for nothing.
+        return not _take(descriptor)
     finally:
         os.close(descriptor)
 

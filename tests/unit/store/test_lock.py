@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from fleetform.store.lock import try_lock, who_holds
+from fleetform.store.lock import asking, is_asked, try_lock, who_holds
 
 
 @pytest.fixture
@@ -49,6 +51,38 @@ def test_asking_takes_nothing(path: Path) -> None:
     for _ in range(50):
         assert who_holds(path) is None
         (try_lock(path, who="a", command="apply", now_ms=1) or pytest.fail("not free")).release()
+
+
+def test_a_holder_without_a_name_is_looked_at_again(path: Path) -> None:
+    """A lock that is wiped, or not yet written, is read until it has a name or is free."""
+    path.parent.mkdir()
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    free = threading.Timer(0.01, os.close, (descriptor,))
+    free.start()
+    assert who_holds(path) is None
+    free.join()
+    with try_lock(path, who="anna", command="serve", now_ms=5) or pytest.fail("not free"):
+        written = path.read_bytes()
+        path.write_bytes(b"")
+        write = threading.Timer(0.01, path.write_bytes, (written,))
+        write.start()
+        assert (who_holds(path) or pytest.fail("not held")).who == "anna"
+        write.join()
+
+
+def test_a_look_is_no_request(path: Path) -> None:
+    """Two processes that look for a request at once do not take each other for it."""
+    path.parent.mkdir()
+    looking = os.open(path, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(looking, fcntl.LOCK_EX)
+    over = threading.Timer(0.01, os.close, (looking,))
+    over.start()
+    assert not is_asked(path)
+    over.join()
+    with asking(path):
+        assert is_asked(path)
+    assert not is_asked(path)
 
 
 def test_death_frees_the_lock(path: Path) -> None:

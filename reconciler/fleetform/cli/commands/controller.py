@@ -6,15 +6,19 @@ import contextlib
 import json
 import os
 from pathlib import Path
-from typing import TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 import click
 
 from fleetform.cli.command import directory_option, group
-from fleetform.cli.failure import explain
+from fleetform.cli.failure import Failure, explain, report_bug
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import Screen, error_screen, screen
 from fleetform.cli.tree import open_workspace, or_default
+from fleetform.model.history import LogLevel
+
+if TYPE_CHECKING:
+    from fleetform.model.ports import Progress
 
 _EXAMPLES = (
     ("fleetform controller show", "Show the process that drives the runs, and its log"),
@@ -106,17 +110,46 @@ def _drive(folder: Path, who: str, name: str, variables: tuple[str, ...], warnin
     progress.notice(
         f"background controller of {name} starts (pid {os.getpid()})", event="controller.started"
     )
+    end = _End(progress)
     try:
-        asyncio.run(drive(workspace, start, who=who, ready=report.ready, progress=progress))
-    except Exception as error:
-        failure = explain(error)
-        report.failed(
-            failure.message if failure else f"{type(error).__name__}: {error}",
-            failure.advice if failure else "",
+        asyncio.run(
+            drive(workspace, start, who=who, ready=report.ready, ended=end.say, progress=progress)
         )
-        raise
-    progress.notice("background controller ends", event="controller.ended")
-    return 0
+    except Exception as error:  # noqa: BLE001 -- the process ends with it: its log has the reason
+        end.say(error)
+    else:
+        end.say(None)
+    if end.failure is None:
+        return 0
+    report.failed(end.failure.message, end.failure.advice)
+    return int(end.failure.code)
+
+
+class _End:
+    """The last line of the log: why this process ends, said once."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._is_said = False
+        self.failure: Failure | None = None
+
+    def say(self, error: Exception | None) -> None:
+        if error is None:
+            if not self._is_said:
+                self._is_said = True
+                self._progress.notice("background controller ends", event="controller.ended")
+            return
+        # An error after the usual end is a bug, and is in the log as well.
+        if self.failure is not None:
+            return
+        self._is_said = True
+        self.failure = explain(error) or report_bug(error)
+        advice = f"; {self.failure.advice}" if self.failure.advice else ""
+        self._progress.notice(
+            f"background controller ends: {self.failure.message}{advice}",
+            event="controller.failed",
+            level=LogLevel.ERROR,
+        )
 
 
 class _Report:
