@@ -10,7 +10,7 @@ from fleetform.spec.findings import Level
 from fleetform.spec.findings_text import render_findings
 from fleetform.spec.tree import load_tree
 from fleetform.spec.tree.budget import FINDINGS_MAX
-from hostile.patience import processor_seconds
+from hostile.processor_time import processor_seconds
 from hostile.rows import ENCODINGS, FILES, SYNTAX, Row
 from unit.spec.trees import ENVIRONMENT, load
 

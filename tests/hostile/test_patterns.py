@@ -13,7 +13,7 @@ import pytest
 
 import fleetform.spec
 from fleetform.spec import interpolate
-from hostile.patience import processor_seconds
+from hostile.processor_time import processor_seconds
 
 LENGTH = 20_000
 """Of a text: what takes quadratic time takes a second here, what takes linear a millisecond."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fleetform.spec.tree import files, load_tree
-from hostile.patience import processor_seconds
+from hostile.processor_time import processor_seconds
 from unit.spec.trees import codes, load
 
 TASK = "type: task\nname: train\ncommands: [python train.py]\n"

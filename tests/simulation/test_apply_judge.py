@@ -49,8 +49,8 @@ def without_pass(monkeypatch: pytest.MonkeyPatch, left_out: Callable[..., None])
     chain = tuple(one for one in planner._CHAIN if one is not left_out)
     assert len(chain) < len(planner._CHAIN)
     monkeypatch.setattr(planner, "_CHAIN", chain)
-    monkeypatch.setattr("simulation.apply.person.check", lambda *_: ())
-    monkeypatch.setattr("simulation.apply.person.check_saved", lambda *_: ())
+    monkeypatch.setattr("simulation.apply.actors.user.check", lambda *_: ())
+    monkeypatch.setattr("simulation.apply.actors.user.check_saved", lambda *_: ())
 
 
 def test_unbroken_there_is_nothing_to_see() -> None:
@@ -69,8 +69,8 @@ def test_a_plan_that_the_second_reader_refuses(monkeypatch: pytest.MonkeyPatch) 
 def test_a_plan_of_what_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A ledger that compares no predicate takes in plans of what is there no more."""
     monkeypatch.setattr(plans, "_failure", lambda *_: "")
-    monkeypatch.setattr("simulation.apply.person.failing", lambda *_: ())
-    monkeypatch.setattr("simulation.apply.person.check_saved", lambda *_: ())
+    monkeypatch.setattr("simulation.apply.actors.user.failing", lambda *_: ())
+    monkeypatch.setattr("simulation.apply.actors.user.check_saved", lambda *_: ())
     assert finds(Rule.UNCHANGED)
 
 
@@ -86,8 +86,8 @@ def test_a_plan_that_is_applied_again(monkeypatch: pytest.MonkeyPatch) -> None:
         return plans._enter(transaction, plan, body, who=who, now_ms=now_ms, uid=ids.uid())
 
     monkeypatch.setattr(ledgers, "accept", forgetful)
-    monkeypatch.setattr("simulation.apply.person.failing", lambda *_: ())
-    monkeypatch.setattr("simulation.apply.person.check_saved", lambda *_: ())
+    monkeypatch.setattr("simulation.apply.actors.user.failing", lambda *_: ())
+    monkeypatch.setattr("simulation.apply.actors.user.check_saved", lambda *_: ())
     assert finds(Rule.APPLIED_ONCE)
 
 
@@ -164,15 +164,15 @@ def test_more_than_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_finished_run_that_runs_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planner that takes an inherited change for the run's own is caught by what ran."""
-    real = runs._executed_anew
+    real = runs._re_executed
 
     def anew(case: Any) -> Any:
         if case.phase is runs.Phase.FINISHED:
             return runs._submitted(case, runs.reasons_of(case.changed))
         return real(case)
 
-    monkeypatch.setattr(runs, "_executed_anew", anew)
-    monkeypatch.setattr("simulation.apply.person.check", lambda *_: ())
+    monkeypatch.setattr(runs, "_re_executed", anew)
+    monkeypatch.setattr("simulation.apply.actors.user.check", lambda *_: ())
     assert finds(Rule.REASON)
 
 
@@ -290,7 +290,7 @@ def test_a_ledger_that_is_not_what_is_declared(monkeypatch: pytest.MonkeyPatch) 
 
     chain = tuple(blind if one is real else one for one in planner._CHAIN)
     monkeypatch.setattr(planner, "_CHAIN", chain)
-    monkeypatch.setattr("simulation.apply.person.check", lambda *_: ())
+    monkeypatch.setattr("simulation.apply.actors.user.check", lambda *_: ())
     assert finds(Rule.TREE)
 
 

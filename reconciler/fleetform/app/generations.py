@@ -54,13 +54,15 @@ def known_generation(environment_uid: str) -> Generation | None:
 # -- recognising --------------------------------------------------------------------------------
 
 
-_ANEW = " (to start with an empty ledger, remove that file)"
+_START_EMPTY = " (to start with an empty ledger, remove that file)"
 
 
 def lost(environment_uid: str) -> str:
     """Return the sentence that says that there was a ledger, where there is none; else nothing."""
     known = known_generation(environment_uid)
-    return "" if known is None else f"{_said(environment_uid, known)}, and there is none{_ANEW}"
+    return (
+        "" if known is None else f"{_said(environment_uid, known)}, and there is none{_START_EMPTY}"
+    )
 
 
 def behind(standing: Standing | Live, known: Generation | None) -> str:
@@ -81,7 +83,7 @@ def behind(standing: Standing | Live, known: Generation | None) -> str:
         # Who rebuilds takes an epoch above all that hosts and this machine have heard of.
         return ""
     else:
-        here = f"this is ledger {standing.ledger_id[:8]} of epoch {standing.epoch}{_ANEW}"
+        here = f"this is ledger {standing.ledger_id[:8]} of epoch {standing.epoch}{_START_EMPTY}"
     return f"{_said(standing.environment_uid, known)}, and {here}"
 
 

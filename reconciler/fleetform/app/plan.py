@@ -266,7 +266,7 @@ async def claimed(hosts: HostProvider, desired: Desired, live: Live) -> Live:
         around = await hosts.volume_around(uid, path)
         if around is not None and not _goes(around.mark, uid, key, desired, live):
             claims[key] = dataclasses.replace(
-                _claim(path, around.mark), near=around.mark.path, is_inside=around.is_inside
+                _claim(path, around.mark), marker_path=around.mark.path, is_inside=around.is_inside
             )
         elif not seen.exists and key in desired.imports:
             # Last: where somebody else's lies around it, it may not be made either.
@@ -323,9 +323,9 @@ def _left_met(desired: Desired, live: Live) -> tuple[RetainedData, ...]:
 
 
 def _new_paths(desired: Desired, live: Live) -> Iterator[tuple[ResourceKey, str]]:
-    quiet = unchanged_digests(live.resources)
+    unchanged = unchanged_digests(live.resources)
     for key, digest in digests_of(desired.resources).items():
-        if key.kind != "volume" or quiet.get(key) == digest:
+        if key.kind != "volume" or unchanged.get(key) == digest:
             continue
         declared = desired.resources[key]
         row = live.resources.get(key)

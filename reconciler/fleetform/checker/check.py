@@ -27,7 +27,7 @@ CHECKS: tuple[Callable[[PlanContext], Iterator[Violation]], ...] = (
     safety.check_owners_kept,
     names.check_moves_declared,
     names.check_moved_kept,
-    safety.check_let_go_kept,
+    safety.check_released_kept,
     safety.check_found_asked_for,
     safety.check_returns_own,
     scope.check_broken_untouched,

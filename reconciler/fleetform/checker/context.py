@@ -141,13 +141,13 @@ def destroys(context: PlanContext, step: Step) -> bool:
 def _exchanges_at_once(context: PlanContext, step: Step, row: LiveResource) -> bool:
     """Whatever has become of the last step on a fleet, its hosts are there with what runs on them."""
     after = step.arguments.get("document", {})
-    if not waits_for_nobody(after):
+    if not recreates_at_once(after):
         return False
     if step.arguments.get("exchange"):
         return True
     if has_document(row):
         before = row.parsed
-        return divides_anew(before, after) or hastens(context, step.resource, before, after)
+        return repartitions(before, after) or stops_waiting(context, step.resource, before, after)
     return _has_others(context, step)
 
 
@@ -166,21 +166,21 @@ def _has_others(context: PlanContext, step: Step) -> bool:
     )
 
 
-def hastens(
+def stops_waiting(
     context: PlanContext, fleet: ResourceKey, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> bool:
     """An exchange of hosts that is under way, and waited for work until now, does so no more."""
     known_as = context.earlier_names.get(fleet, fleet)
-    is_other = waits_for_nobody(after) and not waits_for_nobody(before)
+    is_other = recreates_at_once(after) and not recreates_at_once(before)
     return is_other and known_as.name in context.live.exchanging
 
 
-def waits_for_nobody(document: Mapping[str, Any]) -> bool:
+def recreates_at_once(document: Mapping[str, Any]) -> bool:
     """Tell whether hosts of a fleet give way to others together with what runs on them."""
     return bool((document.get("update") or {}).get("strategy") == "recreate")
 
 
-def divides_anew(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+def repartitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Hosts of a fleet that are divided in another way are others."""
     return any(
         before.get(name, default) != after.get(name, default)
@@ -204,13 +204,13 @@ def hosts_ending(context: PlanContext, fleet: ResourceKey) -> frozenset[str]:
     for step in steps:
         after = step.arguments.get("document", {})
         before = row.parsed if row is not None and row.document else None
-        is_anew = (
+        is_recreated = (
             before is None
-            or divides_anew(before, after)
-            or hastens(context, fleet, before, after)
+            or repartitions(before, after)
+            or stops_waiting(context, fleet, before, after)
             or (before == {} and _has_others(context, step))
         )
-        if step.verb != Verb.FLEET_UPDATE or is_anew or "exchange" not in step.arguments:
+        if step.verb != Verb.FLEET_UPDATE or is_recreated or "exchange" not in step.arguments:
             some = None if destroys(context, step) else some
         elif some is not None:
             some.update(step.arguments["exchange"])
@@ -239,7 +239,7 @@ class Invariant(enum.StrEnum):
     OWNERS_KEPT = "owners-kept"
     MOVED_IS_THE_SAME = "moved-is-the-same"
     MOVED_IS_KEPT = "moved-is-kept"
-    LET_GO_IS_KEPT = "let-go-is-kept"
+    RELEASED_IS_KEPT = "let-go-is-kept"
     FOUND_IS_ASKED_FOR = "found-is-asked-for"
     RETURNS_ITS_OWN = "returns-its-own"
     BROKEN_STAYS = "broken-stays"
@@ -297,7 +297,7 @@ _SENTENCES = {
     Invariant.OWNERS_KEPT: "a plan uses a directory only if it exists where needed, and no other environment owns it",
     Invariant.MOVED_IS_THE_SAME: "a renamed resource is the same resource under its new name",
     Invariant.MOVED_IS_KEPT: "a renamed resource is neither removed nor created again",
-    Invariant.LET_GO_IS_KEPT: "a plan releases only resources that `removed:` lists, and only when no work on them ends",
+    Invariant.RELEASED_IS_KEPT: "a plan releases only resources that `removed:` lists, and only when no work on them ends",
     Invariant.FOUND_IS_ASKED_FOR: "a plan adopts only resources that `import:` lists",
     Invariant.RETURNS_ITS_OWN: "a volume gets back only the data that was released under its name and at its path",
     Invariant.BROKEN_STAYS: "a plan changes no resource that has or needs an invalid document",

@@ -162,13 +162,13 @@ def check_policy_obeyed(context: PlanContext) -> Iterator[Violation]:
         policy = _policy(row)
         declared = context.declared(step.resource)
         wanted = policy if declared is None else declared.document.get("deletion_policy", "retain")
-        let_go = step.resource in context.desired.removed and not context.permissions.destroy
+        released = step.resource in context.desired.removed and not context.permissions.destroy
         if step.verb == Verb.VOLUME_REMOVE and (policy, wanted) != ("delete", "delete"):
             yield Violation(
                 Invariant.POLICY_OBEYED,
                 f"the data of {step.resource} would be deleted, and its policy is `{policy}`",
             )
-        if (step.verb == Verb.VOLUME_SNAPSHOT) != (policy == "snapshot" and not let_go):
+        if (step.verb == Verb.VOLUME_SNAPSHOT) != (policy == "snapshot" and not released):
             yield Violation(
                 Invariant.POLICY_OBEYED,
                 f"{step.verb} is planned for {change.key}, and its policy is `{policy}`",
@@ -225,7 +225,7 @@ def check_places_free(context: PlanContext) -> Iterator[Violation]:
     for step in taking:
         path = str(step.arguments.get("path", ""))
         has_it = there.get(path)
-        if has_it is not None and step.verb == Verb.VOLUME_ADOPT and _is_let_go(context, has_it):
+        if has_it is not None and step.verb == Verb.VOLUME_ADOPT and _is_released(context, has_it):
             has_it = None
         near = [has_it, around.get(path), *(there.get(folder) for folder in folders_of(path))]
         for other in near:
@@ -249,36 +249,36 @@ def _staying(context: PlanContext) -> dict[str, ResourceKey]:
     return found
 
 
-def _is_let_go(context: PlanContext, key: ResourceKey) -> bool:
+def _is_released(context: PlanContext, key: ResourceKey) -> bool:
     return f"volume.forget:{key}" in context.steps_by_key
 
 
 # That what is let go stays as it is, and that only what was meant is taken in as it is found.
 
 
-def check_let_go_kept(context: PlanContext) -> Iterator[Violation]:
+def check_released_kept(context: PlanContext) -> Iterator[Violation]:
     """Nothing of it is ended, and only what `removed:` names is forgotten by a verb of its own."""
     if context.permissions.destroy:
         return
-    let_go = frozenset(context.desired.removed)
+    released = frozenset(context.desired.removed)
     for change in context.plan.changes:
-        is_let_go = bool(let_go) and not let_go.isdisjoint(
+        is_released = bool(released) and not released.isdisjoint(
             (change.key, ResourceKey(change.key.kind, change.parent))
         )
         for step in change.steps:
-            if step.verb in {Verb.FLEET_FORGET, Verb.RUN_FORGET} and not is_let_go:
+            if step.verb in {Verb.FLEET_FORGET, Verb.RUN_FORGET} and not is_released:
                 yield Violation(
-                    Invariant.LET_GO_IS_KEPT,
+                    Invariant.RELEASED_IS_KEPT,
                     f"`removed:` does not list {change.key}, which would be released",
                 )
-            if is_let_go and destroys(context, step):
+            if is_released and destroys(context, step):
                 yield Violation(
-                    Invariant.LET_GO_IS_KEPT, f"{step.key} is planned for a released resource"
+                    Invariant.RELEASED_IS_KEPT, f"{step.key} is planned for a released resource"
                 )
         row = context.row(change.key)
-        if is_let_go and row is not None and at_work(row):
+        if is_released and row is not None and at_work(row):
             yield Violation(
-                Invariant.LET_GO_IS_KEPT, f"{change.key} is running and would be released"
+                Invariant.RELEASED_IS_KEPT, f"{change.key} is running and would be released"
             )
 
 
@@ -292,7 +292,7 @@ def check_returns_own(context: PlanContext) -> Iterator[Violation]:
             continue
         known_as = called.get(step.resource, step.resource).name
         place = str(step.arguments.get("path", ""))
-        if step.verb == Verb.VOLUME_MAKE and (uid, place) == _let_go_before(context, step):
+        if step.verb == Verb.VOLUME_MAKE and (uid, place) == _released_before(context, step):
             continue
         if step.verb != Verb.VOLUME_MAKE or (known_as, uid, place) not in left:
             yield Violation(
@@ -305,7 +305,7 @@ def check_returns_own(context: PlanContext) -> Iterator[Violation]:
             )
 
 
-def _let_go_before(context: PlanContext, step: Step) -> tuple[str, str]:
+def _released_before(context: PlanContext, step: Step) -> tuple[str, str]:
     """Uid and place of what the same plan lets go of under this name first; empty where nothing."""
     row = context.row(step.resource)
     first = context.steps_by_key.get(f"volume.forget:{step.resource}")

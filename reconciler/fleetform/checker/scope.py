@@ -75,9 +75,9 @@ def check_nothing_forgotten(context: PlanContext) -> Iterator[Violation]:
         if change.replaces:
             handled.add(ResourceKey(change.key.kind, change.replaces))
     wanted = {} if context.permissions.destroy else context.desired.resources
-    quiet = unchanged_digests(context.rows)
+    unchanged = unchanged_digests(context.rows)
     for key, digest in digests_of(wanted).items():
-        if quiet.get(key) == digest or key in handled or context.is_left_alone(key, key.parent):
+        if unchanged.get(key) == digest or key in handled or context.is_left_alone(key, key.parent):
             continue
         if _differs(context.declared(key) or wanted[key], context.row(key)):
             yield Violation(

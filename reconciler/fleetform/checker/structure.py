@@ -360,12 +360,12 @@ def _is_executed_already(context: PlanContext, step: Step) -> bool:
 def check_begins_on_something(context: PlanContext) -> Iterator[Violation]:
     """What something needs to begin is there, or this plan makes it."""
     made = {step.resource for _, step in context.steps if step.verb in PROVIDES}
-    quiet = unchanged_digests(context.rows)
+    unchanged = unchanged_digests(context.rows)
     for _, step in context.steps:
         declared = context.declared(step.resource) if step.verb in BEGINS_USE else None
         for needed in () if declared is None else declared.references:
             # Of what is as declared, no more than a digest is known; to ask would read every row.
-            if needed.kind not in KINDS or needed in made or needed in quiet:
+            if needed.kind not in KINDS or needed in made or needed in unchanged:
                 continue
             row = context.row(needed)
             if row is None or row.archived:

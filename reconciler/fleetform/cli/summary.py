@@ -149,7 +149,7 @@ def _has_failed(history: RunHistory) -> bool:
     return history.run.state in _FAILED and not _is_gone(history)
 
 
-def _may_go_on(history: RunHistory) -> bool:
+def _may_resume(history: RunHistory) -> bool:
     """Tell of a run that was stopped whether it is there to be run once more."""
     run = history.run
     is_meant = run.template.wanted == "stopped"
@@ -218,7 +218,7 @@ def _show_next(out: Screen, result: ApplyResult, bad: list[RunHistory], finished
         tried = bool(bad[0].attempts) and bad[0].run.state not in _NEVER_STARTED
         see = f"`fleetform {'logs' if tried else 'why'} {name}`"
         out.line(f"{counted(len(bad), 'run')} failed; see {see}.", "bad")
-    elif stopped := sum(map(_may_go_on, result.runs)):
+    elif stopped := sum(map(_may_resume, result.runs)):
         out.line(
             f"{counted(stopped, 'run')} stopped before the end; `fleetform rerun RUN` runs one again.",
             "warn",

@@ -73,7 +73,7 @@ def _in_turn(template: Template, there: dict[int, Place]) -> Iterable[Exchange]:
         elif host.is_leaving or not host.is_outdated:
             away += not host.is_ready or host.is_leaving
             if early is not None and not host.is_leaving:
-                yield from _let_go(early)
+                yield from _leave_or_rest(early)
         elif host.is_resting and template.strategy != "recreate":
             away += 1
             if host.is_idle:
@@ -102,7 +102,7 @@ def _surge(template: Template, there: dict[int, Place]) -> Iterable[Exchange]:
         elif early is not None:
             under_way += 1
             if not (host.is_leaving or host.is_outdated) and early.is_outdated:
-                yield from _let_go(early)
+                yield from _leave_or_rest(early)
                 continue
             if host.is_leaving or not early.is_ready:
                 continue
@@ -118,7 +118,7 @@ def _surge(template: Template, there: dict[int, Place]) -> Iterable[Exchange]:
         yield Exchange(Move.MAKE, number=host.number + SURGE)
 
 
-def _let_go(early: Place) -> Iterable[Exchange]:
+def _leave_or_rest(early: Place) -> Iterable[Exchange]:
     """One that came early for a template that nobody wants any more: its place is not to be had."""
     if early.is_idle and not early.is_leaving:
         yield Exchange(Move.LEAVE, early.uid)

@@ -27,7 +27,7 @@ class Claim:
         owner_name: What people call that environment; empty where the mark does not say.
         holds: What it is over there: `volume data`.
         since_ms: When it was marked, Unix milliseconds, or None where the mark does not say.
-        near: Where the mark lies, if not at `what` itself but around or within it; else empty.
+        marker_path: Where the mark lies, if not at `what` itself but around or within it; else empty.
         is_inside: It lies within `what`, and not around it.
         is_file: `what` is no directory; nobody owns it then.
         missing: The address of what is to be taken in, and does not exist; else empty. Whoever makes
@@ -39,7 +39,7 @@ class Claim:
     owner_name: str = ""
     holds: str = ""
     since_ms: int | None = None
-    near: str = ""
+    marker_path: str = ""
     is_inside: bool = False
     is_file: bool = False
     missing: str = ""
@@ -58,11 +58,11 @@ class Claim:
             since = f" since {day:%Y-%m-%dT%H:%M:%SZ}"
         relation = f"is {self.holds} of" if self.holds else "belongs to"
         whose = f"{relation} environment {owner}{since}"
-        if not self.near:
+        if not self.marker_path:
             return f"{self.what} {whose}"
         if self.is_inside:
-            return f"{self.near}, inside {self.what}, {whose}"
-        return f"{self.what} is inside {self.near}, which {whose}"
+            return f"{self.marker_path}, inside {self.what}, {whose}"
+        return f"{self.what} is inside {self.marker_path}, which {whose}"
 
     @property
     def cure(self) -> str:
@@ -73,12 +73,12 @@ class Claim:
                 f"declare the path where it is, or remove {self.missing} from `import:`; then the"
                 " volume is created"
             )
-        if not self.near:
+        if not self.marker_path:
             return (
                 "declare another path; to use this one, release the volume in that environment"
                 " (`removed:`), then delete the marker `.fleetform-volume` there"
             )
         return (
-            f"declare a path that neither contains {self.near} nor is inside it: a directory belongs"
+            f"declare a path that neither contains {self.marker_path} nor is inside it: a directory belongs"
             " to one volume, with everything in it"
         )

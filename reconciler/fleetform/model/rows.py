@@ -24,52 +24,50 @@ class Rows(Mapping[ResourceKey, LiveResource]):
     Rows by key, in order of key.
 
     Args:
-        quiet: Digests of rows that are as they are declared, and of which a plan has nothing else
+        unchanged: Digests of rows that are as they are declared, and of which a plan has nothing else
             to say: no tombstone, no unfinished operation, no run but one that is done.
-        restless: All other rows.
+        changed: All other rows.
         read_all: Reads the whole of all rows, in the state in which these were read.
 
-    Looking up a quiet row may raise `RowsOutdated`.
+    Looking up an unchanged row may raise `RowsOutdated`.
     """
 
-    __slots__ = ("_all", "_keys", "_quiet", "_read_all", "_restless")
+    __slots__ = ("_all", "_changed", "_keys", "_read_all", "_unchanged")
 
     def __init__(
         self,
-        quiet: Mapping[ResourceKey, str],
-        restless: Mapping[ResourceKey, LiveResource],
+        unchanged: Mapping[ResourceKey, str],
+        changed: Mapping[ResourceKey, LiveResource],
         read_all: Callable[[], Mapping[ResourceKey, LiveResource]],
     ) -> None:
-        self._quiet = quiet
-        self._restless = restless
+        self._unchanged = unchanged
+        self._changed = changed
         self._read_all = read_all
         self._all: Mapping[ResourceKey, LiveResource] | None = None
         self._keys: list[ResourceKey] | None = None
 
     @property
-    def quiet(self) -> Mapping[ResourceKey, str]:
+    def unchanged(self) -> Mapping[ResourceKey, str]:
         """Digests of rows of which nothing else need be known."""
-        return self._quiet
+        return self._unchanged
 
     @property
-    def restless(self) -> Mapping[ResourceKey, LiveResource]:
+    def changed(self) -> Mapping[ResourceKey, LiveResource]:
         """The other rows."""
-        return self._restless
+        return self._changed
 
     def present(self, kinds: Collection[str]) -> Rows:
-        """The rows of these kinds that are no tombstones; what is quiet is one of them."""
-        restless = {
-            key: row
-            for key, row in self._restless.items()
-            if not row.archived and key.kind in kinds
+        """The rows of these kinds that are no tombstones; an unchanged row is one of them."""
+        changed = {
+            key: row for key, row in self._changed.items() if not row.archived and key.kind in kinds
         }
-        return Rows(self._quiet, restless, self._whole)
+        return Rows(self._unchanged, changed, self._whole)
 
     def __getitem__(self, key: ResourceKey) -> LiveResource:
-        row = self._restless.get(key)
+        row = self._changed.get(key)
         if row is not None:
             return row
-        if key not in self._quiet:
+        if key not in self._unchanged:
             raise KeyError(key)
         return self._whole()[key]
 
@@ -80,26 +78,26 @@ class Rows(Mapping[ResourceKey, LiveResource]):
 
     def __iter__(self) -> Iterator[ResourceKey]:
         if self._keys is None:
-            self._keys = sorted((*self._quiet, *self._restless))
+            self._keys = sorted((*self._unchanged, *self._changed))
         return iter(self._keys)
 
     def __len__(self) -> int:
-        return len(self._quiet) + len(self._restless)
+        return len(self._unchanged) + len(self._changed)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._quiet or key in self._restless
+        return key in self._unchanged or key in self._changed
 
 
 def unchanged_digests(rows: Mapping[ResourceKey, LiveResource]) -> Mapping[ResourceKey, str]:
     """Digests of those rows of which nothing else need be known; none where all are at hand."""
-    return rows.quiet if isinstance(rows, Rows) else {}
+    return rows.unchanged if isinstance(rows, Rows) else {}
 
 
 def changed_rows(
     rows: Mapping[ResourceKey, LiveResource],
 ) -> Mapping[ResourceKey, LiveResource]:
     """The rows of which more than a digest may matter, whether they differ or not."""
-    return rows.restless if isinstance(rows, Rows) else rows
+    return rows.changed if isinstance(rows, Rows) else rows
 
 
 def present_rows(

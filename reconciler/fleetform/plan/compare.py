@@ -39,13 +39,13 @@ def compare_resources(draft: PlanDraft) -> None:
     """Propose a change for everything that is declared and differs, or is there and should not."""
     added: list[Declared] = []
     rows = draft.live.resources
-    anew = Selection(draft.scope.replaces)
-    exchanged = _exchanged(draft, anew)
-    for key in _differing(draft, anew, exchanged):
+    replaces = Selection(draft.scope.replaces)
+    exchanged = _exchanged(draft, replaces)
+    for key in _differing(draft, replaces, exchanged):
         declared, row = draft.wanted[key], rows.get(key)
         if row is None or (row.archived and key.kind != "run"):
             added.append(declared)
-        elif anew and anew.selects(key, declared.parent):
+        elif replaces and replaces.selects(key, declared.parent):
             _add(draft, _proposed(KINDS[key.kind].renew, declared, row, draft.permissions))
         elif key in exchanged:
             draft.add(_exchange(declared, row, exchanged[key]))
@@ -63,12 +63,12 @@ def compare_resources(draft: PlanDraft) -> None:
     _propose_new_and_gone(draft, added, removed)
 
 
-def _exchanged(draft: PlanDraft, anew: Selection) -> dict[ResourceKey, list[str]]:
+def _exchanged(draft: PlanDraft, replaces: Selection) -> dict[ResourceKey, list[str]]:
     """Names of the single hosts that somebody asked for others of, by their fleet."""
     found: dict[ResourceKey, list[str]] = {}
-    for one in draft.live.instances if anew else ():
+    for one in draft.live.instances if replaces else ():
         key = ResourceKey("fleet", one.fleet)
-        if key in draft.wanted and anew.selects(ResourceKey("host", one.name)):
+        if key in draft.wanted and replaces.selects(ResourceKey("host", one.name)):
             found.setdefault(key, []).append(one.name)
     return found
 
@@ -107,13 +107,13 @@ def _makes(change: Change) -> bool:
 
 
 def _differing(
-    draft: PlanDraft, anew: Selection, exchanged: Container[ResourceKey]
+    draft: PlanDraft, replaces: Selection, exchanged: Container[ResourceKey]
 ) -> Iterator[ResourceKey]:
     """What is declared, less what is known to be as it should be and is not asked for anew."""
-    quiet = unchanged_digests(draft.live.resources)
+    unchanged = unchanged_digests(draft.live.resources)
     for key, digest in digests_of(draft.wanted).items():
-        if quiet.get(key) != digest or (
-            anew and (key in exchanged or anew.selects(key, key.parent))
+        if unchanged.get(key) != digest or (
+            replaces and (key in exchanged or replaces.selects(key, key.parent))
         ):
             yield key
 

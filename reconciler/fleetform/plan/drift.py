@@ -359,10 +359,10 @@ _NAMED_MAX = 10
 
 def correct_drift(draft: PlanDraft) -> None:
     """Propose what sets right what has drifted, or hold what a person must decide."""
-    anew = Selection(draft.scope.replaces)
+    replaces = Selection(draft.scope.replaces)
     for key, drifts in _by_resource(draft).items():
         row, declared = draft.present.get(key), draft.wanted.get(key)
-        if row is not None and declared is not None and _begins_anew(anew, key, drifts):
+        if row is not None and declared is not None and _is_recreated(replaces, key, drifts):
             # Whatever a replacement would be judged by, there is nothing left to lose.
             draft.changes.pop(key, None)
             draft.held.pop(key, None)
@@ -395,10 +395,10 @@ def correct_drift(draft: PlanDraft) -> None:
             draft.add(Proposal(_change(_as_it_stays(declared, row), row, curable)))
 
 
-def _begins_anew(anew: Selection, key: ResourceKey, drifts: Sequence[Drift]) -> bool:
+def _is_recreated(replaces: Selection, key: ResourceKey, drifts: Sequence[Drift]) -> bool:
     """Tell whether a person has said of a volume that is gone that an empty one shall follow it."""
     gone = key.kind == "volume" and any(one.field == "directory" for one in drifts)
-    return gone and anew.selects(key, "")
+    return gone and replaces.selects(key, "")
 
 
 def _users_text(draft: PlanDraft, volume: ResourceKey) -> str:

@@ -75,12 +75,12 @@ def ends_with(draft: PlanDraft, change: Change, work: Work) -> bool:
 
 def hosts_ended(draft: PlanDraft, change: Change) -> frozenset[str]:
     """Name the hosts of a fleet that give way to others; empty where it is all of them, or none."""
-    if change.key in draft.hastened or any(_divides_anew(one) for one in change.fields):
+    if change.key in draft.hastened or any(_repartitions(one) for one in change.fields):
         return frozenset()
     return frozenset(host for step in change.steps for host in step.arguments.get("exchange", ()))
 
 
-def _divides_anew(one: FieldChange) -> bool:
+def _repartitions(one: FieldChange) -> bool:
     """Tell whether it makes other hosts; to write down what they are already does not."""
     if one.path not in DIVIDING:
         return False

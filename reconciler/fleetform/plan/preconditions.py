@@ -36,7 +36,7 @@ def predicates_of(draft: PlanDraft) -> tuple[Predicate, ...]:
     if any(_is_judged(key, change) for key, change in draft.changes.items()):
         environment = ResourceKey("environment", draft.desired.environment.name)
         found.append(Predicate("rules", environment, canonical_json(draft.rules.document())))
-    goes = any(key.kind == "volume" and _lets_go(one) for key, one in draft.changes.items())
+    goes = any(key.kind == "volume" and _ends_use(one) for key, one in draft.changes.items())
     stopped = _users_stopped(draft) if goes else {}
     for key in sorted(draft.changes):
         if key.kind == "environment":
@@ -60,15 +60,15 @@ def predicates_of(draft: PlanDraft) -> tuple[Predicate, ...]:
             # What the same change lets go is pinned by its row.
             if step.arguments.get("returns", change.uid) != change.uid
         ]
-        if key.kind == "fleet" and (change.destructive or _lets_go(change)):
+        if key.kind == "fleet" and (change.destructive or _ends_use(change)):
             found.append(Predicate("at-work", known_as, _at_work(draft, change, known_as).text))
-        if key.kind == "volume" and _lets_go(change):
+        if key.kind == "volume" and _ends_use(change):
             users = canonical_json(sorted(stopped.get(key.name, ())))
             found.append(Predicate("unattached", known_as, users))
     return tuple(found)
 
 
-def _lets_go(change: Change) -> bool:
+def _ends_use(change: Change) -> bool:
     """Tell whether it takes something from under whoever uses it, destructive or not."""
     return any(step.verb in ENDS_USE for step in change.steps)
 

@@ -27,7 +27,7 @@ def take_back(draft: PlanDraft) -> None:
     # Where nothing was left, only what a change itself lets go can be in its way.
     for change, step in tuple(_taking(draft, steps_min=1 if draft.live.left else 2)):
         place = step.arguments["path"]
-        there = _let_go_by(draft, change, place) or next(reversed(left.at(place)), None)
+        there = _released_by(draft, change, place) or next(reversed(left.at(place)), None)
         if there is None:
             _hold_inside_another(draft, change, place, left)
         elif step.verb == Verb.VOLUME_ADOPT:
@@ -43,7 +43,7 @@ def take_back(draft: PlanDraft) -> None:
             )
 
 
-def _let_go_by(draft: PlanDraft, change: Change, place: str) -> RetainedData | None:
+def _released_by(draft: PlanDraft, change: Change, place: str) -> RetainedData | None:
     """What this change itself lets go there: another fleet of one machine has the same folder."""
     for step in change.steps:
         if step.verb == Verb.VOLUME_FORGET and step.arguments["path"] == place:

@@ -29,7 +29,7 @@ _STOPPED = Waiting("stopped", "its document says `state: stopped`")
 
 _SUCCESSOR = Waiting("dependency", "waits for the end of the earlier run of this name")
 
-_CrowdKey = tuple[str, tuple[str, ...], tuple[str, ...], int, Requirement]
+_ClassKey = tuple[str, tuple[str, ...], tuple[str, ...], int, Requirement]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Round:
         )
         self._dependencies = Dependencies(queue.outcomes)
         self._places = dict(queue.concurrency)
-        self._crowds: dict[_CrowdKey, EquivalenceClass] = {}
+        self._classes: dict[_ClassKey, EquivalenceClass] = {}
         self._full_groups: dict[tuple[str, int], tuple[Waiting, ...]] = {}
         self._headed: set[str] = set()
         """Fleets on which a run already holds instances."""
@@ -68,7 +68,7 @@ class Round:
         waiting: list[tuple[Run, EquivalenceClass, tuple[Waiting, ...]]] = []
         for run in sorted(self._queue.runs, key=_rank):
             template = run.template
-            equivalence = self._crowd_of(template)
+            equivalence = self._class_of(template)
             stopped = template.wanted == "stopped"
             if not stopped and (reasons := self._impossible_reasons(template, equivalence)):
                 impossible.append(Impossible(run.uid, reasons))
@@ -155,11 +155,11 @@ class Round:
 
     # -- room -------------------------------------------------------------------------------
 
-    def _crowd_of(self, template: Template) -> EquivalenceClass:
+    def _class_of(self, template: Template) -> EquivalenceClass:
         mounts = template.volumes
         volumes = tuple([mount.name for mount in mounts]) if mounts else ()
         key = (template.queue, template.fleets, volumes, template.nodes, template.requirement)
-        equivalence = self._crowds.get(key)
+        equivalence = self._classes.get(key)
         if equivalence is None:
             partition = partition_of(template, self._queue)
             needed = self._volume_fleets(volumes).values()
@@ -169,7 +169,7 @@ class Round:
             equivalence = make_equivalence_class(
                 template.requirement, template.nodes, fleets, partition, absent
             )
-            self._crowds[key] = equivalence
+            self._classes[key] = equivalence
         return equivalence
 
     def _volume_fleets(self, volumes: Iterable[str]) -> Mapping[str, str]:

@@ -63,17 +63,17 @@ _SELECT = (
 )
 # What a plan has nothing to say of as long as its digest is the one that is declared. A run that
 # ended well without evidence that it ran is one that nobody can settle but a person.
-_QUIET = (
+_UNCHANGED = (
     "s.archived = 0 AND s.operation = '' AND (s.kind <> 'run'"
     f" OR r.state = 'done' AND r.cause <> '{NO_EVIDENCE}' AND r.stale = 0)"
 )
-_QUIET_DIGESTS = (
+_UNCHANGED_DIGESTS = (
     "SELECT s.kind, s.name, s.digest"
     " FROM resources s LEFT JOIN runs r ON r.uid = s.uid AND s.kind = 'run'"
-    f" WHERE {_QUIET} ORDER BY s.kind, s.name"
+    f" WHERE {_UNCHANGED} ORDER BY s.kind, s.name"
 )
 # A run without a row of its own has a state that is null, and so has what is said of it above.
-_RESTLESS = f"{_SELECT} WHERE NOT coalesce({_QUIET}, FALSE) ORDER BY s.kind, s.name"
+_CHANGED = f"{_SELECT} WHERE NOT coalesce({_UNCHANGED}, FALSE) ORDER BY s.kind, s.name"
 _NAMED = f"{_SELECT} WHERE s.kind = ? AND s.name = ?"
 _ALL = f"{_SELECT} ORDER BY s.kind, s.name"
 
@@ -99,7 +99,7 @@ def read_live(
     ).fetchone()
     instances = read_instances(connection)
     lineage = read_lineage(connection)
-    let_go = _let_go(connection)
+    let_go = _released_hosts(connection)
     resources: Mapping[ResourceKey, LiveResource]
     if known is None or read_again is None:
         resources = _resources(connection)
@@ -147,16 +147,20 @@ def _compared(
     read_all: Callable[[], Mapping[ResourceKey, LiveResource]],
 ) -> Rows:
     """Rows that are as they are declared by their digests, and the others whole."""
-    digests = {(kind, name): digest for kind, name, digest in connection.execute(_QUIET_DIGESTS)}
-    quiet = {key: digest for key, digest in known.items() if digests.get(key) == digest}
-    if len(digests) - len(quiet) > _NAMED_MAX:
+    digests = {
+        (kind, name): digest for kind, name, digest in connection.execute(_UNCHANGED_DIGESTS)
+    }
+    unchanged = {key: digest for key, digest in known.items() if digests.get(key) == digest}
+    if len(digests) - len(unchanged) > _NAMED_MAX:
         rows = _resources(connection)
-        return Rows(quiet, {key: row for key, row in rows.items() if key not in quiet}, read_all)
+        return Rows(
+            unchanged, {key: row for key, row in rows.items() if key not in unchanged}, read_all
+        )
     beside = _beside(connection)
-    restless = _made(connection.execute(_RESTLESS), *beside)
-    for key in digests.keys() - quiet.keys() if len(digests) > len(quiet) else ():
-        restless.update(_made(connection.execute(_NAMED, key), *beside))
-    return Rows(quiet, dict(sorted(restless.items())), read_all)
+    changed = _made(connection.execute(_CHANGED), *beside)
+    for key in digests.keys() - unchanged.keys() if len(digests) > len(unchanged) else ():
+        changed.update(_made(connection.execute(_NAMED, key), *beside))
+    return Rows(unchanged, dict(sorted(changed.items())), read_all)
 
 
 def _resources(connection: Statements) -> dict[ResourceKey, LiveResource]:
@@ -252,7 +256,7 @@ def _work(connection: Statements) -> tuple[Work, ...]:
     return tuple(found)
 
 
-def _let_go(connection: Statements) -> dict[str, str]:
+def _released_hosts(connection: Statements) -> dict[str, str]:
     """Names of hosts that are up and belong to no fleet, by uid."""
     return dict(
         connection.execute(

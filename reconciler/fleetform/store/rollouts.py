@@ -314,14 +314,14 @@ def _under_way(connection: Statements | Transaction) -> list[_Exchange]:
     return [
         _Exchange(frozenset({name}), one["template"])
         for name, one in kept
-        if "template" in one and _waits_for_nobody(one)
+        if "template" in one and _recreates_at_once(one)
     ]
 
 
 _RECREATE = '"recreate"'
 
 
-def _waits_for_nobody(document: Mapping[str, Any]) -> bool:
+def _recreates_at_once(document: Mapping[str, Any]) -> bool:
     return bool((document.get("update") or {}).get("strategy") == "recreate")
 
 
@@ -339,7 +339,7 @@ def closings_of(plan: Plan) -> dict[str, str]:
     return {
         step.key: _closing_of(step, earlier.get(step.resource.name))
         for step in plan.steps
-        if step.verb == Verb.FLEET_UPDATE and _waits_for_nobody(step.arguments["document"])
+        if step.verb == Verb.FLEET_UPDATE and _recreates_at_once(step.arguments["document"])
     }
 
 

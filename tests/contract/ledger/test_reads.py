@@ -152,8 +152,8 @@ def test_rows_that_are_as_declared_are_read_no_further(
         known[run_key("changed")] = known[run_key("new")] = "another"
         rows = reader.read_live(known).resources
         assert isinstance(rows, Rows)
-        assert run_key("done") in rows.quiet
-        assert {key.name for key in rows.restless if key.kind == "run"} == {
+        assert run_key("done") in rows.unchanged
+        assert {key.name for key in rows.changed if key.kind == "run"} == {
             "failed",
             "waits",
             "changed",
@@ -184,7 +184,7 @@ def test_many_that_differ_are_read_at_once(desk: Desk, look: Callable[[], Reader
         whole = reader.read_live()
         for known in ({}, {run_key("s[7]"): whole.resources[run_key("s[7]")].digest}):
             rows = reader.read_live(known).resources
-            assert len(rows.quiet) == len(known)
+            assert len(rows.unchanged) == len(known)
             assert rows == whole.resources
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fleetform.model.plan import Change, Permissions, Plan, Step
 from fleetform.model.ports import Accepted
 from fleetform.spec.desired import ResourceKey, Rules
-from simulation.apply.above import Above
 from simulation.apply.evidence import Evidence
+from simulation.apply.overrides import Overrides
 from simulation.apply.record import GONE
 from simulation.apply.rule import Rule
 from simulation.apply.volumes import Volumes
@@ -45,7 +45,7 @@ class Entries:
         unfounded: Applies of a plan that was made of an older copy.
     """
 
-    def __init__(self, evidence: Evidence, above: Above, volumes: Volumes) -> None:
+    def __init__(self, evidence: Evidence, above: Overrides, volumes: Volumes) -> None:
         self.of: dict[str, Entry] = {}
         self.carried_out: Counter[str] = Counter()
         self.unfounded: set[str] = set()

@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fleetform.spec.desired import ResourceKey
-from simulation.apply.above import Above, Override
 from simulation.apply.entries import Entries
 from simulation.apply.evidence import Evidence
 from simulation.apply.instances import Instances
 from simulation.apply.outcomes import Outcomes
+from simulation.apply.overrides import Override, Overrides
 from simulation.apply.ports import Disk
 from simulation.apply.record import Applied, Record
 from simulation.apply.rule import Rule
@@ -56,14 +56,14 @@ class Judge(Evidence):
     """
 
     has_no_witness: bool = False
-    above: Above = field(init=False)
+    above: Overrides = field(init=False)
     entries: Entries = field(init=False)
     instances: Instances = field(init=False)
     outcomes: Outcomes = field(init=False)
     volumes: Volumes = field(init=False)
 
     def __post_init__(self) -> None:
-        self.above = Above(self.require)
+        self.above = Overrides(self.require)
         self.volumes = Volumes(self)
         self.instances = Instances(self)
         self.entries = Entries(self, self.above, self.volumes)

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from fleetform.model.plan import Step
 from fleetform.spec.desired import ResourceKey
-from simulation.apply.above import Above
 from simulation.apply.entries import Entries, Entry
 from simulation.apply.evidence import Evidence
 from simulation.apply.instances import Instances
+from simulation.apply.overrides import Overrides
 from simulation.apply.record import GONE, Applied, mentions
 from simulation.apply.rule import Rule
 from simulation.apply.volumes import Volumes
@@ -23,7 +23,7 @@ class Outcomes:
     def __init__(
         self,
         evidence: Evidence,
-        above: Above,
+        above: Overrides,
         entries: Entries,
         instances: Instances,
         volumes: Volumes,

@@ -17,14 +17,15 @@ from fleetform.model.override import OverrideKind
 from fleetform.model.plan import HeldBy, Permissions, Scope
 from fleetform.model.rollout import SURGE
 from fleetform.spec.desired import Desired
-from simulation.apply.decay import Decay
+from simulation.apply.actors.overrides import OverrideActor
+from simulation.apply.actors.serve import ServeActor
+from simulation.apply.actors.user import PlanFile, UserActor
+from simulation.apply.drift_injection import DriftInjection
 from simulation.apply.end import ask_last
 from simulation.apply.faults import Point, draw_faults
 from simulation.apply.judge import Judge
-from simulation.apply.keeper import Keeper
 from simulation.apply.lock import Lock
 from simulation.apply.machine import Machine
-from simulation.apply.person import Person, PlanFile
 from simulation.apply.ports import (
     FILLED,
     Claimed,
@@ -36,7 +37,6 @@ from simulation.apply.ports import (
 )
 from simulation.apply.process import Room
 from simulation.apply.tree import ENVIRONMENT_UID, Tree
-from simulation.apply.warden import Warden
 from simulation.controller import SeededIds, VirtualClock
 from simulation.loop import Stuck, VirtualLoop, run
 
@@ -202,14 +202,14 @@ class _Play:
             machine.paces = (5.0, 30.0, 60.0)
         self._files: list[PlanFile] = []
         clock = VirtualClock()
-        self._first = Person("ada", self._room, clock, ids, self._on_plan)
-        self._second = Person("bob", self._room, clock, ids, self._on_plan)
-        third = Person("eve", self._room, clock, ids, self._on_plan)
-        self._decay = Decay(self._room)
-        self._keeper = Keeper(
-            Person("serve", self._room, clock, ids, self._on_plan), self._room, clock
+        self._first = UserActor("ada", self._room, clock, ids, self._on_plan)
+        self._second = UserActor("bob", self._room, clock, ids, self._on_plan)
+        third = UserActor("eve", self._room, clock, ids, self._on_plan)
+        self._decay = DriftInjection(self._room)
+        self._keeper = ServeActor(
+            UserActor("serve", self._room, clock, ids, self._on_plan), self._room, clock
         )
-        self._warden = Warden(third, self._room, clock)
+        self._warden = OverrideActor(third, self._room, clock)
         self._now_declared: Desired = self._tree.desired()
 
     async def run(self) -> None:

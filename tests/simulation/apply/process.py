@@ -15,11 +15,11 @@ from typing import TypeVar
 from fleetform.model.leadership import Holder
 from fleetform.model.ports import Ledger
 from fleetform.model.refusals import FenceLost
-from simulation.apply.above import moment_ms
 from simulation.apply.faults import Faults
 from simulation.apply.judge import Judge
 from simulation.apply.lock import TERM_SECONDS, Lock
 from simulation.apply.machine import Machine
+from simulation.apply.overrides import moment_ms
 from simulation.apply.ports import Claimed, Disk, Look, OutgrownBy, Rebuild, TakenOver, Torn
 
 __all__ = ["Crashed", "Process", "Room"]

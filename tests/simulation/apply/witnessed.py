@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from fleetform.model.override import OverrideKind, PutInForce
 from fleetform.model.plan import Permissions, Plan, Step
 from fleetform.model.ports import Accepted, Begun, Ledger, StepOutcome
-from simulation.apply.above import Override
 from simulation.apply.judge import Judge
+from simulation.apply.overrides import Override
 from simulation.apply.ports import Disk
 
 __all__ = ["Witnessed"]

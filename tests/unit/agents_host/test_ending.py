@@ -69,7 +69,7 @@ def test_stop_with_checkpoint() -> None:
     end.ask(Cause.STOPPED, None, 2000)
     assert steps(end, 2000) == [Step.CHECKPOINT]
     assert end.wait_ms(2000) == 300
-    end.nobody_catches(2010)
+    end.skip_checkpoint(2010)
     assert steps(end, 2010) == [Step.TERM]
     assert end.wait_ms(2010) == 100
 
@@ -78,7 +78,7 @@ def test_nobody_catches_before_the_limit() -> None:
     """That nobody catches the warning of a limit does not end the job early."""
     end = ending(max_duration_ms=500, checkpoint_lead_ms=200)
     assert steps(end, 1300) == [Step.CHECKPOINT]
-    end.nobody_catches(1300)
+    end.skip_checkpoint(1300)
     assert steps(end, 1499) == []
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetform.agents.host.orphans import Strays, find, is_agent_of
+from fleetform.agents.host.orphans import Misplaced, find, is_agent_of
 
 AGENT = ["/usr/bin/python3", "-I", "-S", "/state/agent/fleetform-agent-1.pyz", "daemon"]
 
@@ -37,4 +37,4 @@ def test_agents_of_a_root(tmp_path: Path, arguments: list[str], expected: bool) 
 
 
 def test_a_new_root_has_none(tmp_path: Path) -> None:
-    assert find(str(tmp_path / "new")) == Strays((), ())
+    assert find(str(tmp_path / "new")) == Misplaced((), ())

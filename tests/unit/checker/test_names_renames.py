@@ -120,7 +120,7 @@ def test_what_nobody_lets_go():
     live = ledger(row(fleet("old")))
     desired = replace(tree(), removed=(key("fleet/old"),))
     made = planned(desired, live)
-    assert Invariant.LET_GO_IS_KEPT in found(made, tree(), live)
+    assert Invariant.RELEASED_IS_KEPT in found(made, tree(), live)
 
 
 def test_what_is_let_go_and_destroyed():
@@ -128,7 +128,7 @@ def test_what_is_let_go_and_destroyed():
     live = ledger(row(fleet("old")))
     made = plan(tree(), live, permissions=ALLOWED, now_ms=1)
     desired = replace(tree(), removed=(key("fleet/old"),))
-    assert Invariant.LET_GO_IS_KEPT in found(made, desired, live)
+    assert Invariant.RELEASED_IS_KEPT in found(made, desired, live)
 
 
 def test_a_run_at_work_that_is_let_go():
@@ -136,7 +136,7 @@ def test_a_run_at_work_that_is_let_go():
     desired = replace(tree(), removed=(key("run/busy"),))
     made = planned(desired, ledger(row(task("busy"))))
     live = ledger(row(task("busy"), RunState.RUNNING))
-    assert Invariant.LET_GO_IS_KEPT in found(made, desired, live)
+    assert Invariant.RELEASED_IS_KEPT in found(made, desired, live)
 
 
 def test_what_is_taken_in_unasked():

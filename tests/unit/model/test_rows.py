@@ -44,13 +44,13 @@ def lean(live: Live, desired: Desired) -> tuple[Live, list[str]]:
         return dict(live.resources)
 
     known = digests_of(desired.resources)
-    quiet = {
+    unchanged = {
         key: one.digest
         for key, one in live.resources.items()
         if is_quiet(one) and known.get(key) == one.digest
     }
-    restless = {key: one for key, one in live.resources.items() if key not in quiet}
-    return replace(live, resources=Rows(quiet, restless, read_all)), asked
+    changed = {key: one for key, one in live.resources.items() if key not in unchanged}
+    return replace(live, resources=Rows(unchanged, changed, read_all)), asked
 
 
 def as_table(desired: Desired) -> Desired:

@@ -65,7 +65,7 @@ class Ending:
         self._bring_forward(Step.TERM, now_ms + lead)
         self._bring_forward(Step.KILL, self._moments[Step.TERM] + grace)
 
-    def nobody_catches(self, now_ms: int) -> None:
+    def skip_checkpoint(self, now_ms: int) -> None:
         """No process has a handler for the checkpoint signal: waiting for it is in vain."""
         if self.cause is not None and Step.TERM not in self._taken:
             grace = self._moments[Step.KILL] - self._moments[Step.TERM]

@@ -163,7 +163,7 @@ def _be_agent(root: str, idle_exit: float | None, say: background.Report, log: s
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     settings = Settings(root, idle_exit, pid, hello[1], tuple(hello[2:]))
-    startup.run(settings, channel, lambda: say(""), anew=found)
+    startup.run(settings, channel, lambda: say(""), is_reinstalled=found)
 
 
 def _clear_up(root: str) -> tuple[bool, str]:

@@ -31,7 +31,7 @@ _PATIENCE_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Strays:
+class Misplaced:
     """
     Processes of this root that are not in it.
 
@@ -43,7 +43,7 @@ class Strays:
     moved: tuple[tuple[int, str], ...]
 
 
-def find(root: str) -> Strays:
+def find(root: str) -> Misplaced:
     """Look for them in /proc; what belongs to somebody else is not seen, and not ours."""
     here = os.path.realpath(root)
     removed: dict[int, None] = {}
@@ -68,7 +68,7 @@ def find(root: str) -> Strays:
         except OSError:
             continue
     spared.add(own)
-    return Strays(tuple(pid for pid in removed if pid not in spared), tuple(moved))
+    return Misplaced(tuple(pid for pid in removed if pid not in spared), tuple(moved))
 
 
 def supervisor_of(root: str, job_uid: str) -> int | None:

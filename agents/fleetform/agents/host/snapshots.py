@@ -55,7 +55,7 @@ def put_aside(command: SnapshotVolume, owner: str, now_ms: int) -> tuple[str, ..
             _move(path, into)
         else:
             return ()
-        _let_go(path, owner, command.volume_uid)
+        _release(path, owner, command.volume_uid)
         # Last: as long as it is there, this is not finished.
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{into}/{volumes.MARK}")
@@ -115,7 +115,7 @@ def _move(path: str, into: str) -> None:
         os.rename(partial, into)
 
 
-def _let_go(path: str, owner: str, volume_uid: str) -> None:
+def _release(path: str, owner: str, volume_uid: str) -> None:
     """Empty a directory that was copied; a mount point stays, and is no longer ours."""
     if not os.path.exists(f"{path}/{volumes.MARK}"):
         return

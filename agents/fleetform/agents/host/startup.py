@@ -25,18 +25,26 @@ _log = logging.getLogger("fleetform.agent")
 
 
 def run(
-    settings: Settings, channel: socket.socket, listening: Callable[[], None], *, anew: bool
+    settings: Settings,
+    channel: socket.socket,
+    listening: Callable[[], None],
+    *,
+    is_reinstalled: bool,
 ) -> None:
     """
     Be the agent of this root until it ends. The root is the current directory.
 
-    With `anew` jobs of this root were ended of which nothing is known here: it is another install.
+    With `is_reinstalled` jobs of this root were ended of which nothing is known here: it is another install.
     """
-    asyncio.run(_run(settings, channel, listening, anew=anew))
+    asyncio.run(_run(settings, channel, listening, is_reinstalled=is_reinstalled))
 
 
 async def _run(
-    settings: Settings, channel: socket.socket, listening: Callable[[], None], *, anew: bool
+    settings: Settings,
+    channel: socket.socket,
+    listening: Callable[[], None],
+    *,
+    is_reinstalled: bool,
 ) -> None:
     for name in (layout.JOBS, layout.SPARE, layout.TRASH):
         os.makedirs(name, mode=0o700, exist_ok=True)
@@ -44,7 +52,7 @@ async def _run(
     if store.torn:
         _log.warning("journal.torn bytes=%d", store.torn)
     boot_id = identity.boot_id(os.environ)
-    known = _remember(store, anew=anew)
+    known = _remember(store, is_reinstalled=is_reinstalled)
     journal = Journal(
         known,
         boot_id=boot_id,
@@ -61,7 +69,7 @@ async def _run(
         store.close()
 
 
-def _remember(store: FileStore, *, anew: bool) -> Memory:
+def _remember(store: FileStore, *, is_reinstalled: bool) -> Memory:
     """Read what an earlier life left, or begin anew where there is nothing of this machine's."""
     entries = store.load()
     known = memory.restore(entries)
@@ -69,7 +77,7 @@ def _remember(store: FileStore, *, anew: bool) -> Memory:
         store.rewrite(memory.snapshot(known))
     machine = identity.machine_id()
     if known.install_id and known.machine_id in {machine, ""}:
-        if anew:
+        if is_reinstalled:
             _log.warning("root.replaced: the processes of the earlier folder were ended")
             known.install_id = identity.mint()
             store.rewrite(memory.snapshot(known))

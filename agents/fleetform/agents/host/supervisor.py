@@ -392,7 +392,7 @@ class Supervisor:
         willing = processes.catching(pids, self._job.checkpoint_signal)
         processes.send(willing, self._job.checkpoint_signal)
         if not willing:
-            self._ending.nobody_catches(now_ms)
+            self._ending.skip_checkpoint(now_ms)
 
     def _signal_all(self, number: int) -> None:
         pids = processes.descendants(os.getpid())

@@ -139,7 +139,7 @@ def drain(targets: tuple[str, ...], **typed: Any) -> None:
     wanted = place_targets(workspace, targets)
     put = _put(workspace, OverrideKind.DRAIN, wanted, typed)
     say_permanent_drain(workspace, put)
-    _say_if_nobody_drives(workspace)
+    _warn_without_controller(workspace)
 
 
 @command.command("pause", examples=_PAUSE)
@@ -148,7 +148,7 @@ def pause(**typed: Any) -> None:
     """Pause all starts: no new job starts; running jobs continue, and plans are applied."""
     workspace = _opened(typed["path"])
     _put(workspace, OverrideKind.PAUSE, (), typed)
-    _say_if_nobody_drives(workspace)
+    _warn_without_controller(workspace)
 
 
 @command.command("freeze", examples=_FREEZE)
@@ -358,7 +358,7 @@ def _say_entered(workspace: Workspace) -> None:
         )
 
 
-def _say_if_nobody_drives(workspace: Workspace) -> None:
+def _warn_without_controller(workspace: Workspace) -> None:
     if workspace.manager() is None:
         error_screen().labelled(
             "help",

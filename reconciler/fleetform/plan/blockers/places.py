@@ -34,7 +34,7 @@ def hold_taken_places(draft: PlanDraft) -> None:
     # Whoever is held here has its own place still: it is looked at once more.
     for row in there:
         verbs = _verbs(draft.changes.get(row.key))
-        for key, how in _near(taking, _place(row.parsed)):
+        for key, how in _overlapping(taking, _place(row.parsed)):
             if key not in draft.changes or _gives_way(
                 verbs, _verbs(draft.changes[key]), how, is_itself=key == row.key
             ):
@@ -54,7 +54,7 @@ def places_freed(draft: PlanDraft) -> Mapping[ResourceKey, tuple[str, ...]]:
     for change in draft.changes.values() if taking else ():
         for step in change.steps:
             if step.verb in FREES_PATH:
-                for key, _ in _near(taking, _place(step.arguments)):
+                for key, _ in _overlapping(taking, _place(step.arguments)):
                     if key != step.resource:
                         freed[key] = (*freed.get(key, ()), step.key)
     return freed
@@ -87,7 +87,7 @@ def _cure(key: ResourceKey, other: ResourceKey, verbs: frozenset[str], how: str)
     return f"apply again once {key} is removed"
 
 
-def _near(taking: Places[ResourceKey], place: str) -> Iterator[tuple[ResourceKey, str]]:
+def _overlapping(taking: Places[ResourceKey], place: str) -> Iterator[tuple[ResourceKey, str]]:
     """Yield what comes to a volume's place, or around it or within, and what that one does."""
     for key in taking.at(place):
         yield key, _SAME

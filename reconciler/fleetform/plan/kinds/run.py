@@ -57,7 +57,7 @@ def propose_change(
     if case.stop_wanted:
         return _stopped(case)
     if case.another_execution or case.rerun_asked:
-        return _executed_anew(case)
+        return _re_executed(case)
     return _updated(case, reasons_of(case.changed))
 
 
@@ -269,13 +269,13 @@ def _resumed(case: _Case) -> Proposal:
         return _submitted(case, (Reason.RESUMED, *reasons_of(case.changed)))
     # It had come to its own end before it was stopped: there is nothing to resume.
     if case.rerun_asked or case.another_execution:
-        return _executed_anew(case)
+        return _re_executed(case)
     if case.row.run is not None and case.row.run.stale is Outdated.DOCUMENT:
         return _submitted(case, (Reason.EXECUTION_CHANGED, *reasons_of(case.changed)))
     return _updated(case, reasons_of(case.changed))
 
 
-def _executed_anew(case: _Case) -> Proposal:
+def _re_executed(case: _Case) -> Proposal:
     """Another execution, or the same once more, by where the run stands."""
     reasons = reasons_of(case.changed)
     if case.rerun_asked:

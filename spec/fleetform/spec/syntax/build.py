@@ -28,7 +28,7 @@ from fleetform.spec.findings import Finding, Level
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, Span
 from fleetform.spec.syntax.resolve import NUMBER_STARTS, WORDS, OutOfRangeError, number
 
-__all__ = ["Builder", "CannotGoOnError"]
+__all__ = ["BuildStoppedError", "Builder"]
 
 _YAML_TAG = "tag:yaml.org,2002:"
 _SCALAR_TAGS: Final = {"str": str, "int": int, "float": float, "bool": bool, "null": type(None)}
@@ -36,7 +36,7 @@ _MERGE = "<<"
 _NO_NODE = ScalarNode(None, "", "", Span(0, 0))
 
 
-class CannotGoOnError(Exception):
+class BuildStoppedError(Exception):
     """
     A bound is crossed; the finding is already reported.
 
@@ -113,7 +113,7 @@ class Builder:
         Take the next event; return the root when the event ends a document that is not empty.
 
         Raises:
-            CannotGoOnError: A bound is crossed.
+            BuildStoppedError: A bound is crossed.
         """
         # By type, the commonest first: this is asked some thirty times a document.
         if type(event) is ScalarEvent:
@@ -172,7 +172,7 @@ class Builder:
                 )
             )
         if len(self.findings) > limit:
-            raise CannotGoOnError(rest=False)
+            raise BuildStoppedError(rest=False)
         self.findings.append(
             Finding(level, code, summary, place.in_file(self._file), detail, advice)
         )
@@ -373,7 +373,7 @@ class Builder:
                 " stopped here.",
                 "Split the file. Write out aliases that repeat values with aliases.",
             )
-            raise CannotGoOnError(rest=False)
+            raise BuildStoppedError(rest=False)
 
     def _span(self, event: NodeEvent) -> Span:
         start, end = event.start_mark, event.end_mark
@@ -393,7 +393,7 @@ class Builder:
             " no field is deeper than 8. The rest of this document was not read.",
             "Look for a bracket or a brace that is opened again and again.",
         )
-        raise CannotGoOnError(rest=True)
+        raise BuildStoppedError(rest=True)
 
     def _report_tag(self, tag: str, place: Span) -> None:
         self.report(

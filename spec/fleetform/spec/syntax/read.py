@@ -19,7 +19,7 @@ from yaml.error import YAMLError
 from fleetform.spec.bounds import DEFAULT, Limits
 from fleetform.spec.findings import Finding, Level, Place
 from fleetform.spec.nodes import Node
-from fleetform.spec.syntax.build import Builder, CannotGoOnError
+from fleetform.spec.syntax.build import Builder, BuildStoppedError
 from fleetform.spec.syntax.errors import DOCUMENT_EXPECTED, explain
 
 __all__ = [
@@ -278,7 +278,7 @@ def _read_until_broken(
                 findings_before = len(findings)
     except YAMLError as exc:
         return _break_off(exc, text, builder, documents, lines_before)
-    except CannotGoOnError as exc:
+    except BuildStoppedError as exc:
         _add_partial(builder, documents)
         mark = None if event is None else event.start_mark
         return mark.index if exc.rest and mark is not None else None
@@ -307,7 +307,7 @@ def _break_off(
     place = problem.place._replace(line=problem.place.line + lines_before + skipped)
     try:
         builder.report(problem.code, problem.summary, place, problem.detail, problem.advice)
-    except CannotGoOnError:
+    except BuildStoppedError:
         return None
     _add_partial(builder, documents)
     return index

@@ -54,7 +54,9 @@ def test_what_lies_around_or_within_somebody_elses_is_held() -> None:
         (True, "/data/x, inside /data, is volume x of environment theirs (u)"),
         (False, "/data is inside /data/x, which is volume x of environment theirs (u)"),
     ):
-        claim = Claim("/data", "u", "theirs", "volume x", near="/data/x", is_inside=is_inside)
+        claim = Claim(
+            "/data", "u", "theirs", "volume x", marker_path="/data/x", is_inside=is_inside
+        )
         live = replace(ledger(row(fleet("local"))), claims={key: claim})
         (held,) = make(tree(fleet("local"), volume("data")), live).held
         assert (held.by, held.detail) == (HeldBy.OWNER, said)

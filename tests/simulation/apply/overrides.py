@@ -15,7 +15,7 @@ from fleetform.spec.desired import FreezeWindow, Rules
 from simulation.apply.rule import Rule
 from simulation.host import WALL_START_MS
 
-__all__ = ["Above", "Override", "moment_ms"]
+__all__ = ["Override", "Overrides", "moment_ms"]
 
 MINUTE_SECONDS = 60
 
@@ -50,7 +50,7 @@ class Override:
 
 
 @dataclass(slots=True)
-class Above:
+class Overrides:
     """By the number of its row: what was put and not lifted, whether its time is up or not."""
 
     require: Callable[[Rule, bool, str], None]

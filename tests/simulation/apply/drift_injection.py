@@ -16,7 +16,7 @@ from fleetform.spec.desired import Desired, ResourceKey
 from simulation.apply.process import Room
 from simulation.apply.rule import Rule
 
-__all__ = ["Decay", "Missing"]
+__all__ = ["DriftInjection", "Missing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Missing:
     generation: int
 
 
-class Decay:
+class DriftInjection:
     """What vanishes, and the judge's own comparison of ledger and world."""
 
     def __init__(self, room: Room) -> None:

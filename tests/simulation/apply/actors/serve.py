@@ -14,21 +14,21 @@ from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import Permissions
 from fleetform.model.ports import Clock
 from fleetform.spec.desired import Desired
-from simulation.apply.person import Person
+from simulation.apply.actors.overrides import OverrideActor
+from simulation.apply.actors.user import UserActor
 from simulation.apply.process import Process, Room
-from simulation.apply.warden import Warden
 
-__all__ = ["Keeper"]
+__all__ = ["ServeActor"]
 
 LOOK_SECONDS = 0.5
 LOOKS_MAX = 60
 """How often whoever takes over looks whether it has let go: half a minute."""
 
 
-class Keeper:
+class ServeActor:
     """One `serve`, started anew when it has died, as long as there are faults."""
 
-    def __init__(self, person: Person, room: Room, clock: Clock) -> None:
+    def __init__(self, person: UserActor, room: Room, clock: Clock) -> None:
         self._person = person
         self._room = room
         self._clock = clock
@@ -40,7 +40,9 @@ class Keeper:
             await self._person.live(self._tenures)
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def take_over(self, warden: Warden, person: Person, tree: Callable[[], Desired]) -> None:
+    async def take_over(
+        self, warden: OverrideActor, person: UserActor, tree: Callable[[], Desired]
+    ) -> None:
         """Have it rest, apply by hand, and give back, or let the time run out."""
         source = self._room.faults.source
         await asyncio.sleep(source.random() * 8)

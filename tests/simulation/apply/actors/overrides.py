@@ -11,10 +11,10 @@ import asyncio
 
 from fleetform.model.override import OverrideKind
 from fleetform.model.ports import Clock
-from simulation.apply.person import Person
+from simulation.apply.actors.user import UserActor
 from simulation.apply.process import Process, Room
 
-__all__ = ["Warden"]
+__all__ = ["OverrideActor"]
 
 _KINDS = (
     OverrideKind.STOP,
@@ -31,10 +31,10 @@ LONGEST_SECONDS = 20.0
 """A paused process may sleep through a whole override, or wake up in the middle of it."""
 
 
-class Warden:
+class OverrideActor:
     """Acts through `person`, whose processes die as others do."""
 
-    def __init__(self, person: Person, room: Room, clock: Clock) -> None:
+    def __init__(self, person: UserActor, room: Room, clock: Clock) -> None:
         self._person = person
         self._room = room
         self._clock = clock

@@ -37,16 +37,16 @@ from fleetform.providers.contract.hosts import Identity
 from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.spec.desired import Desired
 from fleetform.spec.table import digests_of
-from simulation.apply.decay import Decay
-from simulation.apply.near import Near
+from simulation.apply.drift_injection import DriftInjection
 from simulation.apply.ports import Torn
 from simulation.apply.process import Crashed, Process, Room
+from simulation.apply.provider_stub import ProviderStub
 from simulation.apply.reach import Reach
 from simulation.apply.runs import RunDriver
 from simulation.apply.witnessed import Witnessed
 from simulation.controller import Silent
 
-__all__ = ["Person", "PlanFile"]
+__all__ = ["PlanFile", "UserActor"]
 
 WHOLE = Scope()
 THINK_SECONDS = 0.5
@@ -67,7 +67,7 @@ def _read(body: bytes) -> Plan:
     return load(body)
 
 
-class Person:
+class UserActor:
     """
     One name, one process after another.
 
@@ -83,8 +83,8 @@ class Person:
         self._clock = clock
         self._on_plan = on_plan
         self._lives = 0
-        self._decay = Decay(room)
-        self._near = Near(room.machine)
+        self._decay = DriftInjection(room)
+        self._provider_stub = ProviderStub(room.machine)
         self.last_plan: Plan | None = None
 
     async def apply(
@@ -127,7 +127,7 @@ class Person:
         """Plan what there is at this moment, or what there was in `live`."""
         if live is None:
             live = self._room.disk.ledger.read_live(digests_of(tree.resources))
-        live = self._room.claimed(self._near, tree, live)  # type: ignore[arg-type]  # a part of it
+        live = self._room.claimed(self._provider_stub, tree, live)  # type: ignore[arg-type]  # a part of it
         now_ms = self._clock.now_ms()
         made = make_plan(tree, live, permissions=permissions, scope=scope, now_ms=now_ms)
         violations = check(made, tree, live, permissions, scope)

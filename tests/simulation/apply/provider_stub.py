@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from fleetform.providers.contract.observed import PlaceSeen
 from simulation.apply.machine import Machine
 
-__all__ = ["Near"]
+__all__ = ["ProviderStub"]
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class ProviderStub:
     """The part of `providers.contract.hosts.HostProvider` that looks for who owns a place."""
 
     machine: Machine
