@@ -15,7 +15,7 @@ DSTACK := 0.22.5
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: help demo test unit check format generate fuzz simulate compare bench lock clean
+.PHONY: help demo test unit check format generate fuzz simulate compare bench lab lab-down lock clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -88,6 +88,15 @@ build/dstack/venv/installed:
 ## make bench     measure, and print the tables of docs/benchmarks.md
 bench: $(VENV)/installed
 	$(BIN)/python tests/bench/all.py
+
+## make lab       start environments/lab: four SSH hosts in network namespaces; needs root
+lab:
+	@sh tests/services.sh lab
+	@$(PYTHON) environments/lab/lab.py up
+
+## make lab-down  end the hosts of environments/lab; their disks and keys are kept
+lab-down:
+	@$(PYTHON) environments/lab/lab.py down
 
 ## make lock      resolve dependencies anew into requirements.lock
 lock:

@@ -13,6 +13,7 @@ from itertools import count as numbers
 import pytest
 from hypothesis import HealthCheck, settings
 
+import required
 from again import FAILURES
 from belongings import held, left_since, told
 from leftovers import end_processes
@@ -90,23 +91,8 @@ def nothing_goes_on(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def need() -> Callable[[str, bool, str], None]:
-    """
-    Ask for a service: `need("actionlint", found, "why it is not there")`.
-
-    Where it is missing the test is skipped with the reason; a service that
-    FLEETFORM_TEST_REQUIRE names (or `all`) fails the test instead, so that CI cannot go green
-    by skipping.
-    """
-    required = set(os.environ.get("FLEETFORM_TEST_REQUIRE", "").replace(",", " ").split())
-
-    def ask(service: str, found: bool, reason: str) -> None:
-        if found:
-            return
-        if required & {"all", service}:
-            pytest.fail(f"{service} is required here: {reason}")
-        pytest.skip(f"{service}: {reason}")
-
-    return ask
+    """Ask for a service: `need("actionlint", found, "why it is not there")`; see `required`."""
+    return required.need
 
 
 @pytest.fixture(scope="session")

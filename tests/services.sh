@@ -1,17 +1,25 @@
 #!/bin/sh
 # Installs the programs that tests use besides Python, where it may: as root on Debian.
 # Elsewhere the tests that need one are skipped with the reason.
+# `sh tests/services.sh lab` installs only what `make lab` needs.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 
 missing=
-for program in curl git jq node npm; do
-    command -v "$program" >/dev/null || missing="$missing $program"
-done
-# Debian keeps a server's programs off PATH; its cluster is not used, and is not made.
-if ! command -v pg_ctl >/dev/null && ! ls /usr/lib/postgresql/*/bin/pg_ctl >/dev/null 2>&1; then
-    missing="$missing postgresql"
+# Debian keeps the programs of servers and networks off the PATH of a plain user.
+PATH=$PATH:/usr/sbin:/sbin
+command -v sshd >/dev/null || missing="$missing openssh-server"
+command -v ssh >/dev/null || missing="$missing openssh-client"
+command -v ip >/dev/null || missing="$missing iproute2"
+if [ "${1:-}" != lab ]; then
+    for program in curl git jq node npm; do
+        command -v "$program" >/dev/null || missing="$missing $program"
+    done
+    # The cluster that Debian makes is not used, and is not made.
+    if ! command -v pg_ctl >/dev/null && ! ls /usr/lib/postgresql/*/bin/pg_ctl >/dev/null 2>&1; then
+        missing="$missing postgresql"
+    fi
 fi
 if [ -n "$missing" ]; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
@@ -21,13 +29,32 @@ if [ -n "$missing" ]; then
             [ -e /etc/postgresql-common/createcluster.conf ] ||
                 echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf ;;
         esac
+        # The package starts a server of this machine: a policy forbids it, and it is disabled below.
+        policy=/usr/sbin/policy-rc.d
+        case $missing in *openssh-server*)
+            if [ -e $policy ]; then policy=; else
+                printf '#!/bin/sh\nexit 101\n' >$policy
+                chmod +x $policy
+                trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+                trap 'exit 1' INT TERM
+            fi ;;
+        *) policy= ;; esac
         # shellcheck disable=SC2086 -- several words are several packages
         DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
             $(echo "$missing" | sed 's/\bnode\b/nodejs/')
+        case $missing in *openssh-server*)
+            if command -v systemctl >/dev/null; then
+                systemctl --quiet disable ssh.service ssh.socket 2>/dev/null || true
+            fi
+            if command -v update-rc.d >/dev/null; then update-rc.d ssh disable; fi ;;
+        esac
+        if [ -n "$policy" ]; then rm -f $policy; fi
     else
         echo "not installed:$missing; the tests that use them are skipped" >&2
     fi
 fi
+
+if [ "${1:-}" = lab ]; then exit 0; fi
 
 # The editor's server that tests/integration/yaml_language_server talks to, by version and hash.
 lock="$here/integration/yaml_language_server"

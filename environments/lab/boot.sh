@@ -1,0 +1,33 @@
+#!/bin/sh
+# Process 1 of a host of the lab, in namespaces of its own: mounts what is private to the host, and
+# becomes sshd. `lab.py` calls it with the folder of the host, its name, and the path of sshd.
+set -eu
+umask 022
+# Before other mounts hide the folder of the lab, wherever it is.
+mount --bind "$1" /mnt
+mount -t tmpfs -o mode=755 tmpfs /run
+mkdir -p /run/disk /run/sshd
+mkdir -m 1777 /run/lock
+mount --move /mnt /run/disk
+for path in /*; do
+    if [ -L "$path" ] || [ ! -d "$path" ]; then continue; fi
+    case ${path#/} in
+    bin|boot|dev|lib*|opt|proc|run|sbin|sys|usr) ;;
+    tmp) mount -t tmpfs -o mode=1777 tmpfs /tmp ;;
+    *)
+        if [ -d "/run/disk/root$path" ]; then mount --bind "/run/disk/root$path" "$path"
+        # No host sees the other folders of this machine.
+        else mount -t tmpfs -o mode=755,ro tmpfs "$path"; fi ;;
+    esac
+done
+mount --bind /run/disk/boot_id /proc/sys/kernel/random/boot_id
+umount /run/disk
+rmdir /run/disk
+mount -t tmpfs -o mode=1777,nosuid,nodev tmpfs /dev/shm
+mount -t devpts -o newinstance,ptmxmode=0666,mode=620,gid=5 devpts /dev/pts
+mount -o remount,bind,ro /
+echo "$2" >/proc/sys/kernel/hostname
+# The lab writes this line once it has written down the ids of these processes.
+read -r _
+cd /
+exec "$3" -D -e -f /etc/ssh/sshd_config </dev/null
