@@ -66,6 +66,10 @@ class _End(NamedTuple):
     began_ms: int
     printed: frozenset[str] = frozenset()
     """Runs whose whole output is on the screen already."""
+    changes: int = 0
+    """How many changes the plans had that it entered."""
+    blocked: int = 0
+    """How many changes of the newest plan are blocked."""
 
 
 class _Apply:
@@ -333,7 +337,10 @@ def _with_earlier(end: _End, earlier: _End | None, plan: Plan) -> _End:
     runs = {one.run.name: one for one in (*before, *end.result.runs)}
     code = apply_code(plan, end.result.failed_steps, tuple(runs.values()))
     return end._replace(
-        code=code, result=replace(end.result, exit_code=code, runs=tuple(runs.values()))
+        code=code,
+        result=replace(end.result, exit_code=code, runs=tuple(runs.values())),
+        changes=end.changes + (0 if earlier is None else earlier.changes),
+        blocked=len(plan.held),
     )
 
 
@@ -361,6 +368,15 @@ def _say_begun(runs: list[str]) -> None:
 
 def _runs_ended(plan: Plan) -> frozenset[str]:
     return frozenset().union(*(runs_ended_by(change) for change in plan.changes))
+
+
+def say_if_blocked(plan: Plan) -> None:
+    """End a command that has no change to make because all of them are blocked."""
+    from fleetform.cli.summary import say_nothing_applied
+
+    # While the ledger is recovering, the plan says nothing else.
+    if plan.held and not plan.changes and not plan.recovering:
+        say_nothing_applied(screen(), len(plan.held))
 
 
 def record_nothing(path: str | None, plan: Plan, code: int) -> None:
@@ -402,7 +418,7 @@ def _carry_out(apply: _Apply, plan: Plan) -> _End:
             _finish_output(output, result)
     code = Exit.INTERRUPTED if result is None else result.exit_code
     printed = {output.name} if output is not None and output.is_complete else ()
-    return _End(code, result, began_ms, frozenset(printed))
+    return _End(code, result, began_ms, frozenset(printed), len(plan.changes), len(plan.held))
 
 
 def _output_of(apply: _Apply, plan: Plan) -> RunOutput | None:
@@ -441,6 +457,7 @@ def _show_end(
             began_ms=end.began_ms,
             finished=watching.finished,
             printed=end.printed,
+            left_blocked=0 if end.changes else end.blocked,
         )
         say_left(workspace, left)
         return

@@ -9,6 +9,7 @@ from fleetform.cli.apply_flow import (
     carry_out,
     confirm,
     plan_after_earlier,
+    say_if_blocked,
 )
 from fleetform.cli.arguments import who_asks
 from fleetform.cli.background import leave, leave_quietly, say_left
@@ -55,6 +56,7 @@ def apply_scoped(
     # The edit is what was asked for: where it is blocked, the run that it is about goes on as it is.
     waits = not watching.detach and not plan.held and bool(waited_for(plan))
     if plan.recovering or (plan.is_empty and not follows and not waits):
+        say_if_blocked(plan)
         if plan.progressing and not plan.recovering:
             say_left(workspace, leave(workspace))
         return apply_code(plan)

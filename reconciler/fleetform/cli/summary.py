@@ -48,6 +48,7 @@ def show_summary(
     began_ms: int,
     finished: str,
     printed: frozenset[str] = frozenset(),
+    left_blocked: int = 0,
 ) -> None:
     """
     Show the end of an apply that came to one.
@@ -58,6 +59,7 @@ def show_summary(
         began_ms: When it began. A run that had ended well before is not what was done.
         printed: Runs whose output is on the screen already, so that its end is not shown again.
         finished: Said where nothing else is to be said.
+        left_blocked: Changes that are blocked, of an apply that made none.
     """
     from fleetform.app.controllers import find_controller
 
@@ -76,7 +78,7 @@ def show_summary(
     bad = [each for each in result.runs if _has_failed(each)]
     for each in [one for one in bad if one.run.name not in printed][:_TROUBLES_MAX]:
         _show_trouble(out, workspace, each)
-    _show_next(out, result, bad, finished)
+    _show_next(out, result, bad, finished, left_blocked)
     # A detached apply leaves, and runs neither start nor end by themselves.
     if any(each.run.state not in FINAL for each in runs) and find_controller(workspace) is None:
         error_screen().labelled("help", not_driven(workspace))
@@ -203,7 +205,19 @@ def _show_trouble(out: Screen, workspace: Workspace, history: RunHistory) -> Non
             out.line(f"  {printable(line.expandtabs())}", "dim")
 
 
-def _show_next(out: Screen, result: ApplyResult, bad: list[RunHistory], finished: str) -> None:
+def say_nothing_applied(out: Screen, blocked: int) -> None:
+    """End an apply that made no change because all of them are blocked."""
+    verb = "is" if blocked == 1 else "are"
+    out.line(f"Nothing was applied; {counted(blocked, 'change')} {verb} blocked.", "warn")
+
+
+def _show_next(
+    out: Screen,
+    result: ApplyResult,
+    bad: list[RunHistory],
+    finished: str,
+    left_blocked: int,
+) -> None:
     out.line()
     states = [each.run.state for each in result.runs]
     if result.state == "handed-over":
@@ -227,6 +241,8 @@ def _show_next(out: Screen, result: ApplyResult, bad: list[RunHistory], finished
         verb = "waits" if len(silent) == 1 else "wait"
         why = f"see `fleetform why {quoted(silent[0])}`"
         out.line(f"{counted(len(silent), 'run')} {verb} for a silent host; {why}.", "warn")
+    elif left_blocked:
+        say_nothing_applied(out, left_blocked)
     elif result.exit_code == Exit.HELD:
         out.line("Applied, except for what is blocked: the plan says why.", "warn")
     elif states and set(states) == {RunState.DONE}:

@@ -109,7 +109,13 @@ ENDING = row(ONE, RunState.FINISHING, archived=True)
 
 
 @pytest.fixture
-def ended(monkeypatch):
+def ends():
+    """The ends that were shown."""
+    return []
+
+
+@pytest.fixture
+def ended(monkeypatch, ends):
     """Applies that all end with a code; tells which plans were carried out."""
     tried = []
 
@@ -119,10 +125,12 @@ def ended(monkeypatch):
     def install(code=3):
         def fake(_apply, plan):
             tried.append(plan)
-            return module._End(code if plan.held else 0, ApplyResult("done", code), 0)
+            result = ApplyResult("done", code)
+            end = module._End(code if plan.held else 0, result, 0)
+            return end._replace(changes=len(plan.changes), blocked=len(plan.held))
 
         monkeypatch.setattr(module, "_carry_out", fake)
-        monkeypatch.setattr(module, "_show_end", lambda *_: None)
+        monkeypatch.setattr(module, "_show_end", lambda _, end, *__: ends.append(end))
         return tried
 
     return install
@@ -137,6 +145,19 @@ def test_what_was_held_by_an_end_follows_it(ended) -> None:
     free = planned(tree(LOCAL, ONE), ledger(row(LOCAL), over))
     assert carry_out(SimpleNamespace(), held, Watching(), again=lambda: free) == 0
     assert tried == [held, free]
+
+
+def test_an_end_counts_the_changes_of_all_plans(ended, ends) -> None:
+    """An apply that first waits and then changes nothing has applied nothing."""
+    ended()
+    held = planned(tree(LOCAL, ONE), ledger(row(LOCAL), ENDING))
+    over = replace(ENDING, run=replace(ENDING.run, state=RunState.STOPPED))
+    free = planned(tree(LOCAL, ONE), ledger(row(LOCAL), over))
+    for newer in (held, free):
+        carry_out(SimpleNamespace(), held, Watching(), again=lambda newer=newer: newer)
+    both = replace(held, changes=free.changes)
+    carry_out(SimpleNamespace(), both, Watching(), again=lambda: replace(free, changes=()))
+    assert [(one.changes, one.blocked) for one in ends] == [(0, 1), (1, 0), (1, 0)]
 
 
 def test_another_document_does_not_follow(ended) -> None:

@@ -22,12 +22,18 @@ def summary(lab, capsys):
     """Shows the summary of some runs of the lab; returns what was printed."""
     workspace = Workspace.open(str(lab))
 
-    def show(*states, began_ms=0, **values):
+    def show(*states, began_ms=0, left_blocked=0, **values):
         reader = workspace.reader()
         runs = tuple(each for each in reader.read_runs() if each.run.state in states)
         reader.close()
         result = ApplyResult(**{"state": "done", "exit_code": 0, "runs": runs, **values})
-        show_summary(workspace, result, began_ms=began_ms, finished="Applied.")
+        show_summary(
+            workspace,
+            result,
+            began_ms=began_ms,
+            finished="Applied.",
+            left_blocked=left_blocked,
+        )
         return capsys.readouterr()
 
     return show
@@ -127,6 +133,8 @@ def test_a_failed_run_comes_first_with_its_last_lines(summary):
     ("values", "sentence"),
     [
         ({"state": "handed-over"}, "still being applied; `fleetform history`"),
+        ({"exit_code": 3, "left_blocked": 1}, "\nNothing was applied; 1 change is blocked.\n"),
+        ({"exit_code": 3, "left_blocked": 2}, "\nNothing was applied; 2 changes are blocked.\n"),
         ({"exit_code": 3}, "except for what is blocked: the plan says why"),
         ({"failed_steps": ("fleet/x: no",), "exit_code": 1}, "apply again"),
         ({}, "Applied."),

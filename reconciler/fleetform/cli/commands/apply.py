@@ -109,7 +109,13 @@ def command(
     once, and only if the resources that it changes are as they were. Otherwise apply exits with 5 and
     lists the differences.
     """
-    from fleetform.cli.apply_flow import Watching, carry_out, confirm, plan_after_earlier
+    from fleetform.cli.apply_flow import (
+        Watching,
+        carry_out,
+        confirm,
+        plan_after_earlier,
+        say_if_blocked,
+    )
     from fleetform.plan.approval import following
     from fleetform.plan.exit import apply_code
 
@@ -141,6 +147,7 @@ def command(
     show_plan(screen(), plan)
     follows = 0 if again is None or detach else following(plan)
     if _is_over(plan, follows, detach=detach):
+        say_if_blocked(plan)
         _leave_unchanged(workspace, plan, watching, kept=again is None)
         return apply_code(plan)
     confirm(plan, yes=yes, follows=follows)

@@ -66,6 +66,7 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
         carry_out,
         plan_after_earlier,
         record_nothing,
+        say_if_blocked,
     )
     from fleetform.model.plan import Action, Permissions
     from fleetform.plan.approval import following
@@ -81,6 +82,7 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
     show_plan(out, plan)
     # What is still ending keeps what it uses: who waits for that has the rest removed as well.
     if plan.is_empty and not following(plan):
+        say_if_blocked(plan)
         code = apply_code(plan)
         record_nothing(json_into, plan, code)
         return code
