@@ -54,7 +54,8 @@ class Lab:
 
     @property
     def record(self) -> dict[str, Any]:
-        return json.loads((self.directory / "lab.json").read_text())
+        record: dict[str, Any] = json.loads((self.directory / "lab.json").read_text())
+        return record
 
     @property
     def hosts(self) -> dict[str, str]:
@@ -63,7 +64,7 @@ class Lab:
 
     def init_pid(self, host: str) -> int:
         """Return the id, on this machine, of process 1 of a running host."""
-        return self.record["hosts"][host]["processes"][1][0]
+        return int(self.record["hosts"][host]["processes"][1][0])
 
     def kill(self, host: str) -> None:
         """Cut the power: nothing more is heard of the host."""

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Process 1 of a host of the lab, in namespaces of its own: mounts what is private to the host, and
-# becomes sshd. `lab.py` calls it with the folder of the host, its name, and the path of sshd.
+# becomes sshd. `lab.py` calls it with the folder of the host, its name, the path of sshd, and of
+# each hierarchy of control groups the type, the options and the mount point.
 set -eu
 umask 022
 # Before other mounts hide the folder of the lab, wherever it is.
@@ -27,7 +28,20 @@ mount -t tmpfs -o mode=1777,nosuid,nodev tmpfs /dev/shm
 mount -t devpts -o newinstance,ptmxmode=0666,mode=620,gid=5 devpts /dev/pts
 mount -o remount,bind,ro /
 echo "$2" >/proc/sys/kernel/hostname
+sshd=$3
+shift 3
+if [ $# -gt 0 ]; then
+    # With the links and the control groups of this host, not those of the machine.
+    umount -l /sys
+    mount -t sysfs sysfs /sys
+    if [ "$3" != /sys/fs/cgroup ]; then mount -t tmpfs -o mode=755 tmpfs /sys/fs/cgroup; fi
+    while [ $# -gt 0 ]; do
+        mkdir -p "$3"
+        mount -t "$1" -o "$2" "$1" "$3"
+        shift 3
+    done
+fi
 # The lab writes this line once it has written down the ids of these processes.
 read -r _
 cd /
-exec "$3" -D -e -f /etc/ssh/sshd_config </dev/null
+exec "$sshd" -D -e -f /etc/ssh/sshd_config </dev/null

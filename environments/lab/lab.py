@@ -30,8 +30,11 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import cgroups
 
 DIRECTORY = Path(__file__).resolve().parent / ".lab"
 BOOT = Path(__file__).resolve().with_name("boot.sh")
@@ -166,7 +169,8 @@ class Lab:
 
     @property
     def hosts(self) -> dict[str, dict[str, Any]]:
-        return self.record.get("hosts", {})
+        hosts: dict[str, dict[str, Any]] = self.record.get("hosts", {})
+        return hosts
 
     def host(self, name: str) -> dict[str, Any]:
         if name not in self.hosts:
@@ -251,6 +255,7 @@ class Lab:
                             ["02", *(f"{byte:02x}" for byte in secrets.token_bytes(5))]
                         ),
                         "namespace": f"{prefix}-node{number}",
+                        "cgroups": [],
                         "processes": [],
                         "cut": False,
                     }
@@ -296,6 +301,10 @@ class Lab:
         if processes:
             end(processes[0])
         delete_namespace(host["namespace"])
+        if self.is_current():
+            for group in map(Path, host["cgroups"]):
+                wait_for(partial(cgroups.remove, group), f"{group} cannot be removed")
+        host["cgroups"] = []
         host["processes"] = []
         self.save()
 
@@ -321,9 +330,10 @@ class Lab:
 
     def run(self, name: str, command: list[str]) -> None:
         """Become a command in a host: its exit code is that of this program."""
-        self.host(name)
+        host = self.host(name)
         if not self.is_running(name):
             raise LabError(f"{name} is off; run `lab.py start {name}`")
+        cgroups.join(cgroups.for_processes(Path(group) for group in host["cgroups"]))
         # A shell in the host, because its HOME is not the folder that has that path here.
         words = ["nsenter", f"--target={self.processes(name)[1].pid}"]
         words += ["--net", "--pid", "--mount", "--uts", "--ipc", "--cgroup", "--"]
@@ -344,6 +354,16 @@ class Lab:
         call("ip", "-n", namespace, "link", "set", "lo", "up")
         call("ip", "-n", namespace, "address", "add", f"{host['address']}/{length}", "dev", "eth0")
         call("ip", "-n", namespace, "link", "set", "eth0", "up")
+        hierarchies = cgroups.find_hierarchies()
+        groups = [hierarchy.parent / namespace for hierarchy in hierarchies]
+        host["cgroups"] = list(map(str, groups))
+        self.save()
+        cgroups.make(groups)
+        mounts = [
+            word
+            for hierarchy in hierarchies
+            for word in (hierarchy.kind, hierarchy.options, str(hierarchy.mountpoint))
+        ]
         (disk / "boot_id").write_text(f"{uuid.uuid4()}\n")
         (disk / "boot_id").chmod(0o444)
         with (disk / "log").open("ab") as log:
@@ -351,13 +371,15 @@ class Lab:
                 ["nsenter", f"--net={NAMESPACES / namespace}",
                  "unshare", "--pid", "--mount", "--uts", "--ipc", "--cgroup", "--fork",
                  "--kill-child", "--mount-proc",
-                 "sh", str(BOOT), str(disk), name, find_program("sshd")],
+                 "sh", str(BOOT), str(disk), name, find_program("sshd"), *mounts],
                 cwd="/",
                 env={"PATH": SYSTEM_PATH},
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                # Its groups of the moment in which `unshare` begins are the roots that it sees.
+                preexec_fn=lambda: cgroups.join(groups),  # noqa: PLW1509 -- there are no threads
             )  # fmt: skip
         assert started.stdin is not None
         with started.stdin:
@@ -374,6 +396,9 @@ class Lab:
                 raise self._boot_error(name)
             host["processes"].append(inner)
             self.save()
+            for hierarchy, group in zip(hierarchies, groups, strict=True):
+                if hierarchy.kind == "cgroup2":
+                    cgroups.delegate(group, (outer[0].pid, inner.pid))
             # If this program dies before, the host reads an end, and ends.
             with contextlib.suppress(BrokenPipeError):
                 started.stdin.write(b"\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -13,8 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
-from lab import PATIENCE_SECONDS, Lab, lab
+from lab import PATIENCE_SECONDS, PROGRAM, Lab, lab
 from leftovers import processes_naming
 
 
@@ -68,6 +70,13 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 def names(record) -> set[str]:
     return {record["switch"], *(host["namespace"] for host in record["hosts"].values())}
+
+
+def test_the_fleet_has_the_hosts_of_the_lab():
+    """`fleet.yaml` names the hosts that `make lab` starts."""
+    fleet = yaml.safe_load((PROGRAM.parent / "fleet.yaml").read_text())
+    number = int(re.search(r"^HOSTS = (\d+)$", PROGRAM.read_text(), re.MULTILINE)[1])
+    assert fleet["ssh_config"]["hosts"] == [f"node{one}" for one in range(1, number + 1)]
 
 
 def test_hosts_have_identities_of_their_own(hosts):
@@ -178,6 +187,20 @@ def test_a_host_that_is_cut_off_goes_on(hosts):
     assert boot_id(hosts, "node2") == first
 
 
+def test_control_groups_of_a_host_go_with_it(own):
+    """A host has the root of each tree of groups for itself, and a power cut removes what is in it."""
+    groups = [Path(group) for group in own.record["hosts"]["node1"]["cgroups"]]
+    told = own.ssh("node1", "cat /proc/self/cgroup").stdout.splitlines()
+    if groups:
+        assert {line.rpartition(":")[2] for line in told} <= {"/", "/init"}
+        assert told == own.run("node1", "cat", "/proc/self/cgroup").splitlines()
+        make = "for tree in $(mount -t cgroup,cgroup2 | cut -d' ' -f3); do mkdir $tree/job; done"
+        own.run("node1", "sh", "-c", make)
+        assert all((group / "job").is_dir() for group in groups)
+    own.kill("node1")
+    assert not [group for group in groups if group.exists()]
+
+
 def test_run_has_the_exit_code_of_the_command(hosts):
     """What `run` is asked is words, not text for a shell, and its end is that of the command."""
     done = hosts.call("run", "node1", "sh", "-c", 'echo "$1"; exit 7', "sh", "a  b", check=False)
@@ -195,6 +218,8 @@ def test_down_leaves_nothing_and_can_be_repeated(own, tmp_path):
         assert not processes_naming(own.directory)
         assert not names(record) & namespaces()
         assert record["link"] not in links()
+        groups = [group for host in record["hosts"].values() for group in host["cgroups"]]
+        assert not list(filter(os.path.exists, groups))
         own.down()
         known = own.known_hosts.read_text().split()[1:]
         own.up()
