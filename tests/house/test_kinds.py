@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import pytest
 
 from fleetform.spec import field_table_generator, fields, schema
-from fleetform.spec.kinds import BACKEND_TYPES
+from fleetform.spec.kinds import BACKEND_TYPES, RESOURCES, KindName
+from fleetform.spec.kinds import KINDS as TYPES
 from fleetform.spec.kinds.base import Model, written_fields
 from fleetform.spec.nodes import plain
 from fleetform.spec.syntax import read_documents
@@ -53,6 +55,19 @@ def classes_in(annotation: Any) -> list[type[Model]]:
     return [
         inner for argument in getattr(annotation, "__args__", ()) for inner in classes_in(argument)
     ]
+
+
+def test_each_kind_has_a_name_and_a_row():
+    """The names that a type checker knows are those of the table, and each reference leads to one."""
+    assert set(get_args(KindName)) == set(RESOURCES)
+    named = {kind for row in RESOURCES.values() for kind in row.refers.values()}
+    assert named <= set(RESOURCES)
+
+
+def test_types_of_one_kind_differ_in_their_models_only():
+    """What a run refers to does not depend on whether it is a task or a service."""
+    for row in TYPES.values():
+        assert replace(row, path="") == replace(RESOURCES[row.name], path="")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -182,7 +182,8 @@ def test_looking_at_runs_loads_neither_database_nor_language(
     )
     assert code == 0, finished.stderr
     assert tops(modules) & (HEAVY - {"yaml"}) == set()
-    assert loads(modules, *ACTING, *LANGUAGE) == set()
+    # The table of kinds is names alone: the models are in modules below it.
+    assert loads(modules, *ACTING, *LANGUAGE) - {"fleetform.spec.kinds"} == set()
 
 
 @pytest.mark.parametrize("listen", [[], ["--listen", "127.0.0.1:0"]], ids=["alone", "listening"])

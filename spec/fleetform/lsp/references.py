@@ -10,14 +10,14 @@ from __future__ import annotations
 import enum
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from fleetform.lsp.text import Extent, Text
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Level
 from fleetform.spec.interpolate import MARK
-from fleetform.spec.kinds import KINDS
+from fleetform.spec.kinds import KINDS, RESOURCES
 from fleetform.spec.names import split_element
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from fleetform.spec.syntax import read_stream
@@ -221,76 +221,46 @@ class Target(NamedTuple):
     spelling: Spelling = Spelling.NAME
 
 
-_BACKEND = Target("backend")
-_FLEET = Target("fleet")
-_GATEWAY = Target("gateway")
-_MOUNT = Target("volume", Spelling.MOUNT)
-_PROFILE = Target("profile")
-_PROJECT = Target("project")
-_QUEUE = Target("queue")
-_RUN = Target("run", Spelling.ELEMENT)
-_SECRET = Target("secret")
-_USER = Target("user")
-_VOLUME = Target("volume")
-
 _PLACING = {
-    "backends[]": _BACKEND,
-    "fleets[]": _FLEET,
-    "fleets[].name": _FLEET,
-    "instances[].fleet": _FLEET,
-    "instances[].fleet.name": _FLEET,
-    "queue": _QUEUE,
+    "fleets[].name": Target("fleet"),
+    "instances[].fleet.name": Target("fleet"),
 }
-
-ROWS: dict[str, dict[str, Target]] = {
+# What may be written besides the canonical form, which `kinds` has in its rows.
+_SHORT: dict[str, dict[str, Target]] = {
     # A pattern such as `fleet/gpu-*` names nothing in particular.
     "environment": {"patches[].target": Target("", Spelling.ADDRESS)},
-    "fleet": {
-        "backends[]": _BACKEND,
-        "kubernetes.backend": _BACKEND,
-        "slurm.backend": _BACKEND,
-    },
-    "gateway": {"backend": _BACKEND},
-    "policy": {
-        "match.projects[]": _PROJECT,
-        "approval.users[]": _USER,
-    },
-    "project": {
-        "members[]": _USER,
-        "members[].user": _USER,
-        "fleets[]": _FLEET,
-        "queues[]": _QUEUE,
-        "default_queue": _QUEUE,
-        "default_profile": _PROFILE,
-        "grants.secrets[]": _SECRET,
-    },
-    "queue": {
-        "fleets[]": _FLEET,
-        "allow.users[]": _USER,
-        "allow.projects[]": _PROJECT,
-    },
-    "quota": {"project": _PROJECT, "user": _USER, "queue": _QUEUE},
-    "reservation": {
-        "fleet": _FLEET,
-        "users[]": _USER,
-        "projects[]": _PROJECT,
-    },
+    "project": {"members[]": Target("user")},
     "profile": _PLACING,
     "run": {
         **_PLACING,
-        "volumes[]": _MOUNT,
-        # Of several the first that is free is mounted.
-        "volumes[].name[]": _VOLUME,
-        "gateway": _GATEWAY,
-        "gateway.name": _GATEWAY,
-        "profile": _PROFILE,
-        "depends_on[]": _RUN,
-        "depends_on[].run": _RUN,
-        "depends_on.runs[]": _RUN,
-        "depends_on.runs[].run": _RUN,
+        "volumes[]": Target("volume", Spelling.MOUNT),
+        "gateway.name": Target("gateway"),
+        "profile": Target("profile"),
+        "depends_on[]": Target("run", Spelling.ELEMENT),
+        "depends_on[].run": Target("run", Spelling.ELEMENT),
+        "depends_on.runs[]": Target("run", Spelling.ELEMENT),
     },
-    "secret": {"projects[]": _PROJECT},
-    "volume": {"backend": _BACKEND, "fleet": _FLEET},
+}
+
+
+def _written(path: str) -> str:
+    """A path of a canonical document, in which a list or one of its items may stand anywhere."""
+    return ".".join(f"{step}[]" for step in path.split("."))
+
+
+def _target(kind: str) -> Target:
+    return Target(kind, Spelling.ELEMENT if kind == "run" else Spelling.NAME)
+
+
+ROWS: Mapping[str, Mapping[str, Target]] = {
+    kind: {
+        **{
+            _written(path): _target(target)
+            for path, target in (RESOURCES[kind].refers if kind in RESOURCES else {}).items()
+        },
+        **_SHORT.get(kind, {}),
+    }
+    for kind in (*_SHORT, *RESOURCES)
 }
 """By kind, then by path."""
 

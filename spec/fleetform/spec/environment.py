@@ -8,7 +8,7 @@ that does not say whose it is could delete what belongs to another.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -24,6 +24,7 @@ from pydantic_core import PydanticCustomError
 
 from fleetform.spec.bounds import PATCHES_MAX, REASON_MAX, WINDOWS_MAX
 from fleetform.spec.field_facts import RECORDED, control, default, identity, unit
+from fleetform.spec.kinds import ADOPTABLE, KINDS, RELEASABLE
 from fleetform.spec.kinds.amounts import Duration
 from fleetform.spec.kinds.base import Flag, Model, Name, Whole, refuse, storable
 from fleetform.spec.kinds.schedules import Cron, Moment, never_ends, window
@@ -203,10 +204,6 @@ class PatchDocument(Model):
         )
 
 
-# What has a row in the ledger, and so a life beside its document.
-_LIVING = ("fleet", "run", "volume")
-
-
 def _resource(value: Any) -> Any:
     """The address of one resource in its one spelling: `run/sweep[batch=8,lr=0.1]`."""
     if not isinstance(value, str):
@@ -215,7 +212,7 @@ def _resource(value: Any) -> Any:
         address = parse_address(value)
     except ValueError as exc:
         raise refuse("bad-value", str(exc), "Write kind and name: `run/train`.") from exc
-    if address.kind not in _LIVING:
+    if address.kind not in RELEASABLE:
         raise _bad_kind(value, address)
     if address.is_element and address.kind != "run":
         raise refuse("bad-value", f"{shown(value)}: only runs have elements.")
@@ -235,7 +232,7 @@ def _bad_kind(value: str, address: Address) -> PydanticCustomError:
             f"{shown(value)} does not name its kind.",
             f"Write for example `run/{address.name}`.",
         )
-    if address.kind in {"task", "service", "dev-environment"}:
+    if address.kind in KINDS and KINDS[address.kind].name == "run":
         return refuse(
             "bad-value",
             f"{shown(value)}: the kind of tasks, services and dev environments is `run`.",
@@ -243,19 +240,25 @@ def _bad_kind(value: str, address: Address) -> PydanticCustomError:
         )
     return refuse(
         "bad-value",
-        f"{shown(value)}: only fleets, volumes and runs are kept in the ledger.",
+        f"{shown(value)}: only {_plurals(RELEASABLE)} can be named here.",
         "For other kinds, change the document only.",
     )
 
 
 def _imported(value: str) -> str:
-    if value.startswith("run/"):
+    kind = value.partition("/")[0]
+    if kind not in ADOPTABLE:
         raise refuse(
             "bad-value",
-            f"{shown(value)}: runs cannot be adopted.",
-            "Import volumes and fleets; a run that the ledger knows by another name is `moved:`.",
+            f"{shown(value)}: {kind}s cannot be adopted.",
+            f"Import {_plurals(ADOPTABLE)}; a {kind} that the ledger knows by another name is `moved:`.",
         )
     return value
+
+
+def _plurals(kinds: Iterable[str]) -> str:
+    *some, last = (f"{kind}s" for kind in kinds)
+    return f"{', '.join(some)} and {last}"
 
 
 _Resource = Annotated[

@@ -15,6 +15,7 @@ from typing import Any
 
 from fleetform.spec.bounds import PATCHES_MAX, REASON_MAX, WINDOWS_MAX
 from fleetform.spec.desired import Environment, Rules
+from fleetform.spec.kinds import ADOPTABLE, RELEASABLE
 from fleetform.spec.names import EXPRESSION_MARK, NAME, is_uid, name_problem
 
 __all__ = ["FILE_NAME", "plain_environment"]
@@ -25,7 +26,7 @@ _FIELDS = frozenset(
     {"type", "name", "uid", "rules", "extends", "values", "patches", "moved", "removed", "import"}
 )
 # An element's address has spellings, which the models know.
-_ADDRESS = re.compile(rf"(?P<kind>fleet|run|volume)/{NAME.pattern}")
+_ADDRESS = re.compile(rf"(?P<kind>{'|'.join(RELEASABLE)})/{NAME.pattern}")
 _VALUE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 _RULES: Mapping[str, Callable[[Any], bool]] = {
     # By type: a boolean is an int to isinstance, and not a count.
@@ -88,10 +89,7 @@ def _names_plainly(value: Mapping[str, Any]) -> bool:
         and (removed is None or (type(removed) is list and all(map(_plain_kind, removed))))
         and (
             imports is None
-            or (
-                type(imports) is list
-                and all(_plain_kind(one) in {"fleet", "volume"} for one in imports)
-            )
+            or (type(imports) is list and all(_plain_kind(one) in ADOPTABLE for one in imports))
         )
     )
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Place
+from fleetform.spec.kinds import CREATED, NAMING
 from fleetform.spec.names import EXPRESSION_MARK, split_element
 
 
@@ -142,57 +143,29 @@ def mentioned(
     A run's profile is not among it: what it says has become the run's own by now. `has_marks` is
     False when no expression stands anywhere in the document, which spares the search for secrets.
     """
-    for field_, target in _NAMING.get(kind, ()):
-        first, *steps = field_.split(".")
+    for first, steps, target in NAMING.get(kind, ()):
         for name in _names_at(document[first], steps) if first in document else ():
             # What belongs to another project is in another tree; what an expression comes to is
             # known when the run starts.
             if "/" not in name and EXPRESSION_MARK not in name:
                 yield Reference(target, name, first)
     if kind == "run":
-        for mount in document.get("volumes", ()):
-            if "name" in mount and not mount.get("instance"):
-                names = mount["name"] if isinstance(mount["name"], list) else [mount["name"]]
-                yield from (
-                    Reference("volume", name, "volumes")
-                    for name in names
-                    if EXPRESSION_MARK not in name
-                )
-        for dependency in document.get("depends_on", {}).get("runs", ()):
-            yield Reference("run", dependency["run"], "depends_on")
+        yield from _of_run(document)
     for field_, value in document.items() if has_marks else ():
         yield from (Reference("secret", name, field_) for name in _secrets_in(value))
 
 
-_OFFERS = (("backends", "backend"),)
-# By kind: fields whose canonical values are names, with the kind of what they name. A step into
-# a list goes into each of its entries, and a mapping at the end names by its keys.
-_NAMING: Mapping[str, Sequence[tuple[str, str]]] = {
-    "run": (
-        ("fleets", "fleet"),
-        ("instances.fleet", "fleet"),
-        ("queue", "queue"),
-        ("gateway", "gateway"),
-        *_OFFERS,
-    ),
-    "profile": (("fleets", "fleet"), ("instances.fleet", "fleet"), ("queue", "queue"), *_OFFERS),
-    "fleet": (*_OFFERS, ("kubernetes.backend", "backend"), ("slurm.backend", "backend")),
-    "volume": (("fleet", "fleet"), ("backend", "backend")),
-    "gateway": (("backend", "backend"),),
-    "queue": (("fleets", "fleet"), ("allow.users", "user"), ("allow.projects", "project")),
-    "quota": (("project", "project"), ("user", "user"), ("queue", "queue")),
-    "reservation": (("fleet", "fleet"), ("users", "user"), ("projects", "project")),
-    "project": (
-        ("members.user", "user"),
-        ("fleets", "fleet"),
-        ("queues", "queue"),
-        ("default_queue", "queue"),
-        ("default_profile", "profile"),
-        ("grants.secrets", "secret"),
-    ),
-    "secret": (("projects", "project"),),
-    "policy": (("match.projects", "project"), ("approval.users", "user")),
-}
+def _of_run(document: Mapping[str, Any]) -> Iterator[Reference]:
+    for mount in document.get("volumes", ()):
+        if "name" in mount and not mount.get("instance"):
+            names = mount["name"] if isinstance(mount["name"], list) else [mount["name"]]
+            yield from (
+                Reference("volume", name, "volumes")
+                for name in names
+                if EXPRESSION_MARK not in name
+            )
+    for dependency in document.get("depends_on", {}).get("runs", ()):
+        yield Reference("run", dependency["run"], "depends_on")
 
 
 def _names_at(value: Any, steps: Sequence[str]) -> Iterator[str]:
@@ -223,14 +196,10 @@ def _secrets_in(value: Any) -> Iterator[str]:
             yield from _secrets_in(item)
 
 
-# What is made, or handed out, before what needs it can be. Of the others, a declaration is all.
-_MADE = frozenset({"fleet", "gateway", "queue", "secret", "volume"})
-
-
 def required(references: Iterable[Reference]) -> tuple[ResourceKey, ...]:
     """Keys of what must exist before the resource does, sorted; runs it waits for are not."""
     return tuple(
-        sorted({ResourceKey(one.kind, one.name) for one in references if one.kind in _MADE})
+        sorted({ResourceKey(one.kind, one.name) for one in references if one.kind in CREATED})
     )
 
 

@@ -7,12 +7,13 @@ documents that were written under earlier names are read, and kept, with the new
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fleetform.spec.canonical import digest
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.fields import EXECUTION_FIELDS
+from fleetform.spec.kinds import NAMING
 from fleetform.spec.names import split_element
 
 __all__ = ["Renames", "digests_of", "rename_references"]
@@ -55,29 +56,35 @@ def rename_references(
 ) -> Mapping[str, Any]:
     """The document with new names in the canonical order; itself where none occurs in it."""
     changed: dict[str, Any] = {}
-    if kind == "volume" and "fleet" in document:
-        changed["fleet"] = renames.name("fleet", document["fleet"])
-    if kind == "queue" and "fleets" in document:
-        changed["fleets"] = sorted(renames.name("fleet", name) for name in document["fleets"])
+    for first, steps, target in NAMING.get(kind, ()):
+        if first in document:
+            changed[first] = _named_at(document[first], steps, target, renames)
     if kind == "run":
         changed.update(_of_run(document, renames))
     changed = {name: value for name, value in changed.items() if value != document[name]}
     return {**document, **changed} if changed else document
 
 
+def _named_at(value: Any, steps: Sequence[str], kind: str, renames: Renames) -> Any:
+    """The value with new names where `steps` lead to names; itself where none was renamed."""
+    if isinstance(value, list | tuple):
+        items = [_named_at(item, steps, kind, renames) for item in value]
+        if items == list(value):
+            return value
+        # A canonical list of names is sorted.
+        return items if steps else sorted(items)
+    if steps:
+        first, *rest = steps
+        if not isinstance(value, Mapping) or first not in value:
+            return value
+        return {**value, first: _named_at(value[first], rest, kind, renames)}
+    return renames.name(kind, value) if isinstance(value, str) else value
+
+
 def _of_run(document: Mapping[str, Any], renames: Renames) -> dict[str, Any]:
     changed: dict[str, Any] = {}
-    if "fleets" in document:
-        changed["fleets"] = sorted(renames.name("fleet", name) for name in document["fleets"])
     if "volumes" in document:
         changed["volumes"] = [_mount(mount, renames) for mount in document["volumes"]]
-    if "instances" in document:
-        changed["instances"] = [
-            {**one, "fleet": renames.name("fleet", one["fleet"])}
-            if isinstance(one, Mapping) and "fleet" in one
-            else one
-            for one in document["instances"]
-        ]
     if "depends_on" in document:
         said = document["depends_on"]
         runs = [{**one, "run": renames.name("run", one["run"])} for one in said.get("runs", ())]

@@ -5,9 +5,8 @@ import typing
 import pytest
 
 from fleetform.lsp.references import ROWS, target_at
-from fleetform.spec import references
 from fleetform.spec.environment import EnvironmentDocument
-from fleetform.spec.kinds import KINDS
+from fleetform.spec.kinds import KINDS, RESOURCES
 from fleetform.spec.kinds.base import Model
 
 PATHS = [(kind, path) for kind, rows in ROWS.items() for path in rows]
@@ -44,7 +43,11 @@ def test_a_row_is_about_a_field_that_exists(kind, path):
 
 @pytest.mark.parametrize(
     ("kind", "field", "named"),
-    [(kind, field, named) for kind, rows in references._NAMING.items() for field, named in rows],
+    [
+        (name, field, named)
+        for name, kind in RESOURCES.items()
+        for field, named in kind.refers.items()
+    ],
 )
 def test_what_the_tree_looks_up_an_editor_can_follow(kind, field, named):
     """The loader's table is of canonical documents, this one of what people write."""

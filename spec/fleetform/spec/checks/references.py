@@ -13,13 +13,10 @@ from collections.abc import Iterator
 
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Level, Problem
-from fleetform.spec.kinds import BACKEND_TYPES
+from fleetform.spec.kinds import BACKEND_TYPES, RESOURCES
 from fleetform.spec.names import nearest, split_element
 from fleetform.spec.references import Catalogue, Entry, Reference
 
-# Kinds that may be declared elsewhere or later. A name that is like no other is then no slip:
-# the document is right, and its run waits for what it names.
-_LATER = frozenset({"gateway", "project", "secret", "user", "volume"})
 _DIGITS = re.compile(r"\d+")
 # Comparing one name with ten thousand takes a tenth of a second. Beyond so many unknown names,
 # it is no slip of a finger.
@@ -59,7 +56,9 @@ def _unknown(reference: Reference, catalogue: Catalogue, *, is_compared: bool) -
         )
     detail = f"No document declares the {kind} `{name}`."
     advice = _advice(kind, name, catalogue) if is_compared else "Declare it, or correct the name."
-    if kind in _LATER and not (is_compared and _is_slip(name, catalogue.names(kind))):
+    if RESOURCES[kind].may_be_undeclared and not (
+        is_compared and _is_slip(name, catalogue.names(kind))
+    ):
         return Problem(
             "undeclared-reference",
             (field,),

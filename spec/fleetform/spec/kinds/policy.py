@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from fleetform.spec.field_facts import control, unit
 from fleetform.spec.findings import Problem
+from fleetform.spec.kinds import KindName
 from fleetform.spec.kinds.base import (
     Document,
     Entries,
@@ -30,10 +31,6 @@ from fleetform.spec.kinds.base import (
 from fleetform.spec.kinds.offers import Names, Price, Text, Texts
 from fleetform.spec.quantities.ranges import shown
 
-ResourceKind = Literal[
-    "fleet", "volume", "run", "gateway", "secret", "queue", "quota", "reservation", "project",
-    "user", "policy", "profile", "backend",
-]  # fmt: skip
 Action = Literal["create", "update", "replace", "delete", "adopt", "forget", "archive"]
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 
@@ -60,9 +57,9 @@ Days = Annotated[
     AfterValidator(each_once("day")),
 ]
 Kinds = Annotated[
-    tuple[ResourceKind, ...],
+    tuple[KindName, ...],
     Field(min_length=1),
-    BeforeValidator(one_or_many, json_schema_input_type=ResourceKind | Entries[ResourceKind]),
+    BeforeValidator(one_or_many, json_schema_input_type=KindName | Entries[KindName]),
     AfterValidator(each_once("kind")),
 ]
 Actions = Annotated[

@@ -117,7 +117,12 @@ def test_what_is_declared_no_more_is_a_warning(load, said, detail, advice):
         ("moved: [{from: run/train, to: run/train}]", "contradiction", "own name", "Remove"),
         ("removed: [run/train]", "contradiction", "still declared", "Remove its document"),
         ("removed: [run/old, run/old]", "said-twice", "twice", ""),
-        ("removed: [secret/token]", "bad-value", "ledger", ""),
+        (
+            "removed: [secret/token]",
+            "bad-value",
+            "only fleets, volumes and runs can be named here",
+            "",
+        ),
         ("removed: [train]", "bad-value", "kind", "run/train"),
         (
             "removed: [task/old]",
