@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from fleetform.app.controllers import read_controller
 from fleetform.app.ledger import host_provider
-from fleetform.app.ledger_address import DRIVER_VARIABLES, FILE_VARIABLE, has_address
+from fleetform.app.ledger_address import FILE_VARIABLE
 from fleetform.app.problems import Problem
 from fleetform.model.live import LedgerStatus
 from fleetform.spec.private_folder import make_private_folder
@@ -106,9 +106,7 @@ def child_environment(
 
 
 def _start(workspace: Workspace, *, who: str) -> None:
-    named = host_provider(workspace).environment_variables
-    if has_address():
-        named += DRIVER_VARIABLES
+    named = host_provider(workspace).environment_variables + workspace.backend().driver_variables
     variables, extra = child_environment(os.environ, named)
     variables["FLEETFORM_STATE_HOME"] = str(workspace.state)
     command = [

@@ -28,13 +28,11 @@ from fleetform.app.ledger import (
     recovering,
     refuse_if_outgrown,
 )
-from fleetform.app.ledger_address import has_address
 from fleetform.app.managing import keep_reserve, try_manage
 from fleetform.app.problems import LedgerProblem
 from fleetform.app.silent_manager import wait_until_ends
 from fleetform.model.ports import LedgerOutgrown, LedgerUnavailable
 from fleetform.model.run import RunState, RunUid
-from fleetform.store.filesystem import give_up, is_needed
 from fleetform.store.gate import WriterGate
 
 if TYPE_CHECKING:
@@ -58,13 +56,13 @@ def make_room(workspace: Workspace, paused: PausedJobs) -> bool:
     Jobs of this machine are paused first, or one that writes without end would have the room. Before
     anything is read: also who only reads a ledger needs some room beside it.
     """
-    ledger = workspace.paths.ledger
-    if has_address() or not is_needed(ledger):
+    backend, uid = workspace.backend(), workspace.environment.uid
+    if not backend.is_reserve_needed(uid):
         return False
     manager = workspace.manager()
     spared = [os.getpid(), *([] if manager is None else [manager.pid])]
     paused.pause(workspace.paths.hosts, spared=spared)
-    give_up(ledger)
+    backend.give_up_reserve(uid)
     return True
 
 

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from fleetform.app.clock import RandomIds, SystemClock
-from fleetform.app.ledger_address import ledger_address, postgresql
 from fleetform.app.problems import LedgerProblem
-from fleetform.model.plan import Plan
 from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
 from fleetform.plan.serialize import dump, recorded_holds
-from fleetform.store.history import keep_empty_apply, open_to_keep
+from fleetform.store.history import keep_empty_apply
 from fleetform.store.history import keep_plan as keep
 from fleetform.views.plan.summary import change_summary, summary
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
+    from fleetform.model.history import HistoryEntry
     from fleetform.model.plan import Held, Plan
     from fleetform.model.ports import Reader
     from fleetform.store.database import Transaction
-if TYPE_CHECKING:
-    from fleetform.app.workspace import Workspace
-    from fleetform.model.plan import Plan
-    from fleetform.model.ports import Reader
-if TYPE_CHECKING:
-    from fleetform.app.workspace import Workspace
-    from fleetform.model.history import HistoryEntry
-    from fleetform.model.plan import Held
-    from fleetform.model.ports import Reader
 
 
 _APPLIES_MAX = 20
@@ -64,7 +54,7 @@ def keep_plan(workspace: Workspace, plan: Plan, *, who: str) -> bool:
     if not plan.ledger_id or plan.recovering:
         return False
     try:
-        with _open(workspace) as transaction:
+        with workspace.backend().open_to_keep(workspace.environment.uid) as transaction:
             _keep(transaction, plan, who=who, now_ms=SystemClock().now_ms())
     except (LedgerUnavailable, LedgerUnusable, LedgerProblem, OSError):
         return False
@@ -86,7 +76,7 @@ def keep_converged(workspace: Workspace, plan: Plan, *, who: str) -> bool:
     try:
         if _is_known(workspace, plan):
             return True
-        with _open(workspace) as transaction:
+        with workspace.backend().open_to_keep(workspace.environment.uid) as transaction:
             now_ms = SystemClock().now_ms()
             _keep(transaction, plan, who=who, now_ms=now_ms)
             return keep_empty_apply(
@@ -127,12 +117,3 @@ def _keep(transaction: Transaction, plan: Plan, *, who: str, now_ms: int) -> Non
         summary=change_summary(plan),
         now_ms=now_ms,
     )
-
-
-def _open(workspace: Workspace) -> AbstractContextManager[Transaction]:
-    address = ledger_address()
-    if address is None:
-        return open_to_keep(workspace.paths.ledger, workspace.environment.uid)
-    with postgresql():
-        from fleetform.store.postgres.opening import open_postgres_to_keep
-    return open_postgres_to_keep(address, workspace.environment.uid)

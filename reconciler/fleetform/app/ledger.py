@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from fleetform.app.clock import RandomIds, SystemClock
 from fleetform.app.generations import lost, mark_if_behind
-from fleetform.app.ledger_address import has_address, ledger_address, postgresql
 from fleetform.app.problems import LedgerProblem, Problem, RecoveringProblem
 from fleetform.model.live import LedgerStatus
 from fleetform.providers.contract.observed import InstanceSeen
@@ -24,14 +23,12 @@ from fleetform.providers.registry import provider
 from fleetform.spec.private_folder import make_private_folder
 from fleetform.store.backup import BackupError
 from fleetform.store.errors import DamagedLedgerError, LedgerError
-from fleetform.store.opening import open_ledger
 from fleetform.store.reads import Reads
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.leadership import ManagerLease
     from fleetform.model.live import Live
-    from fleetform.model.ports import Clock, Ids
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.store.ledger import StoredLedger
 __all__ = [
@@ -61,9 +58,9 @@ def open_for_writing(workspace: Workspace) -> StoredLedger:
         LedgerProblem: It cannot be opened: damaged, newer, on a network file system; its server
             does not answer.
     """
-    uid, ids, clock = workspace.environment.uid, RandomIds(), SystemClock()
+    uid = workspace.environment.uid
     try:
-        ledger = _open(workspace, uid, ids, clock)
+        ledger = workspace.backend().open_writer(uid, RandomIds(), SystemClock())
         try:
             mark_if_behind(ledger, uid)
         except BaseException:
@@ -72,15 +69,6 @@ def open_for_writing(workspace: Workspace) -> StoredLedger:
     except LedgerError as problem:
         raise LedgerProblem(str(problem), problem.advice) from problem
     return ledger
-
-
-def _open(workspace: Workspace, uid: str, ids: Ids, clock: Clock) -> StoredLedger:
-    if (address := ledger_address()) is not None:
-        with postgresql():
-            from fleetform.store.postgres.opening import open_postgres
-
-            return open_postgres(address, uid, ids, clock)
-    return open_ledger(workspace.paths.ledger, uid, ids=ids, clock=clock)
 
 
 def host_provider(workspace: Workspace) -> HostProvider:
@@ -199,12 +187,10 @@ def _names(hosts: Sequence[str]) -> str:
 
 # Keeps the ledger that is there before another takes its place.
 # One that can be read is backed up. One that cannot is put aside with its log: without it the file
-# would lack its last commits, and a new ledger beside an old log would be damaged by it.
+# would lack its last commits.
 
 KEPT_MAX = 10
 """How many backups of one kind stay: of a large ledger each is as large as the ledger."""
-
-_FILES = (".db", ".db-wal", ".db-shm")
 
 
 def keep_ledger(workspace: Workspace, *, who: str, before: str) -> str:
@@ -229,9 +215,11 @@ def keep_ledger(workspace: Workspace, *, who: str, before: str) -> str:
         with contextlib.closing(reader):
             return str(backup_before(workspace, before, partial(reader.backup, who=who)))
     except (LedgerError, LedgerProblem) as problem:
-        if not is_damaged(problem):
+        if not is_damaged(workspace, problem):
             raise
-        return _put_aside(workspace.paths.ledger, folder / f"damaged-{now_ms}")
+        aside = folder / f"damaged-{now_ms}"
+        workspace.backend().put_aside(workspace.environment.uid, aside)
+        return str(aside)
 
 
 def backup_before(workspace: Workspace, before: str, write: Callable[..., object]) -> Path:
@@ -264,10 +252,10 @@ def _moment(backup: Path) -> int:
     return int(digits) if digits.isdecimal() else 0
 
 
-def is_damaged(problem: LedgerError | LedgerProblem) -> bool:
-    """Tell whether it is a file that nobody can read: it, and no server's ledger, can be moved."""
+def is_damaged(workspace: Workspace, problem: LedgerError | LedgerProblem) -> bool:
+    """Tell whether it is a ledger that cannot be read, and that may be moved away."""
     cause = problem.__cause__ if isinstance(problem, LedgerProblem) else problem
-    return isinstance(cause, DamagedLedgerError) and not has_address()
+    return isinstance(cause, DamagedLedgerError) and workspace.backend().can_put_aside
 
 
 @contextlib.contextmanager
@@ -277,12 +265,3 @@ def told() -> Iterator[None]:
         yield
     except BackupError as problem:
         raise Problem(str(problem), problem.advice) from problem
-
-
-def _put_aside(ledger: Path, folder: Path) -> str:
-    folder.mkdir(mode=0o700)
-    for suffix in _FILES:
-        file = ledger.with_suffix(suffix)
-        if file.exists():
-            file.replace(folder / file.name)
-    return str(folder)

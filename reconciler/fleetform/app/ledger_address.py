@@ -7,26 +7,18 @@ file that nobody else can read, and is passed to nobody: agents are started with
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleetform.app.paths import environments_folder
 from fleetform.app.problems import LedgerProblem
 
 if TYPE_CHECKING:
-    from fleetform.store.postgres.address import Address
+    from fleetform.store.backend import LedgerBackend
 
-__all__ = [
-    "DRIVER_VARIABLES",
-    "FILE_VARIABLE",
-    "VARIABLE",
-    "has_address",
-    "ledger_address",
-    "postgresql",
-]
+__all__ = ["FILE_VARIABLE", "VARIABLE", "ledger_backend"]
 
 VARIABLE = "FLEETFORM_LEDGER"
 """A URL, `postgresql://…`; not set or empty: the ledger is a SQLite file in the state folder."""
@@ -34,71 +26,49 @@ VARIABLE = "FLEETFORM_LEDGER"
 FILE_VARIABLE = "FLEETFORM_LEDGER_FILE"
 """Names a file with that URL in it, which only its owner may read."""
 
-DRIVER_VARIABLES = (
-    "PGDATABASE",
-    "PGGSSLIB",
-    "PGHOST",
-    "PGKRBSRVNAME",
-    "PGPASSFILE",
-    "PGPASSWORD",
-    "PGPORT",
-    "PGSERVICE",
-    "PGSERVICEFILE",
-    "PGSSLCERT",
-    "PGSSLCRL",
-    "PGSSLKEY",
-    "PGSSLMAXPROTOCOLVERSION",
-    "PGSSLMINPROTOCOLVERSION",
-    "PGSSLMODE",
-    "PGSSLNEGOTIATION",
-    "PGSSLROOTCERT",
-    "PGTARGETSESSIONATTRS",
-    "PGUSER",
-)
-"""What the driver reads beside the address, as libpq does."""
-
 _LONGEST_BYTES = 8192
 
 
-def has_address() -> bool:
-    """Tell whether a database is named; costs nothing."""
-    return bool(os.environ.get(VARIABLE) or os.environ.get(FILE_VARIABLE))
-
-
-def ledger_address() -> Address | None:
+def ledger_backend(home: Path) -> LedgerBackend:
     """
-    Return the address of the database that holds ledgers, or None for SQLite.
+    Return the place of ledgers that this process uses: the only choice between both kinds.
+
+    Args:
+        home: The state folder, which has the ledgers unless a database is named.
 
     Raises:
-        LedgerProblem: It cannot be read or used. No message quotes it.
+        LedgerProblem: The address cannot be read or used, or its driver is not installed. No message
+            quotes it.
     """
     url, file = os.environ.get(VARIABLE, ""), os.environ.get(FILE_VARIABLE, "")
     if not url and not file:
-        return None
+        from fleetform.store.sqlite import SqliteBackend
+
+        return SqliteBackend(environments_folder(home))
     if url and file:
         raise LedgerProblem(
             f"both {VARIABLE} and {FILE_VARIABLE} say where the ledger is",
             "unset one of them",
         )
+    return _in_database(url or _read(Path(file)))
+
+
+def _in_database(url: str) -> LedgerBackend:
     from fleetform.store.errors import LedgerError
     from fleetform.store.postgres.address import Address
 
     try:
-        return Address.parse(url or _read(Path(file)))
+        address = Address.parse(url)
     except LedgerError as problem:
         raise LedgerProblem(str(problem), problem.advice) from None
-
-
-@contextlib.contextmanager
-def postgresql() -> Iterator[None]:
-    """Say in one sentence that the driver, which is an extra, is not installed."""
     try:
-        yield
+        from fleetform.store.postgres.backend import PostgresBackend
     except ModuleNotFoundError as missing:
         raise LedgerProblem(
             f"a ledger on PostgreSQL needs the package {missing.name}",
             "in the clone of fleetform, run `pip install '.[postgresql]'`; or unset FLEETFORM_LEDGER",
         ) from missing
+    return PostgresBackend(address)
 
 
 def _read(path: Path) -> str:

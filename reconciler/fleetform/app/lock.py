@@ -15,15 +15,15 @@ import os
 import select
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from fleetform.app.clock import SystemClock
 from fleetform.app.ledger import open_for_writing
-from fleetform.app.ledger_address import ledger_address, postgresql
-from fleetform.app.managing import break_tenure, problems
-from fleetform.app.paths import StatePaths, state_home
+from fleetform.app.ledger_address import ledger_backend
+from fleetform.app.managing import problems
+from fleetform.app.paths import state_home
 from fleetform.app.problems import Locked, Problem
 from fleetform.app.serve import takeover
 from fleetform.model.history import LoggedEvent
@@ -33,12 +33,10 @@ from fleetform.views.history import operation_rows
 from fleetform.views.moments import moment
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from fleetform.app.workspace import Workspace
     from fleetform.model.leadership import Holder
     from fleetform.model.ports import Progress, Reader
-    from fleetform.store.postgres.address import Address
+
 __all__ = ["KILL_SECONDS", "TERM_SECONDS", "break_lock", "list_locks", "show_lock", "take_over"]
 
 
@@ -58,33 +56,12 @@ def list_locks() -> tuple[LockRow, ...]:
     Raises:
         LedgerProblem: The database cannot be reached or used.
     """
-    address = ledger_address()
-    return _in_files(state_home()) if address is None else _in_database(address)
-
-
-def _in_files(home: Path) -> tuple[LockRow, ...]:
-    from fleetform.store.lock import who_holds
-    from fleetform.store.snapshot import open_snapshot
-
-    rows = []
-    for uid in _environments(home):
-        paths = StatePaths(home, uid)
-        name = _name_in(partial(open_snapshot, paths.ledger, uid))
-        rows.append(lock_row(name, uid, who_holds(paths.manager_lock)))
-    return tuple(rows)
-
-
-def _in_database(address: Address) -> tuple[LockRow, ...]:
-    with problems(), postgresql():
-        from fleetform.store.postgres.lease import LeaseLook
-        from fleetform.store.postgres.opening import environments_in, open_postgres_snapshot
-
-        rows = []
-        for uid in environments_in(address):
-            with LeaseLook(address, uid) as look:
-                name = _name_in(partial(open_postgres_snapshot, address, uid))
-                rows.append(lock_row(name, uid, look.holder()))
-        return tuple(rows)
+    backend = ledger_backend(state_home())
+    with problems():
+        return tuple(
+            lock_row(_name_in(partial(backend.open_reader, uid)), uid, backend.holder(uid))
+            for uid in backend.environments()
+        )
 
 
 def show_lock(workspace: Workspace) -> LockShown:
@@ -115,17 +92,15 @@ _APPLIES_MAX = 200
 """Those that are not over are among the newest: each resource takes part in one at a time."""
 
 
-def _environments(home: Path) -> Iterator[str]:
-    with contextlib.suppress(FileNotFoundError):
-        yield from sorted(one.name for one in (home / "environments").iterdir() if one.is_dir())
-
-
-def _name_in(open_reader: Callable[[], Reader]) -> str:
+def _name_in(open_reader: Callable[[], Reader | None]) -> str:
     """Read the name of an environment from the plan that was applied last; empty without one."""
     from fleetform.store.errors import LedgerError
 
     try:
-        with contextlib.closing(open_reader()) as reader:
+        reader = open_reader()
+        if reader is None:
+            return ""
+        with contextlib.closing(reader):
             newest = reader.read_applies(limit=1)
             body = reader.read_plan(newest[0].plan_digest) if newest else None
     except (LedgerError, OSError):
@@ -160,10 +135,13 @@ def break_lock(workspace: Workspace, *, who: str, reason: str, force: bool) -> H
         return None
     if not force:
         raise _held(found)
-    if ledger_address() is None:
-        _end(workspace, found)
+    backend = workspace.backend()
+    if backend.has_lease_in_ledger:
+        with problems():
+            broken = backend.break_lease(workspace.environment.uid, SystemClock(), who=who)
+        found = broken or found
     else:
-        found = break_tenure(workspace, who=who) or found
+        _end(workspace, found)
     _log(workspace, found, who, reason)
     return found
 

@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from fleetform.store.sqlite import LedgerFiles
+
 __all__ = [
     "CONFIG_VARIABLE",
     "StatePaths",
     "absolute_folder",
     "cache_home",
     "config_home",
+    "environments_folder",
     "require_private",
     "state_home",
 ]
@@ -145,6 +148,11 @@ def _xdg(variable: str) -> Path | None:
     return path if path.is_absolute() else None
 
 
+def environments_folder(home: Path) -> Path:
+    """Return the folder of all environments' folders."""
+    return home / "environments"
+
+
 @dataclass(frozen=True, slots=True)
 class StatePaths:
     """All paths of one environment. `hosts` and `volumes` are the world: they outlive a ledger."""
@@ -154,20 +162,19 @@ class StatePaths:
 
     @property
     def environment(self) -> Path:
-        return self.home / "environments" / self.environment_uid
+        return environments_folder(self.home) / self.environment_uid
 
     @property
     def ledger(self) -> Path:
-        return self.environment / "ledger.db"
+        return LedgerFiles(self.environment).ledger
 
     @property
     def manager_lock(self) -> Path:
-        return self.environment / "manager.lock"
+        return LedgerFiles(self.environment).manager_lock
 
     @property
     def manager_request(self) -> Path:
-        """Locked by each process that asks the manager to give `manager_lock` up."""
-        return self.environment / "manager.request"
+        return LedgerFiles(self.environment).manager_request
 
     @property
     def background_log(self) -> Path:

@@ -166,7 +166,7 @@ def _is_readable(workspace: Workspace) -> bool:
         with contextlib.closing(reader):
             reader.read_live()
     except (LedgerError, LedgerProblem) as problem:
-        if is_damaged(problem):
+        if is_damaged(workspace, problem):
             return False
         raise
     return True

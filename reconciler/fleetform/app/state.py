@@ -21,7 +21,6 @@ from fleetform.app.clock import SystemClock
 from fleetform.app.generations import note_generation
 from fleetform.app.handover import become_manager
 from fleetform.app.ledger import host_provider, keep_ledger, open_for_writing, prove_outgrown, told
-from fleetform.app.ledger_address import ledger_address, postgresql
 from fleetform.app.managing import problems
 from fleetform.app.problems import LedgerProblem, Locked, Problem
 from fleetform.app.serve import locked
@@ -260,19 +259,15 @@ def upgrade_if_older(workspace: Workspace, *, who: str) -> Upgraded | None:
     if not _is_older(workspace):
         return None
     keep = partial(_keep, workspace, who)
-    uid, address = workspace.environment.uid, ledger_address()
+    uid, backend = workspace.environment.uid, workspace.backend()
     with problems():
-        if address is None:
-            from fleetform.store.soundness import upgrade_file
-
-            with _alone(workspace, who) as manager_lease:
-                return upgrade_file(workspace.paths.ledger, uid, keep) if manager_lease else None
-        if (holder := workspace.manager()) is not None:
-            raise _managed(held_by(holder))
-        with postgresql():
-            from fleetform.store.postgres.opening import upgrade_postgres
-
-        return upgrade_postgres(address, uid, keep)
+        if backend.has_lease_in_ledger:
+            # Only a ledger of this release has a lease that can be taken.
+            if (holder := workspace.manager()) is not None:
+                raise _managed(held_by(holder))
+            return backend.upgrade(uid, keep)
+        with _alone(workspace, who) as manager_lease:
+            return backend.upgrade(uid, keep) if manager_lease else None
 
 
 def _is_older(workspace: Workspace) -> bool:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from fleetform.model.ports import LogStore, Reader
     from fleetform.spec.desired import Environment, Loaded
     from fleetform.spec.tree.cache import ReadingCache
+    from fleetform.store.backend import LedgerBackend
+
 __all__ = [
     "ENVIRONMENT_FILE",
     "FLEET",
@@ -164,32 +166,23 @@ class Workspace:
 
     def reader(self) -> Reader | None:
         """Open the ledger for reading; None when nothing was ever applied."""
-        from fleetform.app.ledger_address import has_address
         from fleetform.store.errors import LedgerError
 
         try:
-            if has_address():
-                return self._postgres_reader()
-            if not self.paths.ledger.exists():
-                return None
-            from fleetform.store.snapshot import open_snapshot
-
-            return open_snapshot(self.paths.ledger, self.environment.uid)
+            return self.backend().open_reader(self.environment.uid)
         except LedgerError as problem:
             raise LedgerProblem(str(problem), problem.advice) from problem
 
-    def _postgres_reader(self) -> Reader | None:
-        from fleetform.app.ledger_address import ledger_address, postgresql
-        from fleetform.store.errors import MissingLedgerError
+    def backend(self) -> LedgerBackend:
+        """
+        Return the place of its ledger; the address is read each time, as it may change meanwhile.
 
-        address = ledger_address()
-        assert address is not None, "the caller has asked"
-        with postgresql():
-            from fleetform.store.postgres.opening import open_postgres_snapshot
-        try:
-            return open_postgres_snapshot(address, self.environment.uid)
-        except MissingLedgerError:
-            return None
+        Raises:
+            LedgerProblem: The address cannot be used.
+        """
+        from fleetform.app.ledger_address import ledger_backend
+
+        return ledger_backend(self.state)
 
     def logs(self) -> LogStore:
         from fleetform.logs import FileLogStore

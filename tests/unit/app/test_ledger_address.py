@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from fleetform.app.ledger_address import has_address, ledger_address, postgresql
+from fleetform.app.ledger_address import ledger_backend
 from fleetform.app.problems import LedgerProblem
+from fleetform.store.postgres.backend import PostgresBackend
+from fleetform.store.sqlite import SqliteBackend
 
 SECRET = "pass-word"
+HOME = Path("/state")
 URL = f"postgresql://anna:{SECRET}@db/ledger"
 
 
@@ -22,26 +25,29 @@ def unset(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def refused() -> LedgerProblem:
     with pytest.raises(LedgerProblem) as caught:
-        ledger_address()
+        ledger_backend(HOME)
     assert SECRET not in f"{caught.value.message}{caught.value.advice}{caught.value!r}"
     return caught.value
 
 
+def url() -> str:
+    """The address that was chosen."""
+    backend = ledger_backend(HOME)
+    assert isinstance(backend, PostgresBackend)
+    return backend.address.url
+
+
 def test_without_an_address_it_is_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing set, or set to nothing, means SQLite."""
-    assert not has_address()
+    assert isinstance(ledger_backend(HOME), SqliteBackend)
     monkeypatch.setenv("FLEETFORM_LEDGER", "")
-    assert not has_address()
-    assert ledger_address() is None
+    assert isinstance(ledger_backend(HOME), SqliteBackend)
 
 
 def test_from_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     """The variable's address is taken as it is."""
     monkeypatch.setenv("FLEETFORM_LEDGER", URL)
-    assert has_address()
-    address = ledger_address()
-    assert address is not None
-    assert address.url == URL
+    assert url() == URL
 
 
 def test_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -52,9 +58,7 @@ def test_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file.chmod(0o640)
     assert refused().advice == f"run `chmod 600 {file}`"
     file.chmod(0o600)
-    address = ledger_address()
-    assert address is not None
-    assert address.url == URL
+    assert url() == URL
 
 
 def test_what_cannot_be_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -76,10 +80,10 @@ def test_what_cannot_be_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 def test_a_driver_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the extra the cure is its name."""
+    monkeypatch.setenv("FLEETFORM_LEDGER", URL)
     monkeypatch.setitem(sys.modules, "asyncpg", None)
     for name in [name for name in sys.modules if name.startswith("fleetform.store.postgres")]:
         monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(LedgerProblem) as caught, postgresql():
-        __import__("fleetform.store.postgres.opening")
-    assert "needs the package asyncpg" in caught.value.message
-    assert "'.[postgresql]'" in caught.value.advice
+    said = refused()
+    assert "needs the package asyncpg" in said.message
+    assert "'.[postgresql]'" in said.advice

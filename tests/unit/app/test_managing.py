@@ -1,4 +1,4 @@
-"""Who manages an environment: one at a time, known by name, broken only where that is safe."""
+"""Who manages an environment: one at a time, and known by name."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetform.app.managing import break_tenure, holder, try_manage
-from fleetform.app.problems import Problem
+from fleetform.app.managing import holder, try_manage
 from fleetform.app.workspace import Workspace
 
 
@@ -39,12 +38,3 @@ def test_holder_is_named(workspace: Workspace) -> None:
         assert found is not None
         assert (found.who, found.command, found.left_ms) == ("anna", "apply", None)
     assert holder(workspace) is None
-
-
-def test_file_lock_is_not_broken(workspace: Workspace) -> None:
-    """Breaking a lock that a living process holds is refused with its pid; a free one is no one's."""
-    assert break_tenure(workspace, who="bert") is None
-    with try_manage(workspace, who="anna", command="apply") or pytest.fail("not free") as held:
-        with pytest.raises(Problem, match=f"pid {held.holder.pid}"):
-            break_tenure(workspace, who="bert")
-        held.require()

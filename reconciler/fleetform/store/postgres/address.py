@@ -13,7 +13,30 @@ from urllib.parse import urlsplit
 
 from fleetform.store.errors import AddressError
 
-__all__ = ["SCHEMA_PREFIX", "Address", "schema_of"]
+__all__ = ["DRIVER_VARIABLES", "SCHEMA_PREFIX", "Address", "schema_of"]
+
+DRIVER_VARIABLES = (
+    "PGDATABASE",
+    "PGGSSLIB",
+    "PGHOST",
+    "PGKRBSRVNAME",
+    "PGPASSFILE",
+    "PGPASSWORD",
+    "PGPORT",
+    "PGSERVICE",
+    "PGSERVICEFILE",
+    "PGSSLCERT",
+    "PGSSLCRL",
+    "PGSSLKEY",
+    "PGSSLMAXPROTOCOLVERSION",
+    "PGSSLMINPROTOCOLVERSION",
+    "PGSSLMODE",
+    "PGSSLNEGOTIATION",
+    "PGSSLROOTCERT",
+    "PGTARGETSESSIONATTRS",
+    "PGUSER",
+)
+"""What the driver reads beside the address, as libpq does."""
 
 SCHEMA_PREFIX = "fleetform_"
 
