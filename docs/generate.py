@@ -130,7 +130,7 @@ def _field(kind: str, path: str, text: str) -> str:
 
 def _support(kind: str, path: str) -> str:
     facts = fields.row(kind, path)
-    if facts.carried_out_by:
+    if facts.supported_by:
         values = wording.unsupported_values(kind, path)
         return f"yes; not yet: {values}" if values else "yes"
     return "not yet: blocked" if facts.essential else "not yet: no effect"

@@ -9,6 +9,7 @@ the first lines of docstrings here.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 from collections.abc import Iterator
@@ -19,16 +20,29 @@ ROOT = Path(__file__).parents[2]
 NAMES = {
     "anew": "again, or recreated",
     "anybody": "the user, or the caller",
+    "awaited": "waiting for, or synchronous",
+    "beside": "next to, or with",
+    "carried_out": "supported, or applied",
     "crowd": "equivalence class",
     "go_on": "continue, or resume",
+    "inert": "harmless, or ineffective",
     "let_go": "released",
     "lets_go": "releases",
     "near": "overlapping, or next to",
     "nobody": "no controller, no host",
+    "ours": "fleetform",
+    "patience": "wait",
     "restless": "changed",
     "somebody": "the user, or the controller",
+    "stake": "impact",
     "strays": "orphans",
+    "taken_in": "adopted",
+    "taken_up": "picked up",
+    "taking_in": "adoption",
+    "told": "reported",
+    "untold": "omitted",
     "whoever": "the caller",
+    "world": "actual state, or host access",
 }
 """
 Words that no name contains, and what to write instead.
@@ -38,26 +52,46 @@ A name is split at underscores and capitals: `_LET_GO`, `LetGo` and `let_go` are
 
 MODULES = {
     "above": "overrides",
-    "beside": "parallel_read",
-    "crowd": "equivalence_class",
-    "inert": "ineffective_edits",
-    "near": "provider_stub",
     "nursery": "task_group",
-    "patience": "wait_policy",
     "seen": "change_detection",
     "taken": "adoption",
-    "told": "findings",
 }
 """Words that are no name of a module, and what one was called instead."""
 
-ALLOWED: dict[tuple[str, str], str] = {}
-"""Names that stay, by file: each with its reason."""
+ALLOWED = {
+    ("reconciler/fleetform/model/plan.py", "at_stake"): "a key of recorded plans",
+    ("reconciler/fleetform/model/plan.py", "awaited"): "a key of recorded plans",
+    ("reconciler/fleetform/model/plan.py", "stake"): "a key of recorded plans",
+    ("reconciler/fleetform/store/generations.py", "told_commits"): "a key of the file",
+    ("reconciler/fleetform/store/generations.py", "told_epoch"): "a key of the file",
+    ("reconciler/fleetform/views/plan/schema.py", "at_stake"): "a key of `plan --json`",
+    ("reconciler/fleetform/views/plan/schema.py", "stake"): "a key of `plan --json`",
+    ("spec/fleetform/spec/explain.py", "carried_out_by"): "a key of `explain --json`",
+}
+"""Names that stay, by file, and why."""
 
 LATER = {
+    "providers/fleetform/providers/registry.py": {"_OURS"},
+    "reconciler/fleetform/app/generations.py": {"note_told"},
+    "reconciler/fleetform/app/ledger.py": {"told"},
     "reconciler/fleetform/controllers/fleets.py": {"_let_go"},
+    "reconciler/fleetform/controllers/hosts.py": {
+        "REACH_TOLD_SECONDS",
+        "_note_told",
+        "note_told",
+        "told",
+    },
+    "reconciler/fleetform/controllers/manager.py": {"_note_told", "note_told"},
     "reconciler/fleetform/model/live.py": {"let_go", "let_go_names"},
     "reconciler/fleetform/model/plan.py": {"LET_GO"},
-    "reconciler/fleetform/plan/kinds/fleet.py": {"waits_for_nobody"},
+    "reconciler/fleetform/plan/draft.py": {"at_stake"},
+    "reconciler/fleetform/plan/hosts.py": {"taken_in"},
+    "reconciler/fleetform/plan/kinds/fleet.py": {
+        "at_stake",
+        "hosts_at_stake",
+        "propose_taking_in",
+        "waits_for_nobody",
+    },
     "reconciler/fleetform/store/fleets.py": {"_let_go_from"},
 }
 """Names that are still to be changed, by file. The table only shrinks."""
@@ -85,11 +119,8 @@ def test_modules_are_words_of_the_glossary() -> None:
 def test_exceptions_are_needed() -> None:
     """An exception whose name is gone goes as well."""
     excepted = {*ALLOWED, *((path, name) for path, names in LATER.items() for name in names)}
-    used = {
-        (str(path), name)
-        for path in _tracked(*_CODE, "tests/")
-        for _, name in [*_names(path), (1, path.stem)]
-    }
+    used = {(str(path), path.stem) for path in _tracked(*_CODE, "tests/")}
+    used |= {(str(path), name) for path in _tracked(*_CODE) for _, name in _names(path)}
     assert sorted(excepted - used) == []
 
 
@@ -126,8 +157,13 @@ def _contains(name: str, word: str) -> bool:
     return f"_{word}_" in f"_{spelled}_"
 
 
-def _names(path: Path) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+@functools.cache
+def _names(path: Path) -> tuple[tuple[int, str], ...]:
+    return tuple(_named(ast.parse((ROOT / path).read_text(encoding="utf-8"))))
+
+
+def _named(module: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(module):
         match node:
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
                 yield node.lineno, node.name

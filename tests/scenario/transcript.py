@@ -25,7 +25,7 @@ from fleetform.app.background_start import JOB_VARIABLES
 
 _BLOCK = re.compile(r"^```(?P<kind>[a-z]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _PORT = "8433"
-_PATIENCE_SECONDS = 120
+_WAIT_SECONDS = 120
 """For one command, which most often takes one second."""
 _LONG_AGO = re.compile(r", which last heard of its hosts \S+ ago")
 # `submit` writes the first two into documents, and a detached apply warns of the others.
@@ -110,7 +110,7 @@ def _type(typed: Typed, where: Path, environment: dict[str, str], document: Path
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=_PATIENCE_SECONDS,
+        timeout=_WAIT_SECONDS,
         check=False,
     )
     output, _, folder = done.stdout.rpartition(marker)

@@ -133,7 +133,7 @@ WRITES = {
     "retire",
     "begin_recovery",
     "raise_epoch",
-    "adopt_world",
+    "adopt_evidence",
 }
 CALLS = {
     "hello",

@@ -15,7 +15,7 @@ from fleetform.views.json_value import moment_name, with_moments
 
 __all__ = ["MomentsResponse", "describe_moments"]
 
-_NOT_OURS = frozenset({"document"})
+_VERBATIM = frozenset({"document"})
 """What people wrote, with names of their own."""
 
 
@@ -31,7 +31,7 @@ def _filled(value: Any) -> Any:
         return [_filled(one) for one in value]
     if isinstance(value, dict):
         return with_moments(
-            {name: one if name in _NOT_OURS else _filled(one) for name, one in value.items()}
+            {name: one if name in _VERBATIM else _filled(one) for name, one in value.items()}
         )
     return value
 

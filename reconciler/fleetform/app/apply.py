@@ -28,7 +28,7 @@ from fleetform.app.ledger import (
 )
 from fleetform.app.managing import try_manage
 from fleetform.app.problems import LedgerProblem
-from fleetform.app.silent_manager import TakenUp
+from fleetform.app.silent_manager import PickUpWatch
 from fleetform.app.wait_policy import WaitPolicy
 from fleetform.model.leadership import BACKGROUND
 from fleetform.model.plan import Plan
@@ -61,7 +61,7 @@ __all__ = [
     "LEDGER_AWAY_MS",
     "OUTPUT_GRACE_MS",
     "STOPS_MS",
-    "STOPS_TOLD_MS",
+    "STOPS_NOTICE_MS",
     "ApplyResult",
     "Stops",
     "apply_plan",
@@ -226,12 +226,12 @@ class _Apply:
         self._names = waited_for(plan, entered)
         self._ending = {} if detach else ending(plan)
         besides = {} if detach else ended_besides(plan)
-        self._patience = WaitPolicy(
+        self._wait_policy = WaitPolicy(
             ending={*self._ending, *besides}, clock=SystemClock(), notice=progress.notice
         )
         self._stops = self._new_stops()
         self._over_since_ms: int | None = None
-        self._steps_told: set[str] = set()
+        self._steps_reported: set[str] = set()
         self._followed: Holder | None = None
 
     async def finish(self) -> ApplyResult:
@@ -341,7 +341,7 @@ class _Apply:
             return True
         mirror = manager.runs.mirror
         states = {name: mirror.state_of(name) for name in self._names}
-        if not self._patience.is_over(states, mirror):
+        if not self._wait_policy.is_over(states, mirror):
             self._over_since_ms = None
             return False
         now = SystemClock().now_ms()
@@ -362,13 +362,15 @@ class _Apply:
             )
         seen: dict[str, RunState] = {}
         serial = -1
-        taken_up = TakenUp(self._accepted.apply_uid, clock=SystemClock())
+        taken_up = PickUpWatch(self._accepted.apply_uid, clock=SystemClock())
         while self._workspace.manager() is not None:
             if self._leaves_at_ms is not None and SystemClock().boot_ms() > self._leaves_at_ms:
                 # It is entered, and whoever manages sees it through.
                 return True
             # Silence writes nothing: that it has become long is seen by the clock alone.
-            if (now := await gate(self._ledger.serial)) != serial or self._patience.has_run_out():
+            if (
+                now := await gate(self._ledger.serial)
+            ) != serial or self._wait_policy.has_run_out():
                 serial = now
                 await self._show(gate, seen)
                 if await self._is_over(gate):
@@ -390,8 +392,8 @@ class _Apply:
         steps = {step.key: step for step in self._plan.steps}
         for one in await gate(lambda: self._ledger.read_operations(self._accepted.apply_uid)):
             is_over = one.state in {"done", "failed"}
-            if is_over and one.key in steps and one.key not in self._steps_told:
-                self._steps_told.add(one.key)
+            if is_over and one.key in steps and one.key not in self._steps_reported:
+                self._steps_reported.add(one.key)
                 self._progress.step_finished(steps[one.key], one.error)
         histories = await gate(lambda: self._ledger.read_runs(list(self._names)))
         for history in histories:
@@ -410,7 +412,7 @@ class _Apply:
         book = await gate(self._ledger.read_book)
         outcomes = {name: book.outcomes.get(name) for name in self._names}
         states = {name: outcome.state if outcome else None for name, outcome in outcomes.items()}
-        return self._patience.is_over(states, book)
+        return self._wait_policy.is_over(states, book)
 
     # -- the end ----------------------------------------------------------------------------------
 
@@ -422,7 +424,7 @@ class _Apply:
             exit_code=apply_code(self._plan, failures, runs, detached=self._detach),
             failed_steps=failures,
             runs=runs,
-            messages=self._stops.left() or self._patience.left_waiting(),
+            messages=self._stops.left() or self._wait_policy.left_waiting(),
         )
 
     def _state(self, failures: Sequence[str]) -> str:
@@ -455,7 +457,7 @@ def failed_steps(ledger: Ledger, apply_uid: str) -> tuple[str, ...]:
 STOPS_MS = 10_000
 """How long nothing may come of it: an agent that restarts is back before."""
 
-STOPS_TOLD_MS = 3000
+STOPS_NOTICE_MS = 3000
 """After how long it is said who is waited for; an answer takes some milliseconds."""
 
 
@@ -467,7 +469,7 @@ class Stops:
         self._notice = notice
         self._owed: frozenset[tuple[str, str]] = frozenset()
         self._since_ms = 0
-        self._is_told = False
+        self._is_reported = False
 
     def are_sent(self, owed: Iterable[tuple[str, str]]) -> bool:
         """Tell whether no host owes an answer, or those that do have not answered for long."""
@@ -476,10 +478,10 @@ class Stops:
             return True
         # An answer of one is a sign of life; what is owed anew has its own time.
         if not before or self._owed != before:
-            self._since_ms, self._is_told = now, False
+            self._since_ms, self._is_reported = now, False
         waited = now - self._since_ms
-        if waited >= STOPS_TOLD_MS and not self._is_told:
-            self._is_told = True
+        if waited >= STOPS_NOTICE_MS and not self._is_reported:
+            self._is_reported = True
             self._notice(
                 f"waiting for {_hosts(self._owed)} to accept the stop of {_runs(self._owed)}"
             )

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.spec.desired import Declared, Desired, Loaded
     from fleetform.spec.findings import Finding
-__all__ = ["ABSENT", "Editor", "Steps", "refuse_inert"]
+__all__ = ["ABSENT", "Editor", "Steps", "refuse_ineffective"]
 
 
 Steps: TypeAlias = tuple[str | int, ...]
@@ -221,7 +221,7 @@ class Editor:
                 " after the edit, so nothing was written",
                 f"`fleetform render {unmet[0].source.key}` shows the origin of each value",
             )
-        refuse_inert(
+        refuse_ineffective(
             self._workspace,
             after.desired,
             [(wish.source.key, wish.path) for wish in self._wishes],
@@ -391,7 +391,7 @@ def _dotted(path: Steps) -> str:
 # keeps it from that, and nothing is written.
 
 
-def refuse_inert(
+def refuse_ineffective(
     workspace: Workspace, desired: Desired, wishes: Iterable[tuple[ResourceKey, Steps]]
 ) -> None:
     """

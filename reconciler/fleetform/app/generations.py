@@ -131,7 +131,7 @@ def hosts_know_all(known: Generation | None, instances: Iterable[InstanceSeen]) 
     """
     if known is None or not known.told_epoch:
         return True
-    return max(((one.epoch, one.commits) for one in instances), default=(0, 0)) >= known.told
+    return max(((one.epoch, one.commits) for one in instances), default=(0, 0)) >= known.reported
 
 
 # -- noting -------------------------------------------------------------------------------------
@@ -143,7 +143,9 @@ class GenerationNotes:
     def __init__(self, environment_uid: str, ledger_id: str, epoch: int) -> None:
         self._path = generation_file(environment_uid)
         known = known_generation(environment_uid)
-        self._newest = Generation(ledger_id, epoch, 0, *((0, 0) if known is None else known.told))
+        self._newest = Generation(
+            ledger_id, epoch, 0, *((0, 0) if known is None else known.reported)
+        )
 
     def note(self, commits: int) -> str:
         """Note where the ledger stands; returns the sentence that says why that cannot be done."""

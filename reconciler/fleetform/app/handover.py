@@ -25,7 +25,7 @@ __all__ = ["become_manager", "take_from_background"]
 
 LOOK_SECONDS = 0.02
 
-TOLD_MS = 1000
+NOTICE_MS = 1000
 """After how long it is said who is waited for: a background controller answers sooner."""
 
 
@@ -73,7 +73,7 @@ async def take_from_background(
             waited_ms = SystemClock().boot_ms() - began_ms
             if waited_ms > REQUEST_SECONDS * 1000:
                 raise _silent(holder)
-            if waited_ms > TOLD_MS and not told and holder is not None:
+            if waited_ms > NOTICE_MS and not told and holder is not None:
                 notice(f"waiting for the {held_by(holder)} to release the environment")
                 told = True
             await asyncio.sleep(LOOK_SECONDS)

@@ -100,10 +100,12 @@ def _is_known(workspace: Workspace, plan: Plan) -> bool:
         last = reader.read_applies(limit=1)
         blocked = read_blocked(reader)
     has_failed = any(one.state in {"failed", "interrupted"} for one in last)
-    return not has_failed and _told(() if blocked is None else blocked.held) == _told(plan.held)
+    return not has_failed and _blocked_texts(
+        () if blocked is None else blocked.held
+    ) == _blocked_texts(plan.held)
 
 
-def _told(held: Iterable[Held]) -> list[tuple[str, str, str]]:
+def _blocked_texts(held: Iterable[Held]) -> list[tuple[str, str, str]]:
     return sorted((str(one.change.key), one.by.value, one.detail) for one in held)
 
 

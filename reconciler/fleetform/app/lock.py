@@ -226,7 +226,7 @@ def _log(workspace: Workspace, found: Holder, who: str, reason: str) -> None:
 
 _LOOK_SECONDS = 0.05
 
-_PATIENCE_SECONDS = 120.0
+_WAIT_SECONDS = 120.0
 """How long `serve` may take to end what it is making: a step waits for a host for a minute."""
 
 
@@ -276,7 +276,7 @@ async def take_over(
 async def _wait(workspace: Workspace, override: Override, progress: Progress) -> None:
     """Wait until `serve` has let go; another `apply` is not in the way, and is followed."""
     told = False
-    deadline = SystemClock().boot_ms() + int(_PATIENCE_SECONDS * 1000)
+    deadline = SystemClock().boot_ms() + int(_WAIT_SECONDS * 1000)
     while (holder := workspace.manager()) is not None and holder.command in {"serve", ""}:
         if not told and holder.command:
             progress.notice(f"waiting for serve (pid {holder.pid}) to release the environment")

@@ -282,7 +282,7 @@ class DriftWatch:
         self._gate = gate
         self.hosts = hosts
         self._progress = progress
-        self._told: dict[tuple[str, str], Drift] = {}
+        self._reported: dict[tuple[str, str], Drift] = {}
         self._next_ms = SystemClock().boot_ms() + every_ms
 
     async def live(self) -> Live:
@@ -305,15 +305,15 @@ class DriftWatch:
         new = [
             one
             for place, one in now.items()
-            if place not in self._told or self._told[place].seen != one.seen
+            if place not in self._reported or self._reported[place].seen != one.seen
         ]
-        over = [one for place, one in self._told.items() if place not in now]
+        over = [one for place, one in self._reported.items() if place not in now]
         at_ms = SystemClock().now_ms()
         if new:
             await self._gate(lambda: log_drift(self._ledger, "drift.found", new, at_ms))
         if over:
             await self._gate(lambda: log_drift(self._ledger, "drift.corrected", over, at_ms))
-        self._told = now
+        self._reported = now
         for one in new:
             self._progress.notice(
                 f"drift: {one.resource} {expected_and_seen(one.path, one.expected, one.seen)}",

@@ -213,7 +213,7 @@ class Rebuild:
             await self._volumes(live),
             is_complete=not needed or hosts_know_all(self._known, instances),
         )
-        found = self._ledger.adopt_world(
+        found = self._ledger.adopt_evidence(
             evidence,
             _fleet_steps(self._desired),
             who=self._who,

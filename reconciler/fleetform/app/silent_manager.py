@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fleetform.model.leadership import Holder
     from fleetform.model.ports import Book, Clock, Ledger
 
-__all__ = ["ACTS_MS", "TakenUp", "wait_until_ends"]
+__all__ = ["ACTS_MS", "PickUpWatch", "wait_until_ends"]
 
 ACTS_MS = 10_000
 """How long a manager may take to begin what is asked of it; it takes a second at most."""
@@ -82,7 +82,7 @@ def _at_work(book: Book, uids: Collection[RunUid]) -> tuple[RunUid, ...]:
     )
 
 
-class TakenUp:
+class PickUpWatch:
     """Whether whoever manages has taken up an apply that was entered beside it."""
 
     def __init__(self, apply_uid: str, *, clock: Clock) -> None:
@@ -90,17 +90,17 @@ class TakenUp:
         self._clock = clock
         self._since_ms = clock.boot_ms()
         self._serial = -1
-        self._is_told = False
+        self._is_reported = False
 
     def is_due(self, serial: int) -> bool:
         """Tell whether it is time to ask: nobody has written anything for long."""
         if serial != self._serial:
             self._serial, self._since_ms = serial, self._clock.boot_ms()
-        return not self._is_told and self._clock.boot_ms() - self._since_ms > ACTS_MS
+        return not self._is_reported and self._clock.boot_ms() - self._since_ms > ACTS_MS
 
     def complaint(self, ledger: Ledger, holder: Holder | None) -> str:
         """Say once that it has not, and what helps; empty where it has, or is busy with another's."""
-        self._is_told = True
+        self._is_reported = True
         if holder is None or holder.command not in _MANAGES:
             return ""
         oldest = ledger.unfinished_apply()

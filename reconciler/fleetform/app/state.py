@@ -241,7 +241,7 @@ _COMMAND = "upgrade"
 
 _LOOK_SECONDS = 0.05
 
-_PATIENCE_SECONDS = 60.0
+_WAIT_SECONDS = 60.0
 """How long another process's upgrade is waited for: one of a million rows takes some seconds."""
 
 
@@ -283,7 +283,7 @@ def _is_older(workspace: Workspace) -> bool:
 @contextlib.contextmanager
 def _alone(workspace: Workspace, who: str) -> Iterator[ManagerLease | None]:
     """Hold the environment; None once another process has upgraded the ledger meanwhile."""
-    until = time.monotonic() + _PATIENCE_SECONDS
+    until = time.monotonic() + _WAIT_SECONDS
     while (manager_lease := _take(workspace, who)) is None:
         if not _is_older(workspace):
             yield None

@@ -46,7 +46,7 @@ class WaitPolicy:
         self._unknown_since_ms: int | None = None
         self._kept: dict[str, tuple[str, ...]] = {}
         """The silent hosts, by the name of each run that waits for them; none: for any host."""
-        self._told: tuple[str, ...] = ()
+        self._reported: tuple[str, ...] = ()
         self._is_homeless = False
 
     def is_over(self, states: Mapping[str, RunState | None], rows: Rows) -> bool:
@@ -87,9 +87,9 @@ class WaitPolicy:
         """Say for what nobody waited any longer; empty where all came to their ends."""
         if not self._kept:
             return ()
-        if self._told:
+        if self._reported:
             then = "they continue when it answers again, without another apply"
-            return (f"{self._silence(self._told)}; {then}",)
+            return (f"{self._silence(self._reported)}; {then}",)
         if self._is_homeless:
             cure = "declare a fleet, or run `fleetform plan` to see what blocks one"
             return (f"{self._no_host()}: {cure}; then run `fleetform apply` again",)
@@ -111,9 +111,9 @@ class WaitPolicy:
         hosts = tuple(
             sorted({host for hosts in self._kept.values() for host in hosts}, key=natural_order)
         )
-        if hosts and hosts != self._told:
+        if hosts and hosts != self._reported:
             self._notice(self._silence(hosts))
-        self._told = hosts
+        self._reported = hosts
 
     def _silence(self, hosts: Sequence[str]) -> str:
         who = f"host {hosts[0]} is" if len(hosts) == 1 else f"hosts {', '.join(hosts)} are"

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 
+from fleetform.apply.host_access import PARALLEL_MAX, HostAccess
 from fleetform.apply.kinds import PERFORMERS
-from fleetform.apply.world import PARALLEL_MAX, World
 from fleetform.model.plan import Plan, Step
 from fleetform.model.ports import Accepted, Begun, Clock, Gate, Ledger, Progress, StepOutcome
 from fleetform.model.verbs import ACTS_ON_HOSTS, Verb
@@ -54,7 +54,7 @@ async def execute(
     *,
     ledger: Ledger,
     gate: Gate,
-    world: World,
+    access: HostAccess,
     clock: Clock,
     progress: Progress,
     fence: int | None = None,
@@ -66,7 +66,7 @@ async def execute(
         FenceLost: Somebody else manages the environment; what is open is theirs to resolve.
         LedgerUnavailable: A result could not be written; the operation stays open.
     """
-    return await _Execution(accepted.apply_uid, ledger, gate, world, clock, progress, fence).run(
+    return await _Execution(accepted.apply_uid, ledger, gate, access, clock, progress, fence).run(
         plan, accepted.done
     )
 
@@ -77,7 +77,7 @@ class _Execution:
         apply_uid: str,
         ledger: Ledger,
         gate: Gate,
-        world: World,
+        access: HostAccess,
         clock: Clock,
         progress: Progress,
         fence: int | None,
@@ -86,7 +86,7 @@ class _Execution:
         self._fence = fence
         self._ledger = ledger
         self._gate = gate
-        self._world = world
+        self._access = access
         self._clock = clock
         self._progress = progress
         self._outcome = Outcome()
@@ -136,7 +136,7 @@ class _Execution:
             graph.mark_done(await self._write([(step, StepOutcome(step.key)) for step in inward]))
             if any(step.verb == Verb.RUN_STOP for step in inward):
                 # The removal of a fleet waits for these ends, so they must not wait for the plan's.
-                self._world.ends_asked()
+                self._access.ends_asked()
         return len(outward)
 
     async def _perform(self, step: Step, begun: Begun) -> None:
@@ -153,7 +153,7 @@ class _Execution:
         delay = 0.2
         for attempt in range(1, ATTEMPTS_MAX + 1):
             try:
-                outputs = await PERFORMERS[step.verb](step, begun, self._world)
+                outputs = await PERFORMERS[step.verb](step, begun, self._access)
             except TemporaryError as problem:
                 if attempt == ATTEMPTS_MAX:
                     return StepOutcome(step.key, str(problem))

@@ -225,15 +225,15 @@ class Invariant(enum.StrEnum):
 
     RIGHT_PLACE = "right-place"
     RECOVERING_CHANGES_NOTHING = "recovering-changes-nothing"
-    RECOVERING_TOLD = "recovering-told"
+    RECOVERING_STATED = "recovering-told"
     ONE_CHANGE_A_RESOURCE = "one-change-a-resource"
     HELD_IS_NOT_DONE = "held-is-not-done"
     LEFT_IS_LEFT = "left-is-left"
     NOTHING_FORGOTTEN = "nothing-forgotten"
     SCOPE_KEPT = "scope-kept"
-    NOTHING_BESIDE_SCOPE = "nothing-beside-scope"
+    ONLY_SCOPE = "nothing-beside-scope"
     EXCHANGED_IS_ASKED_FOR = "exchanged-is-asked-for"
-    OVERRIDES_TOLD = "overrides-told"
+    OVERRIDES_LISTED = "overrides-told"
     OVERRIDES_KEPT = "overrides-kept"
     WINDOWS_KEPT = "windows-kept"
     OWNERS_KEPT = "owners-kept"
@@ -251,9 +251,9 @@ class Invariant(enum.StrEnum):
     DESTRUCTION_PERMITTED = "destruction-permitted"
     DESTRUCTION_DECLARED = "destruction-declared"
     WITHIN_BUDGET = "within-budget"
-    STAKE_TOLD = "stake-told"
+    IMPACT_STATED = "stake-told"
     POLICY_OBEYED = "policy-obeyed"
-    SNAPSHOT_BESIDE = "snapshot-beside"
+    SNAPSHOT_ADJACENT = "snapshot-beside"
     LOSS_SEEN = "loss-seen"
     REMOVAL_ORDERED = "removal-ordered"
     SUCCESSOR_WAITS = "successor-waits"
@@ -283,15 +283,15 @@ class Invariant(enum.StrEnum):
 _SENTENCES = {
     Invariant.RIGHT_PLACE: "a plan applies to one environment and one ledger",
     Invariant.RECOVERING_CHANGES_NOTHING: "a plan changes nothing while the ledger is recovering",
-    Invariant.RECOVERING_TOLD: "a plan states whether its ledger is recovering",
+    Invariant.RECOVERING_STATED: "a plan states whether its ledger is recovering",
     Invariant.ONE_CHANGE_A_RESOURCE: "a plan has one change for each resource, in the order of kinds and names",
     Invariant.HELD_IS_NOT_DONE: "a plan does not apply a blocked change",
     Invariant.LEFT_IS_LEFT: "a deferred change is neither applied nor blocked",
     Invariant.NOTHING_FORGOTTEN: "every difference is a change, blocked or deferred",
     Invariant.SCOPE_KEPT: "a plan applies no excluded change, and defers no change that `--target` selects",
-    Invariant.NOTHING_BESIDE_SCOPE: "a plan with `--target` changes only the targets and the resources that they need",
+    Invariant.ONLY_SCOPE: "a plan with `--target` changes only the targets and the resources that they need",
     Invariant.EXCHANGED_IS_ASKED_FOR: "a plan replaces a single host only where `--replace` names it",
-    Invariant.OVERRIDES_TOLD: "a plan lists exactly the overrides in force",
+    Invariant.OVERRIDES_LISTED: "a plan lists exactly the overrides in force",
     Invariant.OVERRIDES_KEPT: "a plan changes nothing that an override forbids",
     Invariant.WINDOWS_KEPT: "a plan changes nothing that an open freeze window blocks",
     Invariant.OWNERS_KEPT: "a plan uses a directory only if it exists where needed, and no other environment owns it",
@@ -309,9 +309,9 @@ _SENTENCES = {
     Invariant.DESTRUCTION_PERMITTED: "a destructive change needs a permission",
     Invariant.DESTRUCTION_DECLARED: "a destructive change is marked as destructive",
     Invariant.WITHIN_BUDGET: "a plan deletes only as many resources as the budget allows",
-    Invariant.STAKE_TOLD: "a destructive change states its impact",
+    Invariant.IMPACT_STATED: "a destructive change states its impact",
     Invariant.POLICY_OBEYED: "the `deletion_policy` that was applied last decides about the data",
-    Invariant.SNAPSHOT_BESIDE: "a snapshot has a name of its own next to the directory of its volume",
+    Invariant.SNAPSHOT_ADJACENT: "a snapshot has a name of its own next to the directory of its volume",
     Invariant.LOSS_SEEN: "a missing directory is created again only where `--replace` names its volume",
     Invariant.REMOVAL_ORDERED: "a plan ends the use of a resource before it removes the resource",
     Invariant.SUCCESSOR_WAITS: "a replacement waits until the earlier resource has ended",

@@ -175,7 +175,7 @@ def check_policy_obeyed(context: PlanContext) -> Iterator[Violation]:
             )
 
 
-def check_snapshot_beside(context: PlanContext) -> Iterator[Violation]:
+def check_snapshot_adjacent(context: PlanContext) -> Iterator[Violation]:
     """What is put aside gets a name of its own beside where it lay, or it could not be a rename."""
     for _, step in context.steps:
         row = context.row(step.resource)
@@ -186,7 +186,7 @@ def check_snapshot_beside(context: PlanContext) -> Iterator[Violation]:
         own = row.uid[:12] in into.rpartition("/")[2]
         if path != row.parsed.get("path") or not beside or not own or into == path:
             yield Violation(
-                Invariant.SNAPSHOT_BESIDE,
+                Invariant.SNAPSHOT_ADJACENT,
                 f"the snapshot of {step.resource} at {path} would be {into}",
             )
 
@@ -325,7 +325,7 @@ def check_found_asked_for(context: PlanContext) -> Iterator[Violation]:
 # the present time by whoever enters it, and not here.
 
 
-def check_overrides_told(context: PlanContext) -> Iterator[Violation]:
+def check_overrides_listed(context: PlanContext) -> Iterator[Violation]:
     """A plan lists every override that is in force, and no other."""
     if context.plan.kept is not None:
         return
@@ -334,11 +334,11 @@ def check_overrides_told(context: PlanContext) -> Iterator[Violation]:
     called = [_called_now(one, context) for one in here]
     for one, now in zip(here, called, strict=True):
         if one not in listed and now not in listed:
-            yield Violation(Invariant.OVERRIDES_TOLD, f"the plan does not list the {one.title}")
+            yield Violation(Invariant.OVERRIDES_LISTED, f"the plan does not list the {one.title}")
     for one in listed:
         if one not in here and one not in called:
             yield Violation(
-                Invariant.OVERRIDES_TOLD, f"the plan lists the {one.title}, which is not in force"
+                Invariant.OVERRIDES_LISTED, f"the plan lists the {one.title}, which is not in force"
             )
 
 

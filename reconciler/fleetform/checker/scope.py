@@ -41,13 +41,13 @@ def check_recovering_unchanged(context: PlanContext) -> Iterator[Violation]:
         yield Violation(Invariant.RECOVERING_CHANGES_NOTHING, f"{count} changes are planned")
 
 
-def check_recovering_told(context: PlanContext) -> Iterator[Violation]:
+def check_recovering_stated(context: PlanContext) -> Iterator[Violation]:
     """Also where nothing differs: who reads the exit code must not take it for an answer."""
     is_so = context.live.status is LedgerStatus.RECOVERING
     # One of a file says how it was when it was made.
     if context.plan.kept is None and context.plan.recovering is not is_so:
         said = "recovering" if context.plan.recovering else "in use"
-        yield Violation(Invariant.RECOVERING_TOLD, f"the plan says that the ledger is {said}")
+        yield Violation(Invariant.RECOVERING_STATED, f"the plan says that the ledger is {said}")
 
 
 def check_changes_single(context: PlanContext) -> Iterator[Violation]:
@@ -119,7 +119,7 @@ def check_left_apart(context: PlanContext) -> Iterator[Violation]:
             yield Violation(Invariant.LEFT_IS_LEFT, f"{key} is both deferred and {verb}")
 
 
-def check_nothing_beside(context: PlanContext) -> Iterator[Violation]:
+def check_only_scope(context: PlanContext) -> Iterator[Violation]:
     """With targets, each change is one that they mean, or that one of those needs."""
     targets = Selection(context.scope.targets)
     if not targets:
@@ -148,7 +148,7 @@ def check_nothing_beside(context: PlanContext) -> Iterator[Violation]:
                 reached.add(one)
                 waiting.append(one)
     for key in changes.keys() - reached:
-        yield Violation(Invariant.NOTHING_BESIDE_SCOPE, f"{key} is changed, and no target needs it")
+        yield Violation(Invariant.ONLY_SCOPE, f"{key} is changed, and no target needs it")
 
 
 def _fleets_to_choose_from(context: PlanContext) -> list[ResourceKey]:
@@ -271,11 +271,11 @@ def check_rules_applied_last(context: PlanContext) -> Iterator[Violation]:
         )
 
 
-def check_stake_told(context: PlanContext) -> Iterator[Violation]:
+def check_impact_stated(context: PlanContext) -> Iterator[Violation]:
     """What destroys says in words what is lost, and names the runs whose work it ends."""
     for change in context.plan.changes:
         if change.destructive and not change.at_stake:
-            yield Violation(Invariant.STAKE_TOLD, f"{change.key} has no impact")
+            yield Violation(Invariant.IMPACT_STATED, f"{change.key} has no impact")
     for change, step in context.steps:
         row = context.row(step.resource)
         if step.verb != Verb.RUN_STOP or row is None or not at_work(row):
@@ -283,7 +283,7 @@ def check_stake_told(context: PlanContext) -> Iterator[Violation]:
         named = change.stake.runs if change.stake is not None else ()
         if step.resource.name not in named:
             yield Violation(
-                Invariant.STAKE_TOLD,
+                Invariant.IMPACT_STATED,
                 f"{change.key} would end {step.resource} and does not name it in its impact",
             )
 

@@ -43,10 +43,10 @@ def leave_quietly(workspace: Workspace) -> ControllerRow | None:
             raise
         # The terminal may be closed.
         with contextlib.suppress(OSError):
-            told = error_screen()
-            told.labelled("error", failure.message)
+            notices = error_screen()
+            notices.labelled("error", failure.message)
             if failure.advice:
-                told.labelled("help", failure.advice)
+                notices.labelled("help", failure.advice)
         return None
 
 
@@ -54,18 +54,18 @@ def say_left(workspace: Workspace, row: ControllerRow | None) -> None:
     """Say which background controller drives what is left; nothing where none does."""
     if row is None or row.kind is not ControllerKind.BACKGROUND:
         return
-    told = error_screen()
-    told.line(
+    notices = error_screen()
+    notices.line(
         f"the background controller (pid {row.pid}) drives the runs; its log: {row.log}", "note"
     )
     where = directory_words(workspace, finds_default=True)
-    told.labelled(
+    notices.labelled(
         "help",
         f"`fleetform ps{where}` shows the runs, `fleetform logs{where} RUN -f` follows one;"
         f" `fleetform controller stop{where}` ends the controller",
     )
     if row.warning:
-        told.labelled("warning", row.warning)
+        notices.labelled("warning", row.warning)
 
 
 @contextlib.contextmanager
@@ -130,10 +130,10 @@ def say_not_driven(workspace: Workspace) -> None:
 
     if runs := note_not_driven(workspace, who=who_asks()):
         verb = "is" if runs == 1 else "are"
-        told = error_screen()
-        told.line(
+        notices = error_screen()
+        notices.line(
             f"{counted(runs, 'run')} {verb} not over, and {verb} not driven until `fleetform serve`"
             " or `fleetform apply` runs again",
             "warn",
         )
-        told.labelled("help", "running jobs continue on their hosts; nothing new starts")
+        notices.labelled("help", "running jobs continue on their hosts; nothing new starts")

@@ -135,7 +135,7 @@ refresh_options = several_options(
 """Take --refresh and --refresh-only, for `plan` and `apply` alike."""
 
 
-def refuse_beside_looking(options: Mapping[str, Any]) -> None:
+def refuse_with_refresh_only(options: Mapping[str, Any]) -> None:
     """
     Have --refresh-only stand alone: it makes no plan that another option could say more about.
 

@@ -39,10 +39,10 @@ def show_plan(screen: Screen, plan: Plan, form: Form = "text") -> None:
 
         screen.json(plan_json.to_json(plan, version=VERSION))
     elif form == "markdown":
-        from fleetform.views.lines import inert
+        from fleetform.views.lines import harmless
         from fleetform.views.plan import markdown as plan_markdown
 
-        screen.stream.write(inert(plan_markdown.render(plan)))
+        screen.stream.write(harmless(plan_markdown.render(plan)))
     else:
         from fleetform.views.plan import text as plan_text
 

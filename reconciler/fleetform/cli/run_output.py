@@ -21,7 +21,7 @@ from fleetform.cli.selection import one_run
 from fleetform.model.run_state import FINAL, RunState
 from fleetform.model.verbs import Verb
 from fleetform.spec.desired import ResourceKey
-from fleetform.views.lines import inert, printable_lines
+from fleetform.views.lines import harmless, printable_lines
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
@@ -34,7 +34,7 @@ __all__ = ["EndLast", "RunOutput", "single_output"]
 _POLL_SECONDS = 0.03
 """How late a line of the run is shown: shorter than for `logs`, because a person waits for the first one."""
 
-_PATIENCE_SECONDS = 2.0
+_WAIT_SECONDS = 2.0
 """How long a run may wait before the reason is printed: most start sooner."""
 
 _TAIL_LINES = 10
@@ -253,7 +253,7 @@ class RunOutput:
         from fleetform.api.waiting import waiting_reasons
         from fleetform.app.clock import SystemClock
 
-        patience = time.monotonic() + _PATIENCE_SECONDS
+        patience = time.monotonic() + _WAIT_SECONDS
         while not (found := one_run(reader, self.name)).attempts or (
             found.run.state in {RunState.PENDING, RunState.SUBMITTED}
         ):
@@ -273,4 +273,4 @@ class RunOutput:
 
 def _escaped(lines: bytes) -> bytes:
     text = lines.decode(errors="replace")
-    return inert(printable_lines(text)).encode()
+    return harmless(printable_lines(text)).encode()

@@ -69,7 +69,7 @@ class Screen:
         return f"\x1b[{code}m{text}\x1b[0m" if code else text
 
     def line(self, text: str = "", tone: str = "plain") -> None:
-        self.stream.write(f"{self.toned(_inert(text), tone)}\n")
+        self.stream.write(f"{self.toned(_harmless(text), tone)}\n")
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Write lines of a view, each span in its tone."""
@@ -79,12 +79,12 @@ class Screen:
             texts = [self._text(one).rstrip() for one in batch] if self.colour else [
                 one.text.rstrip() for one in batch
             ]  # fmt: skip
-            self.stream.write(_inert("\n".join([*texts, ""])))
+            self.stream.write(_harmless("\n".join([*texts, ""])))
 
     def exact_lines(self, lines: Iterable[Line]) -> None:
         """The same with blanks at the ends of lines: a difference of files is taken by `patch`."""
         for one in lines:
-            self.stream.write(f"{_inert(self._text(one))}\n")
+            self.stream.write(f"{_harmless(self._text(one))}\n")
 
     def _text(self, one: Line) -> str:
         return "".join([self.toned(span.text, span.tone) for span in one.spans])
@@ -110,7 +110,7 @@ class Screen:
             # Padding is outside the tone and goes at the line's end: no blanks are left there.
             line = "".join(self.toned(cell.text, cell.tone) for cell in cells[:-1])
             line += self.toned(cells[-1].text, cells[-1].tone)
-            lines.append(_inert(line.rstrip()))
+            lines.append(_harmless(line.rstrip()))
         return lines
 
     def json(self, value: Any) -> None:
@@ -120,7 +120,9 @@ class Screen:
         from fleetform.views.json_value import to_json
 
         # In JSON a number sign stands within a text, where its escape is the same sign.
-        self.stream.write(_inert(json.dumps(to_json(value), indent=2, ensure_ascii=False)) + "\n")
+        self.stream.write(
+            _harmless(json.dumps(to_json(value), indent=2, ensure_ascii=False)) + "\n"
+        )
 
     def json_line(self, value: Any) -> None:
         """Write it on one line, for output that goes on."""
@@ -128,7 +130,7 @@ class Screen:
 
         from fleetform.views.json_value import to_json
 
-        self.stream.write(_inert(json.dumps(to_json(value), ensure_ascii=False)) + "\n")
+        self.stream.write(_harmless(json.dumps(to_json(value), ensure_ascii=False)) + "\n")
 
     def labelled(self, label: str, text: str) -> None:
         """Write `error: …` or `help: …` in the label's tone; what is in the text is only shown."""
@@ -140,10 +142,10 @@ class Screen:
         self.stream.flush()
 
 
-def _inert(text: str) -> str:
-    from fleetform.views.lines import inert
+def _harmless(text: str) -> str:
+    from fleetform.views.lines import harmless
 
-    return inert(text)
+    return harmless(text)
 
 
 def wants_colour(environ: Mapping[str, str], interactive: bool) -> bool:

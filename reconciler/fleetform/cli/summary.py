@@ -92,11 +92,11 @@ def show_interrupted(workspace: Workspace, left: ControllerRow | None) -> None:
         workspace: Whose runs go on.
         left: The controller that drives them from now on, if one does.
     """
-    told = error_screen()
-    told.line("interrupted: nothing is lost, and running jobs continue on their hosts", "warn")
+    notices = error_screen()
+    notices.line("interrupted: nothing is lost, and running jobs continue on their hosts", "warn")
     if left is None:
-        _say_ending(told, workspace)
-        told.labelled(
+        _say_ending(notices, workspace)
+        notices.labelled(
             "help",
             "`fleetform apply` drives the runs again, `fleetform stop RUN --apply` ends one",
         )
@@ -106,11 +106,11 @@ def show_interrupted(workspace: Workspace, left: ControllerRow | None) -> None:
     else:
         # One that has just begun may not have said yet who it is.
         who = f"`{left.command}` (pid {left.pid})" if left.command else "another command"
-        told.labelled("help", f"{who} drives the runs; see `fleetform ps`")
-    told.labelled("help", "`fleetform stop RUN --apply` ends a run")
+        notices.labelled("help", f"{who} drives the runs; see `fleetform ps`")
+    notices.labelled("help", "`fleetform stop RUN --apply` ends a run")
 
 
-def _say_ending(told: Screen, workspace: Workspace) -> None:
+def _say_ending(notices: Screen, workspace: Workspace) -> None:
     """Name what was asked to end and may work on: nobody is there to bring that about."""
     reader = workspace.reader()
     if reader is None:
@@ -124,7 +124,7 @@ def _say_ending(told: Screen, workspace: Workspace) -> None:
     if names:
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         verb = "are" if more else "is"
-        told.line(
+        notices.line(
             f"{names[0]}{more} {verb} asked to stop and may continue until a controller drives the runs",
             "warn",
         )

@@ -21,17 +21,17 @@ class Announced:
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
-        self._told: dict[int, Override] = {}
+        self._announced: dict[int, Override] = {}
 
     def tell(self, overrides: Iterable[Override], *, now_ms: int) -> None:
         """Say what is new and what is over; nothing where all has been said."""
-        if not overrides and not self._told:
+        if not overrides and not self._announced:
             return
         here = {one.number: one for one in holding(overrides, now_ms)}
         for number, one in here.items():
-            if number not in self._told:
+            if number not in self._announced:
                 self._progress.notice(in_force(one), event="override.in-force")
-        for number, one in self._told.items():
+        for number, one in self._announced.items():
             if number not in here:
                 self._progress.notice(f"ended: {one.title}", event="override.over")
-        self._told = here
+        self._announced = here

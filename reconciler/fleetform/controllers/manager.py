@@ -13,11 +13,11 @@ from collections.abc import Callable
 
 from fleetform.apply.execute import Outcome, execute
 from fleetform.controllers.fleets import Departures
+from fleetform.controllers.host_access import ManagedHostAccess
 from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.runs import RunController
 from fleetform.controllers.task_group import TaskGroup
 from fleetform.controllers.volumes import Volumes
-from fleetform.controllers.world import ManagedWorld
 from fleetform.model.history import LogLevel
 from fleetform.model.plan import Plan
 from fleetform.model.ports import (
@@ -147,13 +147,13 @@ class Manager:
                 fence=self._identity.fence,
             )
             volumes = Volumes(hosts=hosts, clock=self._clock, progress=self._progress)
-            world = ManagedWorld(hosts, departures, volumes)
-            await task_group.run(self._loop(self.runs, world, task_group, finished))
+            access = ManagedHostAccess(hosts, departures, volumes)
+            await task_group.run(self._loop(self.runs, access, task_group, finished))
 
     async def _loop(
         self,
         runs: RunController,
-        world: ManagedWorld,
+        access: ManagedHostAccess,
         task_group: TaskGroup,
         finished: Callable[[Manager], bool],
     ) -> None:
@@ -161,10 +161,10 @@ class Manager:
         while True:
             self._awake.clear()
             try:
-                await self._start_plan(runs, world, task_group)
+                await self._start_plan(runs, access, task_group)
                 await runs.round()
-                world.departures.round(runs.mirror)
-                world.volumes.round(runs.mirror)
+                access.departures.round(runs.mirror)
+                access.volumes.round(runs.mirror)
             except LedgerUnavailable as problem:
                 # A disk or a server may be away for hours.
                 if str(problem) != told:
@@ -180,7 +180,7 @@ class Manager:
             if told:
                 told = ""
                 self._progress.notice("the ledger is available again", event="ledger.available")
-            under_way = self._applying or self._look_for_plans or world.departures.is_busy
+            under_way = self._applying or self._look_for_plans or access.departures.is_busy
             if not under_way and finished(self):
                 return
             try:
@@ -238,7 +238,7 @@ class Manager:
         return asks
 
     async def _start_plan(
-        self, runs: RunController, world: ManagedWorld, task_group: TaskGroup
+        self, runs: RunController, access: ManagedHostAccess, task_group: TaskGroup
     ) -> None:
         if self._applying or not self._look_for_plans:
             return
@@ -260,7 +260,7 @@ class Manager:
             await self._refuse_plan(accepted, f"this release cannot read its plan: {problem}")
             return
         self._applying = accepted.apply_uid
-        task_group.start(self._carry_out(accepted, plan, runs, world), name="apply")
+        task_group.start(self._carry_out(accepted, plan, runs, access), name="apply")
 
     async def _refuse_plan(self, accepted: Accepted, why: str) -> None:
         """End an apply that nobody here can carry out, or it would keep every manager from work."""
@@ -277,7 +277,7 @@ class Manager:
         self._look_for_plans = True
 
     async def _carry_out(
-        self, accepted: Accepted, plan: Plan, runs: RunController, world: ManagedWorld
+        self, accepted: Accepted, plan: Plan, runs: RunController, access: ManagedHostAccess
     ) -> None:
         try:
             outcome = await execute(
@@ -285,7 +285,7 @@ class Manager:
                 accepted,
                 ledger=self._ledger,
                 gate=self._gate,
-                world=world,
+                access=access,
                 clock=self._clock,
                 progress=self._progress,
                 fence=self._identity.fence,

@@ -33,7 +33,7 @@ class _Wait:
     fleet: str
     since_ms: int
     free: asyncio.Future[None]
-    is_told: bool = False
+    is_reported: bool = False
 
 
 class Volumes:
@@ -46,7 +46,7 @@ class Volumes:
         self._waits: list[_Wait] = []
 
     async def unmounted(self, volume: str, fleet: str) -> None:
-        """See `apply.world.World.unmounted`."""
+        """See `apply.host_access.HostAccess.unmounted`."""
         free = asyncio.get_running_loop().create_future()
         wait = _Wait(volume, fleet, self._clock.now_ms(), free)
         self._waits.append(wait)
@@ -110,9 +110,9 @@ class Volumes:
 
     def _tell(self, wait: _Wait, names: list[str]) -> None:
         """Say once for whose end it waits."""
-        if wait.is_told:
+        if wait.is_reported:
             return
-        wait.is_told = True
+        wait.is_reported = True
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         who = f"run/{names[0]}{more}" if names else "a job that was declared lost"
         self._progress.notice(

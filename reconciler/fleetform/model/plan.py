@@ -66,7 +66,7 @@ class HeldBy(enum.StrEnum):
     BROKEN_DOCUMENT = "broken-document"
     RECOVERING = "recovering"
     DEPENDENCY = "dependency"
-    NOT_CARRIED_OUT = "not-supported"
+    NOT_SUPPORTED = "not-supported"
     WINDOW = "window"
     OVERRIDE = "override"
     OWNER = "owner"

@@ -149,10 +149,10 @@ class PlanDraft:
         detail: str,
         cure: str = "",
         *,
-        awaited: Mapping[str, str] | None = None,
+        waits_for: Mapping[str, str] | None = None,
     ) -> None:
         """Take a change out of the plan and say what keeps it; see `Held`."""
-        self.held[key] = Held(self.changes.pop(key), by, detail, cure, awaited or {})
+        self.held[key] = Held(self.changes.pop(key), by, detail, cure, waits_for or {})
 
     def is_left_alone(self, key: ResourceKey, parent: str) -> bool:
         """

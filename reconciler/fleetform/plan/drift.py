@@ -386,7 +386,7 @@ def correct_drift(draft: PlanDraft) -> None:
             # What is changed anyway is made anew with that. A change in place of data that is gone
             # would be of nothing.
             if undecided and _stays_in_place(draft.changes[key]):
-                draft.hold(key, HeldBy.DRIFT, *_told(undecided))
+                draft.hold(key, HeldBy.DRIFT, *_detail_and_cure(undecided))
             continue
         curable = [one for one in drifts if one.remedy is Remedy.APPLY]
         if undecided and _has_verb(key):
@@ -441,10 +441,10 @@ def _has_verb(key: ResourceKey) -> bool:
 
 
 def _held(declared: Declared, row: LiveResource, drifts: Sequence[Drift]) -> Held:
-    return Held(_change(declared, row, drifts), HeldBy.DRIFT, *_told(drifts))
+    return Held(_change(declared, row, drifts), HeldBy.DRIFT, *_detail_and_cure(drifts))
 
 
-def _told(drifts: Sequence[Drift]) -> tuple[str, str]:
+def _detail_and_cure(drifts: Sequence[Drift]) -> tuple[str, str]:
     """What a person is to decide, and what releases it."""
     first = drifts[0]
     what = "; ".join(expected_and_seen(one.path, one.expected, one.seen) for one in drifts)

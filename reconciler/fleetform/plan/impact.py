@@ -27,7 +27,7 @@ __all__ = [
     "hold_while_used",
     "hosts_ended",
     "users",
-    "work_at_stake",
+    "work_impacted",
 ]
 
 
@@ -45,7 +45,7 @@ def add_stakes(draft: PlanDraft) -> None:
             draft.held[key] = replace(held, change=_staked(draft, held.change))
 
 
-def work_at_stake(draft: PlanDraft, change: Change) -> tuple[Work, ...]:
+def work_impacted(draft: PlanDraft, change: Change) -> tuple[Work, ...]:
     """What would end of what is at work now, by run and fleet."""
     if change.key.kind == "fleet":
         return tuple(one for one in draft.live.work if ends_with(draft, change, one))
@@ -100,7 +100,7 @@ def _ends_work(change: Change) -> bool:
 
 
 def _staked(draft: PlanDraft, change: Change) -> Change:
-    work = work_at_stake(draft, change)
+    work = work_impacted(draft, change)
     return replace(change, stake=_sum(work)) if work else change
 
 
@@ -147,7 +147,7 @@ def users(draft: PlanDraft) -> Iterator[User]:
 
 
 def hold_while_used(
-    draft: PlanDraft, key: ResourceKey, here: Sequence[User], told: tuple[str, str]
+    draft: PlanDraft, key: ResourceKey, here: Sequence[User], clauses: tuple[str, str]
 ) -> None:
     """
     Hold a change until nobody uses what it takes away.
@@ -156,18 +156,18 @@ def hold_while_used(
         draft: The plan so far.
         key: That of the change.
         here: Who is at work there, one at least, in order of name.
-        told: How it uses that, as a clause behind one name and behind several.
+        clauses: How it uses that, as a clause behind one name and behind several.
     """
     names = list(dict.fromkeys(str(row.key) for row, _ in here))
     others = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    clause = f"{names[0]}{others} {told[1] if others else told[0]}"
+    clause = f"{names[0]}{others} {clauses[1] if others else clauses[0]}"
     if all(one.ending for _, one in here):
         draft.hold(
             key,
             HeldBy.ENDING,
             f"{clause}, and {'are' if others else 'is'} still ending",
             f"`fleetform apply` waits until {'they have' if others else 'it has'} ended",
-            awaited={one.uid: row.key.name for row, one in here},
+            waits_for={one.uid: row.key.name for row, one in here},
         )
         return
     when = "they have" if others else "it has"

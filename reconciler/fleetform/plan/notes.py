@@ -19,7 +19,7 @@ from fleetform.model.run_state import Outdated
 from fleetform.model.verbs import Verb
 from fleetform.model.windows import loosened, next_spell, spell_at
 from fleetform.plan.draft import LEAVING, PlanDraft
-from fleetform.plan.impact import work_at_stake
+from fleetform.plan.impact import work_impacted
 from fleetform.plan.outdated import outdated_by_plan, stale_results
 from fleetform.plan.status import still_aborted, unknown_runs
 from fleetform.spec.desired import Rules
@@ -62,7 +62,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
         "ledger_status": draft.live.status.value,
         "resources": len(draft.wanted),
         "unchanged": _unchanged(draft),
-        "at_stake": _at_stake(draft, now_ms),
+        "at_stake": _impact(draft, now_ms),
         "notes": list(draft.live.notes),
         "windows": _windows(draft, now_ms),
         "stale": [
@@ -116,7 +116,7 @@ def _hosts(draft: PlanDraft) -> dict[str, Any]:
     }
 
 
-def _at_stake(draft: PlanDraft, now_ms: int) -> dict[str, dict[str, Any]]:
+def _impact(draft: PlanDraft, now_ms: int) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     held = (one.change for one in draft.held.values())
     for change in (*draft.changes.values(), *held):
@@ -124,7 +124,7 @@ def _at_stake(draft: PlanDraft, now_ms: int) -> dict[str, dict[str, Any]]:
             continue
         spans = [
             (max(0, now_ms - one.started_at_ms), one.gpus)
-            for one in work_at_stake(draft, change)
+            for one in work_impacted(draft, change)
             if one.started_at_ms is not None
         ]
         if spans:

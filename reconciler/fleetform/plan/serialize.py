@@ -284,7 +284,7 @@ def _change(body: Mapping[str, Any]) -> Change:
         moved_from=_text(body.get("moved_from", "")),
         cost_before=_perhaps_whole(body.get("cost_before")),
         cost_after=_perhaps_whole(body.get("cost_after")),
-        stake=None if body.get("stake") is None else _stake(body["stake"]),
+        stake=None if body.get("stake") is None else _impact(body["stake"]),
         before=_perhaps_document(body.get("before")),
         after=_perhaps_document(body.get("after")),
     )
@@ -293,7 +293,7 @@ def _change(body: Mapping[str, Any]) -> Change:
 _NO_SCOPE: Mapping[str, list[str]] = {"targets": [], "excludes": [], "replaces": []}
 
 
-def _stake(body: Mapping[str, Any]) -> Impact:
+def _impact(body: Mapping[str, Any]) -> Impact:
     return Impact(_many(_text, body["runs"]), _whole(body["jobs"]), _whole(body["gpus"]))
 
 

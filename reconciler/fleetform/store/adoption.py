@@ -33,10 +33,10 @@ from fleetform.store.records import commit_records
 from fleetform.store.runs import refresh_runs
 from fleetform.store.transitions import commit_verdicts
 
-__all__ = ["adopt_world"]
+__all__ = ["adopt_evidence"]
 
 
-def adopt_world(
+def adopt_evidence(
     context: Context, evidence: Evidence, steps: Mapping[str, Step], *, mark_missing: bool
 ) -> tuple[Recovered, ...]:
     """
@@ -194,7 +194,7 @@ def _adopt_volumes(context: Context, evidence: Evidence) -> list[Recovered]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _RunEvidence:
     """
     What hosts tell of runs, by run uid: what each executed, and on which hosts it was.
 
@@ -208,7 +208,7 @@ class _Told:
     alive: AbstractSet[str]
 
 
-def _adopt_jobs(context: Context, evidence: Evidence) -> _Told:
+def _adopt_jobs(context: Context, evidence: Evidence) -> _RunEvidence:
     """Take in every record; returns what they tell of runs."""
     transaction = context.transaction
     place = {one.uid: one.name for one in evidence.instances}
@@ -234,7 +234,7 @@ def _adopt_jobs(context: Context, evidence: Evidence) -> _Told:
         # What had a row goes the way of all news.
         records = seen.records or ()
         commit_records(transaction, uid, records, seen.cursor, snapshot=True, now_ms=now_ms)
-    return _Told({uid: digests.get(uid, "") for uid in hosts}, hosts, new, alive)
+    return _RunEvidence({uid: digests.get(uid, "") for uid in hosts}, hosts, new, alive)
 
 
 def _known_runs(transaction: Transaction, uids: Iterable[str]) -> set[str]:
@@ -252,14 +252,16 @@ def _note(record: JobRecord, names: dict[str, str], digests: dict[str, str]) -> 
         digests[record.key.run_uid] = record.execution_digest
 
 
-def _adopt_runs(context: Context, evidence: Evidence, told: _Told) -> list[Recovered]:
+def _adopt_runs(
+    context: Context, evidence: Evidence, run_evidence: _RunEvidence
+) -> list[Recovered]:
     found = []
-    for name, uids in sorted(_by_name(context.transaction, told.digests).items()):
-        uid = _newest(context, name, uids, told)
-        note = _put_run(context, name, uid, told.digests.get(uid, ""), evidence)
+    for name, uids in sorted(_by_name(context.transaction, run_evidence.digests).items()):
+        uid = _newest(context, name, uids, run_evidence)
+        note = _put_run(context, name, uid, run_evidence.digests.get(uid, ""), evidence)
         state = context.transaction.one("SELECT state FROM runs WHERE uid = ?", (uid,))
         assert state is not None
-        where = ", ".join(told.hosts.get(uid, ())) or "this ledger"
+        where = ", ".join(run_evidence.hosts.get(uid, ())) or "this ledger"
         found.append(Recovered("run", name, state[0], f"records on {where}", note))
     return found
 
@@ -289,7 +291,7 @@ _OVERTAKEN = Finish(
 """Nothing of it is at work. Should a host come to hear of it after all, then of its end."""
 
 
-def _newest(context: Context, name: str, uids: Sequence[str], told: _Told) -> str:
+def _newest(context: Context, name: str, uids: Sequence[str], run_evidence: _RunEvidence) -> str:
     """
     Choose which run of a name is the one that people mean, and take the others off the list.
 
@@ -305,9 +307,15 @@ def _newest(context: Context, name: str, uids: Sequence[str], told: _Told) -> st
         " OR uid IN (SELECT uid FROM resources WHERE kind = 'run' AND name = ?1))",
         (name, to_json(list(uids)), NO_EVIDENCE),
     ).fetchall()
-    has_new = not told.new.isdisjoint(uids)
+    has_new = not run_evidence.new.isdisjoint(uids)
     newest, *others = sorted(
-        _Claimant(bool(unproven), has_new and uid not in told.new | told.alive, final, -began, uid)
+        _Claimant(
+            bool(unproven),
+            has_new and uid not in run_evidence.new | run_evidence.alive,
+            final,
+            -began,
+            uid,
+        )
         for uid, final, unproven, began in rows
     )
     transaction.many("UPDATE runs SET listed = 0 WHERE uid = ?", [(one.uid,) for one in others])

@@ -253,7 +253,7 @@ def connect(path: Path | str) -> sqlite3.Connection:
     return connection
 
 
-def make_durable(connection: sqlite3.Connection, *, is_awaited: bool = True) -> None:
+def make_durable(connection: sqlite3.Connection, *, is_synchronous: bool = True) -> None:
     """
     Set what a ledger's writer promises; the first of these changes the file's header.
 
@@ -263,7 +263,7 @@ def make_durable(connection: sqlite3.Connection, *, is_awaited: bool = True) -> 
     """
     with translated():
         _use_wal(connection)
-        connection.execute(f"PRAGMA synchronous = {'FULL' if is_awaited else 'NORMAL'}")
+        connection.execute(f"PRAGMA synchronous = {'FULL' if is_synchronous else 'NORMAL'}")
         connection.execute("PRAGMA foreign_keys = ON")
 
 

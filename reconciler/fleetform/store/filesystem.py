@@ -114,7 +114,7 @@ def keep(ledger: Path) -> None:
 
     Never fails: without a reserve everything works, as long as there is room.
     """
-    path = _beside(ledger)
+    path = _reserve_of(ledger)
     with contextlib.suppress(OSError):
         if path.exists() and path.stat().st_size == SIZE_BYTES:
             return
@@ -132,7 +132,7 @@ def is_needed(ledger: Path) -> bool:
     # Here and not above: it is slow to import, and whoever manages needs the rest of this module.
     from tempfile import TemporaryFile
 
-    if not _beside(ledger).exists():
+    if not _reserve_of(ledger).exists():
         return False
     try:
         with TemporaryFile(dir=ledger.parent) as probe:
@@ -145,10 +145,10 @@ def is_needed(ledger: Path) -> bool:
 def give_up(ledger: Path) -> None:
     """Give the reserve up: the ledger has its room, if no other process takes it first."""
     with contextlib.suppress(OSError):
-        _beside(ledger).unlink()
+        _reserve_of(ledger).unlink()
 
 
-def _beside(ledger: Path) -> Path:
+def _reserve_of(ledger: Path) -> Path:
     return ledger.with_name("ledger.reserve")
 
 

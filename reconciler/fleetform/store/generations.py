@@ -47,7 +47,7 @@ class Generation:
         return self.epoch, self.commits
 
     @property
-    def told(self) -> tuple[int, int]:
+    def reported(self) -> tuple[int, int]:
         """Orders what hosts have been told."""
         return self.told_epoch, self.told_commits
 

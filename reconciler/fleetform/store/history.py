@@ -239,7 +239,7 @@ def open_to_keep(path: Path, environment_uid: str) -> Iterator[Transaction]:
     try:
         require_current(connection, path, environment_uid)
         # Whoever was shown a plan has it; that it was shown may be forgotten with the power.
-        make_durable(connection, is_awaited=False)
+        make_durable(connection, is_synchronous=False)
         connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         with Database(connection).write() as transaction:
             yield transaction

@@ -23,7 +23,7 @@ from fleetform.model.run import RunUid
 from fleetform.providers.contract.observed import HostSeen
 from fleetform.spec.desired import ResourceKey
 from fleetform.store import rebuild
-from fleetform.store.adoption import adopt_world
+from fleetform.store.adoption import adopt_evidence
 from fleetform.store.context import Context
 from fleetform.store.database import to_json
 from fleetform.store.fleets import retire
@@ -252,7 +252,7 @@ class StoredLedger(Reads):
                 transaction, instance_uid, records, names=names, now_ms=now_ms
             )
 
-    def adopt_world(
+    def adopt_evidence(
         self,
         evidence: Evidence,
         steps: Mapping[str, Step],
@@ -264,7 +264,7 @@ class StoredLedger(Reads):
         """Write what the evidence proves, and end the recovery: all of it or nothing."""
         with self._database.write() as transaction:
             context = Context(transaction, "", "", who, now_ms, self._ids)
-            found = adopt_world(context, evidence, steps, mark_missing=mark_missing)
+            found = adopt_evidence(context, evidence, steps, mark_missing=mark_missing)
             rebuild.end_recovery(transaction)
             end_stopped(transaction, now_ms)
             transaction.log("ledger.rebuilt", now_ms, f"{who} rebuilt the ledger from its hosts")

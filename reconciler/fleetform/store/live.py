@@ -156,18 +156,18 @@ def _compared(
         return Rows(
             unchanged, {key: row for key, row in rows.items() if key not in unchanged}, read_all
         )
-    beside = _beside(connection)
-    changed = _made(connection.execute(_CHANGED), *beside)
+    facts = _run_facts(connection)
+    changed = _made(connection.execute(_CHANGED), *facts)
     for key in digests.keys() - unchanged.keys() if len(digests) > len(unchanged) else ():
-        changed.update(_made(connection.execute(_NAMED, key), *beside))
+        changed.update(_made(connection.execute(_NAMED, key), *facts))
     return Rows(unchanged, dict(sorted(changed.items())), read_all)
 
 
 def _resources(connection: Statements) -> dict[ResourceKey, LiveResource]:
-    return _made(connection.execute(_ALL), *_beside(connection))
+    return _made(connection.execute(_ALL), *_run_facts(connection))
 
 
-def _beside(
+def _run_facts(
     connection: Statements,
 ) -> tuple[dict[str, int], dict[str, EarlierRun], dict[str, str]]:
     """What `_made` adds to rows, each by the uid of a run."""

@@ -266,11 +266,11 @@ _COMMAND = re.compile(r"commands(\[\d+\])?")
 
 # What a row has beside its values, so that no value passes for a change of its own. A lone quotation
 # mark reads like half of an empty text.
-_OURS = re.compile(r"→|…|  # forces |^\((?:not set|no value)\)$|^\".*\"$|^[\"']$")
+_RESERVED = re.compile(r"→|…|  # forces |^\((?:not set|no value)\)$|^\".*\"$|^[\"']$")
 
 
 def _reads_as_typed(value: str) -> bool:
-    return value.isprintable() and value.strip() == value != "" and not _OURS.search(value)
+    return value.isprintable() and value.strip() == value != "" and not _RESERVED.search(value)
 
 
 def _quoted(value: str) -> str:

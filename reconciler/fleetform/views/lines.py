@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["BLANK", "Line", "Span", "Written", "inert", "line", "printable", "printable_lines"]
+__all__ = ["BLANK", "Line", "Span", "Written", "harmless", "line", "printable", "printable_lines"]
 
 
 class Span(NamedTuple):
@@ -76,7 +76,7 @@ _COMMAND = re.compile(
 )
 
 
-def inert(text: str) -> str:
+def harmless(text: str) -> str:
     """
     Return the text with nothing in it that a CI runner obeys which reads it in its log.
 

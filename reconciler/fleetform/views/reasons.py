@@ -64,7 +64,7 @@ HELD_BY: Mapping[HeldBy, str] = {
     HeldBy.BROKEN_DOCUMENT: "invalid document",
     HeldBy.RECOVERING: "ledger is recovering",
     HeldBy.DEPENDENCY: "dependency",
-    HeldBy.NOT_CARRIED_OUT: "not supported yet",
+    HeldBy.NOT_SUPPORTED: "not supported yet",
     HeldBy.WINDOW: "freeze window",
     HeldBy.OVERRIDE: "override",
     HeldBy.OWNER: "owned by another environment",
@@ -74,7 +74,7 @@ HELD_BY: Mapping[HeldBy, str] = {
 
 def blocked_text(cause: str, detail: str) -> str:
     """Write `protection: it is protected`; a detail that says itself what is not supported stands alone."""
-    is_said = cause == HELD_BY[HeldBy.NOT_CARRIED_OUT] and cause in detail
+    is_said = cause == HELD_BY[HeldBy.NOT_SUPPORTED] and cause in detail
     return detail if is_said else f"{cause}: {detail}"
 
 

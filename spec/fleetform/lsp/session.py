@@ -30,7 +30,7 @@ __all__ = ["Cursor", "Document", "Publish", "Session"]
 # A text of this size is indexed within some 20 ms; a longer one would hold up the loop.
 _INLINE_MAX = 20_000
 # A YAML file outside of any environment is anybody's. One that says this is ours.
-_OURS = re.compile(rf"^type:[ \t]*['\"]?(?:{'|'.join(sorted(KINDS))})\b", re.MULTILINE)
+_FLEETFORM_TYPE = re.compile(rf"^type:[ \t]*['\"]?(?:{'|'.join(sorted(KINDS))})\b", re.MULTILINE)
 # Where a document lies that has not been saved anywhere yet; no such folder exists.
 _NOWHERE = Path("/untitled")
 
@@ -209,7 +209,7 @@ class Session:
     def _drop(self, key: Path) -> None:
         self._trees.pop(key, None)
         for uri in self._shown.pop(key, {}):
-            self._publish(uri, None, self._told(uri))
+            self._publish(uri, None, self._diagnostics(uri))
 
     def _open_in(self, tree: Tree) -> list[Document]:
         """The open documents that count in a tree: its own and its bases'."""
@@ -255,7 +255,7 @@ class Session:
             self._show(asked.subject, tree, findings)
 
     async def _read(self, tree: Tree, opened: Mapping[str, Text]) -> tuple[Finding, ...] | None:
-        if tree.lone and not any(_OURS.search(text.source) for text in opened.values()):
+        if tree.lone and not any(_FLEETFORM_TYPE.search(text.source) for text in opened.values()):
             return ()
         texts = {file: text.data for file, text in opened.items()}
         return await self._readings.read(tree.root, tree.lone, texts)
@@ -274,9 +274,9 @@ class Session:
         before = self._shown.get(key, {})
         self._shown[key] = found
         for uri in sorted(before.keys() | found.keys() | opened.keys()):
-            self._publish(uri, opened.get(uri), self._told(uri))
+            self._publish(uri, opened.get(uri), self._diagnostics(uri))
 
-    def _told(self, uri: str) -> list[types.Diagnostic]:
+    def _diagnostics(self, uri: str) -> list[types.Diagnostic]:
         """What all environments say of a document: a base belongs to several."""
         told: list[types.Diagnostic] = []
         for shown in self._shown.values():

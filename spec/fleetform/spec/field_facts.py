@@ -50,7 +50,7 @@ class Row(NamedTuple):
     One field's facts.
 
     Attributes:
-        carried_out_by: The room that acts on it; empty while none does.
+        supported_by: The room that acts on it; empty while none does.
         unit: That of the canonical integer; empty where the value is not a quantity.
         essential: Says what happens while nobody carries the field out. True: the resource would
             be something else without it, so a plan holds it back. False: it goes on without.
@@ -62,43 +62,43 @@ class Row(NamedTuple):
 
     field_class: FieldClass
     on_change: OnChange
-    carried_out_by: str
+    supported_by: str
     unit: str = ""
     essential: bool = True
     sensitive: bool = False
     default: Default = None
 
 
-def execution(carried_out_by: str = "", *, essential: bool = True, default: Default = None) -> Row:
+def execution(supported_by: str = "", *, essential: bool = True, default: Default = None) -> Row:
     """A field that makes another execution."""
     return Row(
         FieldClass.EXECUTION,
         OnChange.RERUN,
-        carried_out_by,
+        supported_by,
         essential=essential,
         default=default,
     )
 
 
-def control(carried_out_by: str = "", *, essential: bool = True, default: Default = None) -> Row:
+def control(supported_by: str = "", *, essential: bool = True, default: Default = None) -> Row:
     """A field that changes in place at any time."""
     return Row(
         FieldClass.CONTROL,
         OnChange.UPDATE,
-        carried_out_by,
+        supported_by,
         essential=essential,
         default=default,
     )
 
 
-def replaced(carried_out_by: str = "", *, default: Default = None) -> Row:
+def replaced(supported_by: str = "", *, default: Default = None) -> Row:
     """A field of an object that has to be made anew for another value."""
-    return Row(FieldClass.EXECUTION, OnChange.REPLACE, carried_out_by, default=default)
+    return Row(FieldClass.EXECUTION, OnChange.REPLACE, supported_by, default=default)
 
 
-def identity(carried_out_by: str = "plan") -> Row:
+def identity(supported_by: str = "plan") -> Row:
     """A field that says which resource it is."""
-    return Row(FieldClass.EXECUTION, OnChange.IDENTITY, carried_out_by)
+    return Row(FieldClass.EXECUTION, OnChange.IDENTITY, supported_by)
 
 
 RECORDED = Row(FieldClass.COSMETIC, OnChange.RECORD, "store")
@@ -125,19 +125,19 @@ class Detail(NamedTuple):
     unit: str = ""
     sensitive: bool = False
     default: Default = None
-    carried_out_by: str | None = None
+    supported_by: str | None = None
 
 
-UNSUPPORTED = Detail(carried_out_by="")
+UNSUPPORTED = Detail(supported_by="")
 """Nothing implements this field of a part, whatever implements the others."""
 
 SECRET = Detail(sensitive=True)
 """The field's text is a secret."""
 
 
-def carried_out_by(module: str) -> Detail:
+def supported_by(module: str) -> Detail:
     """Another module acts on this field of a part than on the others."""
-    return Detail(carried_out_by=module)
+    return Detail(supported_by=module)
 
 
 def unit(name: str) -> Detail:

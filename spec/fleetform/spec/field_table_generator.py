@@ -86,12 +86,12 @@ def _row(path: str, kind: str, facts: Sequence[Facts], above: Row | None) -> Row
     """The facts of one path: those of the field above it, and what its own say differently."""
     row = None if above is None else above._replace(default=None)
     # Nothing implements a part of what nothing implements.
-    is_inert = above is not None and not above.carried_out_by
+    is_ineffective = above is not None and not above.supported_by
     # The innermost first: a field outranks its type.
     for fact in facts:
         own = dict(fact.rows).get(kind) if isinstance(fact, PerKind) else fact
         if isinstance(own, Row):
-            row = own._replace(carried_out_by="") if is_inert else own
+            row = own._replace(supported_by="") if is_ineffective else own
     assert row is not None, f"annotate the field `{path}` of `{kind}` with its facts"
     for fact in facts:
         if isinstance(fact, Detail):
@@ -99,9 +99,9 @@ def _row(path: str, kind: str, facts: Sequence[Facts], above: Row | None) -> Row
                 unit=fact.unit or row.unit,
                 sensitive=fact.sensitive or row.sensitive,
                 default=row.default if fact.default is None else fact.default,
-                carried_out_by=row.carried_out_by
-                if fact.carried_out_by is None or is_inert
-                else fact.carried_out_by,
+                supported_by=row.supported_by
+                if fact.supported_by is None or is_ineffective
+                else fact.supported_by,
             )
     return row
 
@@ -139,7 +139,7 @@ def text() -> str:
 
 
 def _code(row: Row) -> str:
-    base = (row.field_class, row.on_change, row.carried_out_by)
+    base = (row.field_class, row.on_change, row.supported_by)
     unset = Row(*base)
     said = [
         f"{row._fields[at]}={_literal(value)}"
@@ -149,7 +149,7 @@ def _code(row: Row) -> str:
     head = [
         f"FieldClass.{row.field_class.name}",
         f"OnChange.{row.on_change.name}",
-        _literal(row.carried_out_by),
+        _literal(row.supported_by),
     ]
     return f"Row({', '.join([*head, *said])})"
 

@@ -76,7 +76,7 @@ def _unsupported(kind: str) -> Mapping[str, Row]:
     found: dict[str, Row] = {}
     for path, facts in sorted(ROWS.get(kind, {}).items()):
         above = (path[:end] for end, letter in enumerate(path) if letter == ".")
-        if not facts.carried_out_by and not any(one in found for one in above):
+        if not facts.supported_by and not any(one in found for one in above):
             found[path] = facts
     return found
 

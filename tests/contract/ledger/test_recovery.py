@@ -49,7 +49,7 @@ def test_an_apply_from_before_a_rebuild_ends(desk: Desk) -> None:
     plan = plan_of(desk.ledger, [submit_step("a")])
     accepted = enter(desk.ledger, plan)
     nothing = Evidence(Desired(Environment("test", "e" * 32), {}), (), {}, {})
-    desk.ledger.adopt_world(nothing, {}, who="me", now_ms=9, mark_missing=True)
+    desk.ledger.adopt_evidence(nothing, {}, who="me", now_ms=9, mark_missing=True)
     assert desk.ledger.unfinished_apply() is None
     (record,) = [one for one in desk.ledger.read_applies() if one.uid == accepted.apply_uid]
     assert (record.state, record.finished_at_ms) == ("interrupted", 9)
@@ -105,10 +105,10 @@ def test_a_let_go_host_comes_back_with_a_fleet_that_is_declared(desk: Desk) -> N
     carry_out(desk.ledger, [step("fleet.forget", "local")])
     seen = InstanceSeen(uid, "local-0", "local", "e" * 32, "", 1, alive=True)
     evidence = Evidence(Desired(Environment("test", "e" * 32), {}), (seen,), {}, {})
-    desk.ledger.adopt_world(evidence, {}, who="me", now_ms=9, mark_missing=False)
+    desk.ledger.adopt_evidence(evidence, {}, who="me", now_ms=9, mark_missing=False)
     assert desk.ledger.read_live().let_go == {uid}
     made = fleet_step("local")
-    desk.ledger.adopt_world(evidence, {"local": made}, who="me", now_ms=9, mark_missing=False)
+    desk.ledger.adopt_evidence(evidence, {"local": made}, who="me", now_ms=9, mark_missing=False)
     live = desk.ledger.read_live()
     assert [(one.uid, one.name, one.fleet) for one in live.instances] == [(uid, "local-0", "local")]
     assert live.let_go == frozenset()
@@ -125,7 +125,7 @@ def test_a_host_that_came_early_keeps_its_place_beside_the_old_one(desk: Desk) -
     )
     evidence = Evidence(Desired(Environment("test", "e" * 32), {}), seen, {}, {})
     for _ in range(2):
-        desk.ledger.adopt_world(evidence, {}, who="me", now_ms=9, mark_missing=False)
+        desk.ledger.adopt_evidence(evidence, {}, who="me", now_ms=9, mark_missing=False)
         found = {one.uid: (one.name, one.number) for one in desk.ledger.read_live().instances}
         assert found == {
             old: (name, 0),
@@ -140,7 +140,7 @@ def _ran_on(host: str, desk: Desk, *records: JobRecord) -> None:
     seen = InstanceSeen(host, name, "local", "e" * 32, "", 1, alive=True)
     answer = hello(host, records=records)
     evidence = Evidence(Desired(Environment("test", "e" * 32), {}), (seen,), {host: answer}, {})
-    desk.ledger.adopt_world(evidence, {}, who="me", now_ms=desk.now_ms, mark_missing=True)
+    desk.ledger.adopt_evidence(evidence, {}, who="me", now_ms=desk.now_ms, mark_missing=True)
 
 
 def _run_record(uid: str, state: JobState) -> JobRecord:
@@ -198,7 +198,7 @@ def test_hosts_that_were_put_back_too_prove_nothing_by_having_no_record(desk: De
     )
     desired = Desired(Environment("test", "e" * 32), {declared.key: declared})
     evidence = Evidence(desired, (), {}, {}, is_complete=False)
-    found = desk.ledger.adopt_world(evidence, {}, who="me", now_ms=9, mark_missing=True)
+    found = desk.ledger.adopt_evidence(evidence, {}, who="me", now_ms=9, mark_missing=True)
     assert [(one.name, one.state) for one in found] == [("waits", "unknown"), ("ran", "unknown")]
     for history in desk.ledger.read_runs(["waits", "ran"]):
         assert (history.run.state, history.run.cause) == (RunState.UNKNOWN, NO_EVIDENCE)

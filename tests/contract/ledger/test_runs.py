@@ -206,7 +206,7 @@ def test_a_run_without_evidence_takes_another_document(desk: Desk) -> None:
     declared = declare("run", "a", {"type": "task", "commands": ["true"]})
     desired = Desired(Environment("test", "e" * 32), {declared.key: declared})
     evidence = Evidence(desired, (), {}, {})
-    desk.ledger.adopt_world(evidence, {}, who="me", now_ms=9, mark_missing=True)
+    desk.ledger.adopt_evidence(evidence, {}, who="me", now_ms=9, mark_missing=True)
     assert desk.run("a").state is RunState.UNKNOWN
     document = {"type": "task", "commands": ["true"], "priority": 9}
     desk.submit(step("run.update", "a", **written(document)))

@@ -1,5 +1,5 @@
 """
-The world as one process reaches it: `apply.world.World`, and what a rebuild asks of a provider.
+The world as one process reaches it: `apply.host_access.HostAccess`, and what a rebuild asks of a provider.
 
 Each call may be lost on its way or on its way back, delivered twice, or late: after its caller has
 given up, or died.
@@ -85,7 +85,7 @@ class Session:
 
 
 class Reach:
-    """Implements `apply.world.World` for a process that has taken `identity.fence`."""
+    """Implements `apply.host_access.HostAccess` for a process that has taken `identity.fence`."""
 
     def __init__(self, process: Process, ledger: Ledger, clock: Clock, identity: Identity) -> None:
         self.process = process

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fleetform.app.apply import STOPS_MS, STOPS_TOLD_MS, Stops
+from fleetform.app.apply import STOPS_MS, STOPS_NOTICE_MS, Stops
 
 ONE, TWO = ("one", "pool-0"), ("two", "pool-1")
 
@@ -33,7 +33,7 @@ def test_a_host_that_owes_an_answer_is_waited_for_and_let_go() -> None:
     """It is named after a moment, and once more at the end, with what that means for the work."""
     leaving = Leaving()
     assert not leaving.stops.are_sent((ONE,))
-    leaving.at_ms += STOPS_TOLD_MS
+    leaving.at_ms += STOPS_NOTICE_MS
     assert not leaving.stops.are_sent((ONE,))
     assert not leaving.stops.are_sent((ONE,))
     assert leaving.notices == ["waiting for host pool-0 to accept the stop of one"]

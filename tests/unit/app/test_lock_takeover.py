@@ -109,7 +109,7 @@ async def _serve_while(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_serve_that_does_not_let_go_is_named(workspace: Workspace, monkeypatch) -> None:
     """With its pid, and what to do; the takeover holds all the same."""
-    monkeypatch.setattr(taking_over, "_PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(taking_over, "_WAIT_SECONDS", 0.1)
     with try_manage(workspace, who="serve", command="serve") or pytest.fail("not free"):
         with pytest.raises(Locked, match="has not released the environment") as caught:
             _take(workspace, "ada")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from fleetform.app.silent_manager import ACTS_MS, TakenUp
+from fleetform.app.silent_manager import ACTS_MS, PickUpWatch
 from fleetform.model.leadership import Holder
 
 SERVE = Holder(7, "serve", "serve", 0, "node1")
@@ -15,7 +15,7 @@ class Beside:
 
     def __init__(self, oldest: str = "mine", state: str = "planned") -> None:
         self.at_ms = 0
-        self.taken_up = TakenUp("mine", clock=self)
+        self.taken_up = PickUpWatch("mine", clock=self)
         self._oldest, self._state = oldest, state
 
     def boot_ms(self) -> int:

@@ -129,7 +129,7 @@ def carry_out(ledger: Ledger, world: World, plan: Plan) -> tuple[Outcome, dict[s
             accepted,
             ledger=ledger,
             gate=gate,
-            world=world,
+            access=world,
             clock=VirtualClock(),
             progress=progress,
         )

@@ -146,7 +146,7 @@ def test_recovering_without_a_word() -> None:
     plan, desired, live, permissions = example()
     live = replace(live, status=LedgerStatus.RECOVERING)
     silent = replace(plan, changes=(), predicates=())
-    assert Invariant.RECOVERING_TOLD in found(silent, desired, live, permissions)
+    assert Invariant.RECOVERING_STATED in found(silent, desired, live, permissions)
 
 
 def test_two_changes_of_one_resource() -> None:

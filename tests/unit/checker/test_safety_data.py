@@ -69,4 +69,4 @@ def test_a_snapshot_that_nobody_would_find(into: str) -> None:
     def put_elsewhere(step: Step) -> Step:
         return replace(step, arguments={**step.arguments, "into": into})
 
-    assert found(edit_step(plan, step_key, put_elsewhere), *rest) == {Invariant.SNAPSHOT_BESIDE}
+    assert found(edit_step(plan, step_key, put_elsewhere), *rest) == {Invariant.SNAPSHOT_ADJACENT}

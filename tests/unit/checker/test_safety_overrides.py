@@ -34,7 +34,7 @@ def test_an_override_that_is_not_told_of() -> None:
     """Whoever reads a plan must see what stands above the tree."""
     plan, desired, live, allowed = example()
     pause = override(OverrideKind.PAUSE)
-    assert found(plan, desired, beneath(live, pause), allowed) == {Invariant.OVERRIDES_TOLD}
+    assert found(plan, desired, beneath(live, pause), allowed) == {Invariant.OVERRIDES_LISTED}
     assert found(under(plan, pause), desired, beneath(live, pause), allowed) == set()
 
 
@@ -43,7 +43,7 @@ def test_an_override_that_is_not_in_force() -> None:
     plan, desired, live, allowed = example()
     over = override(OverrideKind.PAUSE, until_ms=NOW_MS)
     assert found(under(plan, over), desired, beneath(live, over), allowed) == {
-        Invariant.OVERRIDES_TOLD
+        Invariant.OVERRIDES_LISTED
     }
 
 
@@ -60,7 +60,7 @@ def test_an_override_of_what_is_renamed() -> None:
     assert [str(step.resource) for step in made.steps] == ["fleet/main", "run/eval"]
     elsewhere = under(made, replace(stop, target="run/other"), drain)
     assert found(elsewhere, desired, beneath(live, stop, drain), Permissions()) == {
-        Invariant.OVERRIDES_TOLD
+        Invariant.OVERRIDES_LISTED
     }
 
 

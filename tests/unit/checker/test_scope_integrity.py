@@ -18,7 +18,7 @@ def test_a_loss_without_words() -> None:
     """What destroys says what is lost."""
     plan, *rest = example()
     mute = edit(plan, "fleet/old", lambda one: replace(one, at_stake=""))
-    assert found(mute, *rest) == {Invariant.STAKE_TOLD}
+    assert found(mute, *rest) == {Invariant.IMPACT_STATED}
 
 
 @pytest.mark.parametrize("stake", [None, Impact(("other",), 1, 0)])
@@ -26,7 +26,7 @@ def test_work_that_ends_unnamed(stake: Impact | None) -> None:
     """A run whose work would be ended is named."""
     plan, *rest = example()
     mute = edit(plan, "run/gone", lambda one: replace(one, stake=stake))
-    assert found(mute, *rest) == {Invariant.STAKE_TOLD}
+    assert found(mute, *rest) == {Invariant.IMPACT_STATED}
 
 
 def test_other_rules_than_those_applied_last() -> None:

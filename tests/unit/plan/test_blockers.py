@@ -131,8 +131,8 @@ def test_what_cannot_be_carried_out_is_held() -> None:
     )
     assert plan.is_empty
     assert held(plan) == {
-        "run/new": HeldBy.NOT_CARRIED_OUT,
-        "run/old": HeldBy.NOT_CARRIED_OUT,
+        "run/new": HeldBy.NOT_SUPPORTED,
+        "run/old": HeldBy.NOT_SUPPORTED,
     }
     assert plan.held[0].detail == "containers are not supported yet"
 
@@ -177,7 +177,7 @@ def test_what_needs_it_waits_as_well() -> None:
     plan = checked(desired, ledger())
     assert changed(plan) == {"run/free"}
     assert held(plan) == {
-        "fleet/gpu": HeldBy.NOT_CARRIED_OUT,
+        "fleet/gpu": HeldBy.NOT_SUPPORTED,
         "run/uses": HeldBy.DEPENDENCY,
         "run/later": HeldBy.DEPENDENCY,
     }
@@ -188,7 +188,7 @@ def test_a_sweep_that_cannot_be_carried_out_keeps_its_elements() -> None:
     live = ledger(*(row(element("sweep", lr=lr)) for lr in (1, 2)))
     plan = checked(tree(beyond=[element("sweep", lr=3)]), live, allow_destroy=True)
     assert plan.is_empty
-    assert held(plan) == {"run/sweep[lr=3]": HeldBy.NOT_CARRIED_OUT}
+    assert held(plan) == {"run/sweep[lr=3]": HeldBy.NOT_SUPPORTED}
 
 
 def test_nothing_goes_while_a_file_cannot_be_read() -> None:

@@ -61,6 +61,6 @@ def test_what_is_declared_and_destroyed_is_not_said_to_be_declared_no_more() -> 
 
 def test_a_detail_that_says_what_is_not_supported_is_not_told_twice():
     """`not supported yet` stands once, and every other cause names itself."""
-    unsupported = HELD_BY[HeldBy.NOT_CARRIED_OUT]
+    unsupported = HELD_BY[HeldBy.NOT_SUPPORTED]
     assert blocked_text(unsupported, "not supported yet: `image`") == "not supported yet: `image`"
     assert blocked_text(HELD_BY[HeldBy.DRIFT], "it has drift") == "drift: it has drift"

@@ -146,17 +146,17 @@ class Daemon:
                 os.unlink(name)
 
     def _watch_idleness(self) -> None:
-        patience = self._settings.idle_exit_seconds
-        if patience is None:
+        idle_seconds = self._settings.idle_exit_seconds
+        if idle_seconds is None:
             return
         now = self._loop.time()
         if self._connections or self._journal.has_live_jobs():
             self._idle_since = now
-        elif now - self._idle_since >= patience:
-            _log.info("agent.idle seconds=%d", patience)
+        elif now - self._idle_since >= idle_seconds:
+            _log.info("agent.idle seconds=%d", idle_seconds)
             self.end()
             return
-        self._loop.call_later(min(max(patience / 4, 0.05), 15), self._watch_idleness)
+        self._loop.call_later(min(max(idle_seconds / 4, 0.05), 15), self._watch_idleness)
 
     def _keep_house(self) -> None:
         self.perform(self._journal.expire(now_ms()))

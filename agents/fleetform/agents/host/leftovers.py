@@ -51,14 +51,14 @@ class Search:
         return self.is_complete and not self.found and not self.suspects
 
 
-def end(job_uid: str, job_dir: str, tag: int, *, patience_seconds: float) -> Search:
+def end(job_uid: str, job_dir: str, tag: int, *, wait_seconds: float) -> Search:
     """
     Kill what is left until a search proves that there is nothing, or patience ends.
 
     Returns:
         The last search. Suspects of before may be gone: another agent ends its own jobs' too.
     """
-    deadline = time.monotonic() + patience_seconds
+    deadline = time.monotonic() + wait_seconds
     pause_seconds = _SWEEP_SECONDS
     while True:
         seen = search(job_uid, job_dir, tag)

@@ -26,7 +26,7 @@ _DELETED = " (deleted)"
 _SWEEP_SECONDS = 0.02
 """Between two rounds of killing; a process needs a moment to die."""
 
-_PATIENCE_SECONDS = 10.0
+_WAIT_SECONDS = 10.0
 """What SIGKILL has not ended by then hangs in the kernel."""
 
 
@@ -91,7 +91,7 @@ def supervisor_of(root: str, job_uid: str) -> int | None:
 
 def end_removed(root: str, removed: tuple[int, ...]) -> tuple[int, ...]:
     """Kill what works for a folder that was removed, and what is found of it then; who is left?"""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline = time.monotonic() + _WAIT_SECONDS
     while removed and time.monotonic() < deadline:
         processes.send(removed, signal.SIGKILL)
         time.sleep(_SWEEP_SECONDS)

@@ -63,7 +63,7 @@ class _Relay:
         self._from_agent = bytearray()
         self._source_ended = False
         self._agent_ended = False
-        self._end_told = False
+        self._end_sent = False
 
     def run(self) -> None:
         while not (self._agent_ended and not self._from_agent):
@@ -74,8 +74,8 @@ class _Relay:
                     self._source_ended = not _read(self._source, self._to_agent)
                 else:
                     self._serve_agent(events)
-            if self._source_ended and not self._to_agent and not self._end_told:
-                self._end_told = True
+            if self._source_ended and not self._to_agent and not self._end_sent:
+                self._end_sent = True
                 with contextlib.suppress(OSError):
                     self._connection.shutdown(socket.SHUT_WR)
 
@@ -100,7 +100,7 @@ class _Relay:
             except OSError:
                 # It no longer listens; what it has said before is still read.
                 self._to_agent.clear()
-                self._source_ended = self._end_told = True
+                self._source_ended = self._end_sent = True
         if events & ~select.POLLOUT and len(self._from_agent) < _BUFFER_BYTES:
             self._agent_ended = not _read(self._agent, self._from_agent)
 

@@ -51,7 +51,7 @@ _STOPS_MAX = 50
 """A supervisor that was stopped so often is stopped by its job, in a loop: the job is ended."""
 
 _ORPHANS_CHECK_SECONDS = 0.01
-_ORPHANS_TOLD_MAX = 4
+_ORPHANS_REPORTED_MAX = 4
 
 
 def run(channel: socket.socket, close: tuple[int, ...] = ()) -> NoReturn:
@@ -175,7 +175,7 @@ class _Spawner:
         # One that came to its end has ended all below it.
         if any(status for _, status in ended):
             left = self._end_orphans(ended)
-        told = ",".join(map(str, left[:_ORPHANS_TOLD_MAX]))
+        told = ",".join(map(str, left[:_ORPHANS_REPORTED_MAX]))
         for uid, status in ended:
             self._reports.append(f"ended {uid} {status} {told}".rstrip())
 

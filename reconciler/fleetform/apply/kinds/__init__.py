@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from fleetform.apply.host_access import HostAccess
 from fleetform.apply.kinds import fleet, volume
-from fleetform.apply.world import World
 from fleetform.model.plan import Step
 from fleetform.model.ports import Begun
 from fleetform.model.verbs import Verb
 
-Performer = Callable[[Step, Begun, World], Awaitable[Mapping[str, Any] | None]]
+Performer = Callable[[Step, Begun, HostAccess], Awaitable[Mapping[str, Any] | None]]
 """Carries out one step; what it returns is written down with the result."""
 
 PERFORMERS: dict[str, Performer] = {

@@ -7,34 +7,34 @@ may run work for days: their rows say that they leave, and whoever drives the ru
 
 from __future__ import annotations
 
-from fleetform.apply.world import World, together
+from fleetform.apply.host_access import HostAccess, together
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.plan import Step
 from fleetform.model.ports import Begun
 from fleetform.providers.contract.errors import PermanentError
 
 
-async def make(step: Step, begun: Begun, world: World) -> None:
+async def make(step: Step, begun: Begun, access: HostAccess) -> None:
     """Reach every instance whose row the intent has written."""
-    instances = await world.instances(step.resource.name)
-    await together(world.reach(instance) for instance in instances if not _leaving(instance))
+    instances = await access.instances(step.resource.name)
+    await together(access.reach(instance) for instance in instances if not _leaving(instance))
 
 
-async def adopt(step: Step, begun: Begun, world: World) -> None:
+async def adopt(step: Step, begun: Begun, access: HostAccess) -> None:
     """Reach the hosts that the intent has found; it has found none if the fleet has none."""
-    if not await world.instances(step.resource.name):
+    if not await access.instances(step.resource.name):
         raise PermanentError(
             f"no host of this environment was released, so fleet {step.resource.name} has none to"
             " adopt",
             advice=f"remove `{step.resource}` from `import:`; then the fleet is created",
         )
-    await make(step, begun, world)
+    await make(step, begun, access)
 
 
-async def remove(step: Step, begun: Begun, world: World) -> None:
+async def remove(step: Step, begun: Begun, access: HostAccess) -> None:
     """Let every instance go; the intent has marked them terminating."""
-    instances = await world.instances(step.resource.name)
-    await together(world.depart(instance) for instance in instances if _leaving(instance))
+    instances = await access.instances(step.resource.name)
+    await together(access.depart(instance) for instance in instances if _leaving(instance))
 
 
 def _leaving(instance: Instance) -> bool:

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Sequence
 
 from fleetform.agents.protocol.messages import Reply
-from fleetform.apply.world import World, together
+from fleetform.apply.host_access import HostAccess, together
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.plan import Step
 from fleetform.model.ports import Begun
@@ -25,24 +25,24 @@ EXCHANGE_SECONDS = 60.0
 """How long a step waits for that; as long as for a host's first hello, which is most of it."""
 
 
-async def make(step: Step, begun: Begun, world: World) -> None:
+async def make(step: Step, begun: Begun, access: HostAccess) -> None:
     """A new directory, or one that is empty; what holds data is nobody's to take unasked."""
-    await _make(step, begun, world, "new")
+    await _make(step, begun, access, "new")
 
 
-async def adopt(step: Step, begun: Begun, world: World) -> None:
+async def adopt(step: Step, begun: Begun, access: HostAccess) -> None:
     """The directory that is there, whatever is in it."""
-    await _make(step, begun, world, "found")
+    await _make(step, begun, access, "found")
 
 
-async def update(step: Step, begun: Begun, world: World) -> None:
+async def update(step: Step, begun: Begun, access: HostAccess) -> None:
     """The directory that is this volume already; one that is gone is made only if the plan says so."""
-    await _make(step, begun, world, step.arguments.get("take", "kept"))
+    await _make(step, begun, access, step.arguments.get("take", "kept"))
 
 
-async def _make(step: Step, begun: Begun, world: World, take: str) -> None:
-    path = world.volume_path(step.arguments["path"])
-    hosts = await _hosts(step, world)
+async def _make(step: Step, begun: Begun, access: HostAccess, take: str) -> None:
+    path = access.volume_path(step.arguments["path"])
+    hosts = await _hosts(step, access)
     replies = await together(
         host.make_volume(
             begun.operation_uid, begun.resource_uid, step.resource.name, path, take=take
@@ -52,11 +52,11 @@ async def _make(step: Step, begun: Begun, world: World, take: str) -> None:
     _raise_first(replies)
 
 
-async def remove(step: Step, begun: Begun, world: World) -> None:
+async def remove(step: Step, begun: Begun, access: HostAccess) -> None:
     """Delete the data on every host. Asked for by the document and permitted by the plan."""
-    await world.unmounted(step.resource.name, step.arguments["fleet"])
-    path = world.volume_path(step.arguments["path"])
-    hosts = await _hosts(step, world)
+    await access.unmounted(step.resource.name, step.arguments["fleet"])
+    path = access.volume_path(step.arguments["path"])
+    hosts = await _hosts(step, access)
     replies = await together(
         host.remove_volume(begun.operation_uid, begun.resource_uid, path, delete_data=True)
         for host in hosts
@@ -64,22 +64,22 @@ async def remove(step: Step, begun: Begun, world: World) -> None:
     _raise_first(replies)
 
 
-async def forget(step: Step, begun: Begun, world: World) -> None:
+async def forget(step: Step, begun: Begun, access: HostAccess) -> None:
     """Leave the data where it is; another volume may have its place from now on."""
-    await world.unmounted(step.resource.name, step.arguments["fleet"])
+    await access.unmounted(step.resource.name, step.arguments["fleet"])
 
 
-async def snapshot(step: Step, begun: Begun, world: World) -> dict[str, list[str]]:
+async def snapshot(step: Step, begun: Begun, access: HostAccess) -> dict[str, list[str]]:
     """
     Put the data aside on every host, where the plan says; nobody but a person removes it.
 
     Returns:
         `places` where the volume's data lies by now, as declared ones are written.
     """
-    await world.unmounted(step.resource.name, step.arguments["fleet"])
-    path = world.volume_path(step.arguments["path"])
-    into = world.volume_path(step.arguments["into"])
-    hosts = await _hosts(step, world)
+    await access.unmounted(step.resource.name, step.arguments["fleet"])
+    path = access.volume_path(step.arguments["path"])
+    into = access.volume_path(step.arguments["into"])
+    hosts = await _hosts(step, access)
     replies = await together(
         host.snapshot_volume(
             begun.operation_uid, begun.resource_uid, step.resource.name, path, into
@@ -92,23 +92,23 @@ async def snapshot(step: Step, begun: Begun, world: World) -> dict[str, list[str
     return {"places": sorted(step.arguments["into"] + one.removeprefix(into) for one in places)}
 
 
-async def _hosts(step: Step, world: World) -> list[Host]:
+async def _hosts(step: Step, access: HostAccess) -> list[Host]:
     fleet = step.arguments["fleet"]
-    wanted = await _staying(fleet, world)
+    wanted = await _staying(fleet, access)
     if not wanted:
         raise PermanentError(
             f"fleet {fleet} has no host for volume {step.resource.name}",
             advice="declare at least one node in the fleet",
         )
-    return await together(world.reach(instance) for instance in wanted)
+    return await together(access.reach(instance) for instance in wanted)
 
 
-async def _staying(fleet: str, world: World) -> list[Instance]:
+async def _staying(fleet: str, access: HostAccess) -> list[Instance]:
     """Those that do not leave. Where all make room for others, the first of those is waited for."""
     for _ in range(round(EXCHANGE_SECONDS / LOOK_SECONDS)):
-        instances = await world.instances(fleet)
+        instances = await access.instances(fleet)
         staying = [one for one in instances if one.state is not InstanceState.TERMINATING]
-        if staying or not await world.is_exchanging(fleet):
+        if staying or not await access.is_exchanging(fleet):
             return staying
         await asyncio.sleep(LOOK_SECONDS)
     raise TemporaryError(f"fleet {fleet} is replacing its hosts, and no new host is ready")

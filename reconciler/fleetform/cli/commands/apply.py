@@ -19,7 +19,7 @@ from fleetform.cli.plan_options import (
     permission_options,
     permissions_of,
     refresh_options,
-    refuse_beside_looking,
+    refuse_with_refresh_only,
     scope_of,
     scope_options,
     show_drift,
@@ -128,7 +128,7 @@ def command(
     if refresh_only and file is None:
         watched = {"detach": detach, "show_output": show_output, "json_into": json_into}
         resting = {"takeover": takeover, "for": for_ms, "reason": reason}
-        refuse_beside_looking(permissions | watched | resting | {"refresh": refresh})
+        refuse_with_refresh_only(permissions | watched | resting | {"refresh": refresh})
         return _accept_drift(open_to_write(path), yes=yes)
     workspace = open_to_write(path)
     again: Callable[[], Plan] | None = None

@@ -95,7 +95,7 @@ def command(path: str, name: str | None, editors: tuple[str, ...]) -> None:
             out.line(f"wrote {Path(path) / relative}", "good")
         else:
             out.line(f"kept  {Path(path) / relative}, which exists already", "dim")
-            if relative in settings and not _is_told(root / relative, relative):
+            if relative in settings and not _is_same(root / relative, relative):
                 out.labelled("help", f"for completion {missing_setting(relative)}")
     if written:
         where = "" if path == "." else f" -C {quote(path)}"
@@ -127,7 +127,7 @@ def _schemas() -> dict[str, str]:
     return {f"{SCHEMA_FOLDER}/{file}": text for file, text in editor_files().items()}
 
 
-def _is_told(path: Path, relative: str) -> bool:
+def _is_same(path: Path, relative: str) -> bool:
     return says_the_same(relative, path.read_text(encoding="utf-8", errors="replace"))
 
 

@@ -74,7 +74,7 @@ def command(
     histories = select_runs(reader, [run])
     history = histories[0]
     out = sys.stdout.buffer
-    told = error_screen()
+    notices = error_screen()
     if len(histories) > 1:
         if attempt is not None:
             raise Refused(
@@ -89,7 +89,7 @@ def command(
                 prefixes,
                 rank=rank,
                 tail=tail,
-                sleep=ControllerNotice(workspace, told),
+                sleep=ControllerNotice(workspace, notices),
             )
         else:
             pieces = log_output.print_all(histories, store, prefixes, rank=rank, tail=tail)
@@ -99,8 +99,8 @@ def command(
             store,
             rank=rank,
             tail=tail,
-            notice=lambda text: told.line(text, "note"),
-            sleep=ControllerNotice(workspace, told),
+            notice=lambda text: notices.line(text, "note"),
+            sleep=ControllerNotice(workspace, notices),
         )
     else:
         chosen = _attempt(history, attempt)
@@ -113,21 +113,23 @@ def command(
             out.write(piece)
             out.flush()
     if len(histories) == 1:
-        _say_of(history, told, printed=printed)
+        _say_of(history, notices, printed=printed)
     is_over = all(one.run.state in FINAL for one in histories)
     if not follow and not is_over and find_controller(workspace) is None:
         error_screen().labelled("help", not_driven(workspace))
 
 
-def _say_of(history: RunHistory, told: Screen, *, printed: bool) -> None:
+def _say_of(history: RunHistory, notices: Screen, *, printed: bool) -> None:
     """Say what explains that there is no output, or output that nobody expects."""
     run = history.run
     if not printed and run.started_at_ms is None and run.state is not RunState.RUNNING:
-        told.line(
+        notices.line(
             f"{run.name} has not started; `fleetform why {shlex.quote(run.name)}` says why", "note"
         )
     if history.archived:
-        told.line(f"{run.name} is archived: the configuration does not declare it any more", "note")
+        notices.line(
+            f"{run.name} is archived: the configuration does not declare it any more", "note"
+        )
 
 
 def _attempt(history: RunHistory, number: int | None) -> Attempt:

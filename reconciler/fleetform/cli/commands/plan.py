@@ -18,7 +18,7 @@ from fleetform.cli.plan_options import (
     permission_options,
     permissions_of,
     refresh_options,
-    refuse_beside_looking,
+    refuse_with_refresh_only,
     scope_of,
     scope_options,
     show_drift,
@@ -85,7 +85,7 @@ def command(
     if refresh_only:
         beside = {"out": out, "destroy": destroy, "refresh": refresh}
         beside["format markdown"] = form == "markdown"
-        refuse_beside_looking(permissions | beside)
+        refuse_with_refresh_only(permissions | beside)
         return _show_drift_only(open_workspace(path), as_json=form == "json", detailed=detailed)
     if destroy and permissions["replaces"]:
         raise Refused(

@@ -61,7 +61,9 @@ def _hold_what_needs_the_missing(draft: PlanDraft) -> None:
                 _is_missing(draft, needed) or begins_on(draft, change, needed)
             ):
                 continue
-            draft.hold(key, HeldBy.DEPENDENCY, *_told(draft, f"it needs {needed}", needed))
+            draft.hold(
+                key, HeldBy.DEPENDENCY, *_detail_and_cure(draft, f"it needs {needed}", needed)
+            )
             if _is_lacking(draft, change):
                 missing.append(key)
 
@@ -77,7 +79,7 @@ def _is_missing(draft: PlanDraft, key: ResourceKey) -> bool:
     return not is_there and key.kind != "environment"
 
 
-def _told(draft: PlanDraft, clause: str, key: ResourceKey) -> tuple[str, str]:
+def _detail_and_cure(draft: PlanDraft, clause: str, key: ResourceKey) -> tuple[str, str]:
     """A detail and its cure: what is held is released, what is left out is asked for."""
     if key in draft.deferred:
         return f"{clause}, and {draft.deferred[key].why}", f"plan {key} as well"

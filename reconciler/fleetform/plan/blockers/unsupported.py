@@ -52,7 +52,7 @@ def held_by_obstacles(beyond: Beyond, row: LiveResource | None) -> Held:
     others = [one for one in beyond.obstacles if one.code != _UNDECLARED]
     if not missing:
         return Held(
-            change, HeldBy.NOT_CARRIED_OUT, _unbuilt(others), f"{_removal(others)}, or {_WAIT}"
+            change, HeldBy.NOT_SUPPORTED, _unbuilt(others), f"{_removal(others)}, or {_WAIT}"
         )
     if not others:
         return Held(change, HeldBy.DEPENDENCY, "; ".join(missing), _DECLARE)
@@ -230,14 +230,14 @@ def _hold_what_is_broken(draft: PlanDraft) -> None:
         if cause is not None:
             detail = f"{cause}, which it refers to, has an invalid document"
             draft.hold(key, HeldBy.BROKEN_DOCUMENT, detail, _DOCUMENT_CURE)
-    for key in sorted(_told(draft)):
+    for key in sorted(_surely_broken(draft)):
         if key.kind != "environment":
             change = _unknown_change(draft, key)
             detail = "its document is invalid"
             draft.held[key] = Held(change, HeldBy.BROKEN_DOCUMENT, detail, _DOCUMENT_CURE)
 
 
-def _told(draft: PlanDraft) -> set[ResourceKey]:
+def _surely_broken(draft: PlanDraft) -> set[ResourceKey]:
     """
     What is broken, without what it only might be.
 

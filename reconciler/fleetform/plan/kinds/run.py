@@ -77,7 +77,7 @@ def propose_remove(row: LiveResource) -> Proposal:
             Reason.REMOVED_FINISHED if finished else Reason.REMOVED,
             *steps,
             destructive=works,
-            at_stake=_at_stake(row) if works else "",
+            at_stake=_impact(row) if works else "",
         ),
         not_started=not finished and not works,
     )
@@ -235,7 +235,7 @@ def _stopped(case: _Case) -> Proposal:
             (update, stop),
             forces=False,
             destructive=True,
-            at_stake=_at_stake(case.row),
+            impact=_impact(case.row),
         )
     )
 
@@ -357,7 +357,7 @@ def _restarted(case: _Case, reasons: tuple[Reason, ...]) -> Proposal:
     if not _may_restart(case):
         return _held(
             proposal,
-            f"it is {_state(case.row)}, and a restart would lose {_at_stake(case.row)}",
+            f"it is {_state(case.row)}, and a restart would lose {_impact(case.row)}",
             "--allow-restart, or `on_change: after-finish` in its document, or apply"
             " `on_change: restart` first, without this change",
         )
@@ -376,7 +376,7 @@ def _ended_and_submitted(case: _Case, proposal: Proposal) -> Proposal:
             proposal.change.reasons,
             (stop, make_step(Verb.RUN_SUBMIT, submit.resource, submit.arguments, (stop.key,))),
             destructive=works,
-            at_stake=_at_stake(case.row) if works else "",
+            impact=_impact(case.row) if works else "",
         ),
         not_started=not works,
     )
@@ -433,7 +433,7 @@ def _change(
     *,
     forces: bool = True,
     destructive: bool = False,
-    at_stake: str = "",
+    impact: str = "",
 ) -> Change:
     return change_between(
         case.row,
@@ -443,7 +443,7 @@ def _change(
         case.changed if forces else _in_place(case.changed),
         *steps,
         destructive=destructive,
-        at_stake=at_stake,
+        at_stake=impact,
     )
 
 
@@ -501,7 +501,7 @@ def _state(row: LiveResource) -> str:
     return row.run.state.value if row.run is not None else "waiting"
 
 
-def _at_stake(row: LiveResource) -> str:
+def _impact(row: LiveResource) -> str:
     """What would be lost, without its age: time is no part of a plan's digest."""
     if row.run is None:
         return "nothing"

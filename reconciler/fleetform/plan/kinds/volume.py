@@ -85,7 +85,7 @@ def _replaced(
             old,
             make_step(Verb.VOLUME_MAKE, declared.key, _arguments(declared), (old.key,)),
             destructive=True,
-            at_stake=_at_stake(row, before, fate),
+            at_stake=_impact(row, before, fate),
         )
     )
 
@@ -122,7 +122,7 @@ def propose_remove(row: LiveResource) -> Proposal:
             Reason.REMOVED,
             _drop(row, document, fate),
             destructive=fate is _Fate.REMOVED,
-            at_stake=_at_stake(row, document, fate),
+            at_stake=_impact(row, document, fate),
         )
     )
 
@@ -156,7 +156,7 @@ def propose_forget(row: LiveResource) -> Proposal:
             Action.FORGET,
             Reason.LET_GO,
             _drop(row, document, _Fate.FORGOTTEN),
-            at_stake=_at_stake(row, document, _Fate.FORGOTTEN),
+            at_stake=_impact(row, document, _Fate.FORGOTTEN),
         )
     )
 
@@ -204,7 +204,7 @@ def _where(document: Mapping[str, Any]) -> dict[str, Any]:
     return {"fleet": document.get("fleet", ""), "path": document.get("path", "")}
 
 
-def _at_stake(row: LiveResource, document: Mapping[str, Any], fate: _Fate) -> str:
+def _impact(row: LiveResource, document: Mapping[str, Any], fate: _Fate) -> str:
     fleet = document.get("fleet", "")
     where = f"{document.get('path', '')} on fleet {fleet}"
     match fate:

@@ -94,19 +94,19 @@ class Connection:
         schema: str,
         read_only: bool = False,
         who: str = "fleetform",
-        patience_seconds: float | None = None,
+        wait_seconds: float | None = None,
     ) -> None:
-        """`patience_seconds` is how long anything may take, for who would rather not wait."""
+        """`wait_seconds` is how long anything may take, for who would rather not wait."""
         self._loop = asyncio.new_event_loop()
         self._prepared: dict[str, Any] = {}
         self.total_changes = 0
         self._driver: Any = None
-        until = time.monotonic() + (patience_seconds or STARTING_SECONDS)
+        until = time.monotonic() + (wait_seconds or STARTING_SECONDS)
         try:
             while self._driver is None:
                 try:
                     self._driver = self._run(
-                        _connect(address, schema, patience_seconds, read_only=read_only, who=who)
+                        _connect(address, schema, wait_seconds, read_only=read_only, who=who)
                     )
                 except STARTING:
                     if time.monotonic() > until:
@@ -188,13 +188,13 @@ class Connection:
 
 
 async def _connect(
-    address: Address, schema: str, patience_seconds: float | None, *, read_only: bool, who: str
+    address: Address, schema: str, wait_seconds: float | None, *, read_only: bool, who: str
 ) -> Any:
-    lock_seconds = patience_seconds or LOCK_SECONDS
-    statement_seconds = patience_seconds or STATEMENT_SECONDS
+    lock_seconds = wait_seconds or LOCK_SECONDS
+    statement_seconds = wait_seconds or STATEMENT_SECONDS
     driver = await asyncpg.connect(
         address.url,
-        timeout=patience_seconds or CONNECT_SECONDS,
+        timeout=wait_seconds or CONNECT_SECONDS,
         # Beyond the server's own limit: only for a server that has gone without a word.
         command_timeout=statement_seconds * 1.1,
         statement_cache_size=_KEPT_STATEMENTS,

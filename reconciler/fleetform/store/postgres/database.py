@@ -63,14 +63,14 @@ class PostgresDatabase:
         schema: str,
         read_only: bool = False,
         who: str = "fleetform",
-        patience_seconds: float | None = None,
+        wait_seconds: float | None = None,
     ) -> None:
         self.address = address
         self.schema = schema
         self.lock = threading.RLock()
         self._read_only = read_only
         self._who = who
-        self._patience_seconds = patience_seconds
+        self._wait_seconds = wait_seconds
         self._own_commits = 0
         self._connection = connection
 
@@ -203,7 +203,7 @@ class PostgresDatabase:
             schema=self.schema,
             read_only=self._read_only,
             who=self._who,
-            patience_seconds=self._patience_seconds,
+            wait_seconds=self._wait_seconds,
         )
 
     def _usable(self) -> Connection:

@@ -159,7 +159,7 @@ def try_lease(
         database.close()
     if fence is None:
         return None
-    kept = _connect(address, environment_uid, patience_seconds=RENEW_SECONDS)
+    kept = _connect(address, environment_uid, wait_seconds=RENEW_SECONDS)
     return Lease(kept, replace(holder, fence=fence), clock, began_ms=began_ms)
 
 
@@ -282,17 +282,17 @@ def _open(address: Address, environment_uid: str, ids: Ids, clock: Clock) -> Pos
 
 
 def _connect(
-    address: Address, environment_uid: str, *, patience_seconds: float | None = None
+    address: Address, environment_uid: str, *, wait_seconds: float | None = None
 ) -> PostgresDatabase:
     schema = schema_of(environment_uid)
     with translated(address):
-        connection = Connection(address, schema=schema, patience_seconds=patience_seconds)
+        connection = Connection(address, schema=schema, wait_seconds=wait_seconds)
         try:
             require_current(connection, schema, environment_uid)
         except BaseException:
             connection.close()
             raise
-    return PostgresDatabase(address, connection, schema=schema, patience_seconds=patience_seconds)
+    return PostgresDatabase(address, connection, schema=schema, wait_seconds=wait_seconds)
 
 
 def _write(holder: Holder) -> str:

@@ -153,8 +153,8 @@ def open_postgres_to_keep(address: Address, environment_uid: str) -> Iterator[Tr
     """
     schema = schema_of(environment_uid)
     with translated(address):
-        connection = Connection(address, schema=schema, patience_seconds=KEEP_SECONDS)
-    database = PostgresDatabase(address, connection, schema=schema, patience_seconds=KEEP_SECONDS)
+        connection = Connection(address, schema=schema, wait_seconds=KEEP_SECONDS)
+    database = PostgresDatabase(address, connection, schema=schema, wait_seconds=KEEP_SECONDS)
     try:
         with translated(address):
             require_current(connection, schema, environment_uid)

@@ -148,7 +148,7 @@ def split_held(held: Iterable[Held]) -> tuple[tuple[HeldGroup, ...], tuple[HeldG
     waiting: list[Held] = []
     beyond: list[Held] = []
     for one in held:
-        (beyond if one.by is HeldBy.NOT_CARRIED_OUT else waiting).append(one)
+        (beyond if one.by is HeldBy.NOT_SUPPORTED else waiting).append(one)
     return group_held(waiting), group_held(beyond)
 
 

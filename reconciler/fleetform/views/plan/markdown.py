@@ -34,7 +34,7 @@ from fleetform.views.plan.notes import (
     earlier_drift,
     earlier_runs,
     forecast_lines,
-    group_stake_text,
+    group_impact_text,
     progressing,
     still_aborted_text,
     total_cost_text,
@@ -216,7 +216,7 @@ def _why(plan: Plan, group: Group) -> str:
 
 
 def _impact(plan: Plan, group: Group, *, ceiling: bool = False) -> str:
-    stake = group_stake_text(plan, group)
+    stake = group_impact_text(plan, group)
     cost = "" if group.is_many else cost_text(group.first, ceiling=ceiling)
     return f"{f'. Impact: {stake}' if stake else ''}{f'. Cost: {cost}' if cost else ''}"
 

@@ -28,11 +28,11 @@ __all__ = [
     "earlier_drift",
     "earlier_runs",
     "forecast_lines",
-    "group_stake_text",
+    "group_impact_text",
+    "impact_text",
     "names_text",
     "progressing",
     "remaining_drift",
-    "stake_text",
     "still_aborted_text",
     "total_cost_text",
     "unknown_texts",
@@ -287,7 +287,7 @@ def _lines(found: dict[str, dict[str, object]]) -> Iterator[str]:
 RUNS_MAX = 3
 
 
-def stake_text(plan: Plan, change: Change) -> str:
+def impact_text(plan: Plan, change: Change) -> str:
     """
     Write `2 hosts and all jobs on them: train on 8 GPUs, 2h13m so far, 17.7 GPU-hours`.
 
@@ -303,19 +303,19 @@ def stake_text(plan: Plan, change: Change) -> str:
     return ": ".join(parts) + _so_far((since or {}).get(str(change.key)))
 
 
-def group_stake_text(plan: Plan, group: Group) -> str:
+def group_impact_text(plan: Plan, group: Group) -> str:
     """Write the stake of a block; of many elements their number and the first of them."""
     change = group.first
-    text = stake_text(plan, change)
+    text = impact_text(plan, change)
     if text and group.is_many:
         return f"{len(group.changes)} times, such as {change.at_stake or text}"
     return text
 
 
-def _whose(change: Change, stake: Impact) -> str:
+def _whose(change: Change, impact: Impact) -> str:
     if change.key.kind == "run":
         return "its work"
-    runs = [printable(name) for name in sorted(stake.runs, key=natural_order)]
+    runs = [printable(name) for name in sorted(impact.runs, key=natural_order)]
     more = f" and {len(runs) - RUNS_MAX} more" if len(runs) > RUNS_MAX else ""
     return f"{', '.join(runs[:RUNS_MAX])}{more}"
 

@@ -105,7 +105,7 @@ class FieldBody(_Classed):
     unknown: NotRequired[Annotated[bool, "True if the new value is known only after the apply."]]
 
 
-class StakeBody(TypedDict):
+class ImpactBody(TypedDict):
     """The impact: running work that the change would end."""
 
     runs: list[str]
@@ -137,7 +137,7 @@ class ResourceChange(TypedDict):
     why: Annotated[str, "The reasons, as a sentence."]
     destructive: Annotated[bool, "True if the change deletes data or hosts, or ends running work."]
     at_stake: Annotated[str, "The impact, as a sentence."]
-    stake: StakeBody | None
+    stake: ImpactBody | None
     cost_before: Annotated[
         int | None, "Micro-dollars per hour before the change; null if no price is known."
     ]

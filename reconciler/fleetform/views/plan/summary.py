@@ -114,7 +114,7 @@ def summary(plan: Plan) -> str:
     """`Plan: 3 to create; 1 blocked; 2 not supported yet.`, or that there is nothing to do."""
     by_action = Counter(change.action for change in plan.changes)
     parts = [f"{by_action[action]} {verb}" for action, verb in _VERBS.items() if by_action[action]]
-    beyond = sum(one.by is HeldBy.NOT_CARRIED_OUT for one in plan.held)
+    beyond = sum(one.by is HeldBy.NOT_SUPPORTED for one in plan.held)
     rest = "".join(
         f"; {count} {word}"
         for count, word in (

@@ -34,7 +34,7 @@ from fleetform.views.plan.notes import (
     earlier_drift,
     earlier_runs,
     forecast_lines,
-    group_stake_text,
+    group_impact_text,
     names_text,
     progressing,
     still_aborted_text,
@@ -132,8 +132,8 @@ def _changes(plan: Plan) -> Iterator[Line]:
 def _block(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[Line]:
     change = group.first
     yield _title(group)
-    if text := group_stake_text(plan, group):
-        yield _stake(group, text)
+    if text := group_impact_text(plan, group):
+        yield _impact(group, text)
     if not group.is_many and (text := cost_text(change, ceiling=ceiling)):
         yield line("      ", ("cost: ", "info"), text)
     if change.replaces and group.is_many:
@@ -163,7 +163,7 @@ def _dim(text: str) -> Span:
     return Span(text, "dim")
 
 
-def _stake(group: Group, text: str) -> Line:
+def _impact(group: Group, text: str) -> Line:
     tone = "bad" if group.first.destructive else "dim"
     return line("      ", ("impact: ", tone), printable(text))
 

@@ -63,7 +63,7 @@ error, where it is no step of the document.
 """
 
 
-def not_carried_out(path: tuple[str | int, ...], detail: str, advice: str = "") -> Problem:
+def not_supported(path: tuple[str | int, ...], detail: str, advice: str = "") -> Problem:
     """A note on what the resource cannot do without: a plan blocks it."""
     return Problem("not-supported", path, detail, advice, level=Level.NOTE, at_key=True)
 
@@ -328,7 +328,7 @@ class Document(Model):
         """
         Values that nothing carries out yet, where the field as such is carried out.
 
-        Notes, made with `not_carried_out` or `no_effect`. Whole fields are told by their rows in
+        Notes, made with `not_supported` or `no_effect`. Whole fields are told by their rows in
         `fields`.
         """
         yield from ()

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import not_carried_out, one_or_many, refuse, text_of
+from fleetform.spec.kinds.base import not_supported, one_or_many, refuse, text_of
 from fleetform.spec.quantities.ranges import shown, unfit
 
 
@@ -122,7 +122,7 @@ def slurm_problems(env: Mapping[str, str | None]) -> Iterator[Problem]:
 def slurm_beyond(nodes: int | None, commands: Sequence[str]) -> Iterator[Problem]:
     """Slurm runs a script on its first node, and `srun` starts tasks on all of them."""
     if (nodes or 1) > 1 and any(_SRUN.search(command) for command in commands):
-        yield not_carried_out(
+        yield not_supported(
             ("compat",),
             SRUN_ON_NODES,
             SRUN_ADVICE,

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from fleetform.spec.field_facts import Facts, unit
 from fleetform.spec.findings import Level, Problem
-from fleetform.spec.kinds.base import Model, not_carried_out, one_or_many, refuse
+from fleetform.spec.kinds.base import Model, not_supported, one_or_many, refuse
 from fleetform.spec.kinds.credentials import sealed_address
 from fleetform.spec.kinds.offers import Text
 from fleetform.spec.quantities.ranges import shown
@@ -79,7 +79,7 @@ def files_beyond(entries: Sequence[FileEntry]) -> Iterator[Problem]:
         path = entry.destination
         # `~/x` and `/x` without `path` are files outside of the environment, which is reported.
         if path.split("/")[0] == ".." or (entry.path is not None and path.startswith(("/", "~"))):
-            yield not_carried_out(
+            yield not_supported(
                 ("files", number),
                 f"{shown(path)} is outside of the job's working directory, which contains all files.",
                 "Choose a path in that directory, and use it in the commands.",

@@ -29,7 +29,7 @@ from fleetform.spec.kinds.base import (
     Model,
     Whole,
     each_once,
-    not_carried_out,
+    not_supported,
     one_or_many,
     refuse,
 )
@@ -365,7 +365,7 @@ class Fleet(OfferChoice):
                 what = f"Hosts of a {source.capitalize()} cluster are not supported yet."
             case _:
                 what = "Hosts in clouds are not supported yet."
-        return not_carried_out(
+        return not_supported(
             (self.source or "type",),
             what,
             "Until then, plans block the fleet and its runs. `local: true` declares a fleet on this machine.",
@@ -373,11 +373,11 @@ class Fleet(OfferChoice):
 
     def beyond(self) -> Iterator[Problem]:
         if self.blocks == "auto":
-            yield not_carried_out(
+            yield not_supported(
                 ("blocks",), "`auto` is not supported yet.", "Write the number of blocks."
             )
         if self.runtime == "container":
-            yield not_carried_out(("runtime",), "Containers are not supported yet.")
+            yield not_supported(("runtime",), "Containers are not supported yet.")
         yield from without_value(self.env)
 
     def problems(self) -> Iterator[Problem]:
@@ -448,7 +448,7 @@ class Fleet(OfferChoice):
                         "unknown-reference",
                         path,
                         f"The fleet has no host {shown(name)}.",
-                        self._hosts_told(),
+                        self._names_advice(),
                         word=name,
                     )
                 elif name in seen:
@@ -479,7 +479,7 @@ class Fleet(OfferChoice):
             return frozenset(host.hostname for host in self.ssh_config.hosts)
         return None
 
-    def _hosts_told(self) -> str:
+    def _names_advice(self) -> str:
         if self.source != "local":
             return "Name it as `ssh_config.hosts` does."
         return f"Their names are `{self.name}-0` and so on."

@@ -20,7 +20,7 @@ from fleetform.spec.kinds.base import (
     Entries,
     Flag,
     Model,
-    not_carried_out,
+    not_supported,
     one_or_many,
     refuse,
 )
@@ -173,13 +173,13 @@ def mounts_beyond(mounts: Sequence[Mount]) -> Iterator[Problem]:
     """Mounts that nothing carries out yet."""
     for number, mount in enumerate(mounts):
         if mount.is_of_host:
-            yield not_carried_out(
+            yield not_supported(
                 ("volumes", number),
                 "Mounting directories of the host is not supported yet.",
                 "Declare a volume with that directory as its `path:`, and mount it by name.",
             )
         elif mount.name is not None and len(mount.name) > 1:
-            yield not_carried_out(
+            yield not_supported(
                 ("volumes", number),
                 "Choosing among several volumes is not supported yet.",
                 "Name one of them.",

@@ -29,7 +29,7 @@ from fleetform.spec.kinds.base import (
     Flag,
     Model,
     Name,
-    not_carried_out,
+    not_supported,
     one_or_many,
     refuse,
     within,
@@ -215,7 +215,7 @@ class Project(Document):
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()
         if self.default_profile is not None:
-            yield not_carried_out(
+            yield not_supported(
                 ("default_profile",),
                 "Runs do not belong to projects yet, so no run gets this profile.",
                 f"Until then, write `default: true` into the profile `{self.default_profile}`: every"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
-from fleetform.spec.field_facts import UNSUPPORTED, Facts, carried_out_by, unit
+from fleetform.spec.field_facts import UNSUPPORTED, Facts, supported_by, unit
 from fleetform.spec.kinds.amounts import (
     CapacityCpu,
     CapacityGpu,
@@ -45,7 +45,7 @@ class Resources(Model):
     disk: DiskRange | None = None
     """Free disk space, or a range. Example: `100GB..`, `{size: 100GB}`."""
 
-    shm_size: Annotated[Size | None, carried_out_by("agents.host")] = None
+    shm_size: Annotated[Size | None, supported_by("agents.host")] = None
     """
     Size of the shared memory at `/dev/shm`, which the data loaders of PyTorch use. Example: `16GB`.
     """

@@ -30,7 +30,7 @@ from fleetform.spec.kinds.base import (
     Name,
     Whole,
     each_once,
-    not_carried_out,
+    not_supported,
     one_or_many,
     refuse,
 )
@@ -513,9 +513,9 @@ class Run(OfferChoice):
                 getattr(self, "nodes", None), getattr(self, "commands", None) or ()
             )
         for name, detail in self._unsupported_values():
-            yield not_carried_out((name,), detail, "Until then, plans block it.")
+            yield not_supported((name,), detail, "Until then, plans block it.")
         if self.resources is not None and self.resources.cpu and self.resources.cpu.arch:
-            yield not_carried_out(
+            yield not_supported(
                 ("resources", "cpu"),
                 "Choosing hosts by their architecture is not supported yet.",
                 "Name fleets with that architecture in `fleets`.",

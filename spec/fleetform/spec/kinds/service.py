@@ -222,7 +222,7 @@ class Service(Run):
         if not self.replica_groups:
             yield from scaling_problems(count, self.scaling)
         yield from only_in_groups(
-            self._is_set_beside_groups,
+            self._conflicts_with_groups,
             ("replicas", "scaling", "commands"),
             "each group has its own",
         )
@@ -230,7 +230,7 @@ class Service(Run):
         yield from rate_limit_problems(self.rate_limits or ())
         yield from probe_problems(self.probes or ())
 
-    def _is_set_beside_groups(self, name: str) -> bool:
+    def _conflicts_with_groups(self, name: str) -> bool:
         if name == "groups":
             return bool(self.replica_groups)
         return self.is_set(name) and name != self._groups_field

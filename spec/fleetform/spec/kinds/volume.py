@@ -22,7 +22,7 @@ from fleetform.spec.kinds.base import (
     Flag,
     Name,
     each_once,
-    not_carried_out,
+    not_supported,
     one_or_many,
     refuse,
 )
@@ -169,7 +169,7 @@ class Volume(Document):
     def whole(self) -> Problem | None:
         if self.backend is None:
             return None
-        return not_carried_out(
+        return not_supported(
             ("backend",),
             "Disks of backends are not supported yet.",
             "Until then, plans block the volume and the runs that mount it. With `fleet:` and"

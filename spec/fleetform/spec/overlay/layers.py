@@ -194,14 +194,14 @@ def overlay(
     documents: list[Written] = []
     mistakes: list[Mistake] = []
     for layer in layers:
-        documents = _beside(documents, layer.documents, mistakes)
+        documents = _joined(documents, layer.documents, mistakes)
         documents, wrong = patched(documents, layer.patches, is_complete=is_complete)
         mistakes.extend(wrong)
     documents, wrong = with_profiles(documents, is_complete=is_complete)
     return documents, [*mistakes, *wrong]
 
 
-def _beside(below: list[Written], own: Sequence[Written], mistakes: list[Mistake]) -> list[Written]:
+def _joined(below: list[Written], own: Sequence[Written], mistakes: list[Mistake]) -> list[Written]:
     """Both layers' documents; one that both declare is a mistake of the upper one."""
     if not below:
         return list(own)

@@ -119,7 +119,7 @@ class _Annotator:
         words = wording.words(text, _choices(schema))
         if models.shares_run_fields(self._kind) and path.partition(".")[0] not in _FIXED:
             schema = _allow_expressions(schema)
-        schema = _told(schema, wording.example_texts(text))
+        schema = _with_messages(schema, wording.example_texts(text))
         if "$ref" in schema:
             # In draft-07 nothing beside a `$ref` counts.
             schema = {"allOf": [schema]}
@@ -144,7 +144,7 @@ class _Annotator:
             "x-class": str(row.field_class),
             "x-on-change": str(row.on_change),
             **({"x-unit": row.unit} if row.unit else {}),
-            **({"x-carried-out-by": row.carried_out_by} if row.carried_out_by else {}),
+            **({"x-carried-out-by": row.supported_by} if row.supported_by else {}),
         }
 
     def _descriptions(self, path: str, text: str, words: Words) -> Schema:
@@ -253,7 +253,7 @@ def _choices(schema: Schema) -> list[str]:
     return [value for one in _enums(schema) for value in one["enum"] if isinstance(value, str)]
 
 
-def _told(schema: Any, texts: Sequence[str]) -> Any:
+def _with_messages(schema: Any, texts: Sequence[str]) -> Any:
     """
     The schema with what to write where a pattern is missed, in place of the pattern itself.
 
@@ -262,15 +262,15 @@ def _told(schema: Any, texts: Sequence[str]) -> Any:
     if not texts or not isinstance(schema, dict | list):
         return schema
     if isinstance(schema, list):
-        return [_told(one, texts) for one in schema]
-    told = {
-        key: value if key in {"properties", *_VALUES} else _told(value, texts)
+        return [_with_messages(one, texts) for one in schema]
+    explained = {
+        key: value if key in {"properties", *_VALUES} else _with_messages(value, texts)
         for key, value in schema.items()
         if key != "examples"
     }
     if "pattern" in schema:
-        told["patternErrorMessage"] = wording.pattern_sentence(texts)
-    return told
+        explained["patternErrorMessage"] = wording.pattern_sentence(texts)
+    return explained
 
 
 def _explained(schema: Any, choices: Mapping[str, str]) -> Any:

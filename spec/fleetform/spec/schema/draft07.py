@@ -107,14 +107,14 @@ def _schema(schema: Any) -> Any:
     return {**translated, "allOf": [*translated.get("allOf", ()), reference], **definitions}
 
 
-def _keyword(key: str, value: Any, beside: Mapping[str, Any]) -> Schema:
+def _keyword(key: str, value: Any, siblings: Mapping[str, Any]) -> Schema:
     if key == "$ref":
         return {"$ref": value.replace("#/$defs/", "#/definitions/")}
     if key == "$defs":
         return {"definitions": _each(_schema, value)}
     if key == "prefixItems":
         return {"items": [_schema(one) for one in value]}
-    if key == "items" and "prefixItems" in beside:
+    if key == "items" and "prefixItems" in siblings:
         return {"additionalItems": _schema(value)}
     if key in {"dependentRequired", "dependentSchemas"}:
         return {}

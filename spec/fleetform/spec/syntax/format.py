@@ -53,7 +53,7 @@ def format_read(data: bytes, file: str, nodes: list[Node], findings: list[Findin
     errors = tuple(found for found in findings if found.level is Level.ERROR)
     if errors:
         return Formatted(data, errors)
-    if not any(_is_ours(node) for node in nodes):
+    if not any(_is_fleetform(node) for node in nodes):
         return Formatted(data)
     text = data.decode()
     mark = _MARK if text.startswith(_MARK) else ""
@@ -78,7 +78,7 @@ def format_text(text: str) -> str:
     return formatted.data.decode()
 
 
-def _is_ours(node: Node) -> bool:
+def _is_fleetform(node: Node) -> bool:
     kind = node.get("type") if isinstance(node, MappingNode) else None
     return isinstance(kind, ScalarNode) and hints_of_document(kind.raw) is not None
 

@@ -171,7 +171,7 @@ class Kept(NamedTuple):
     header: Header
     outcome: Outcome
     conditions: Conditions
-    told: Mapping[Problem, Finding]
+    findings: Mapping[Problem, Finding]
 
 
 class KeptFile:

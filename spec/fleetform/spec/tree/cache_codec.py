@@ -72,7 +72,7 @@ def _written(kept: Kept) -> list[Any]:
         outcome.keys,
         _place(outcome.place),
         len(outcome.problems),
-        [[_problem(problem), finding_written(found)] for problem, found in kept.told.items()],
+        [[_problem(problem), finding_written(found)] for problem, found in kept.findings.items()],
         outcome.is_read,
         outcome.shared,
         None if same else outcome.documents,

@@ -72,7 +72,7 @@ def _is_plain(kept: Kept) -> bool:
         outcome.is_read
         and not outcome.is_spoiled
         and outcome.keys[0].kind in FACTS
-        and len(kept.told) == len(outcome.problems)
+        and len(kept.findings) == len(outcome.problems)
         and not any(
             problem.level is Level.ERROR or problem.code in OBSTACLES or problem.code in OF_THE_TREE
             for problem in outcome.problems

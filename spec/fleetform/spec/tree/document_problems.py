@@ -20,7 +20,7 @@ from fleetform.spec import fields
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.interpolate import group_address, references
 from fleetform.spec.kinds import Kind
-from fleetform.spec.kinds.base import Document, no_effect, not_carried_out
+from fleetform.spec.kinds.base import Document, no_effect, not_supported
 from fleetform.spec.kinds.run import Run
 from fleetform.spec.kinds.service import Service
 from fleetform.spec.kinds.task import Task
@@ -46,11 +46,11 @@ def notes(
         problems: What is known of it already. A field that is wrong is not told twice.
     """
     if kind.name in KINDS:
-        yield not_carried_out(("type",), KINDS[kind.name], _MEANWHILE)
+        yield not_supported(("type",), KINDS[kind.name], _MEANWHILE)
         return
     type_name = str(value.get("type", ""))
     if type_name in KINDS:
-        yield not_carried_out(("type",), KINDS[type_name], _MEANWHILE)
+        yield not_supported(("type",), KINDS[type_name], _MEANWHILE)
         return
     whole = model.whole()
     if whole is not None:
@@ -78,7 +78,7 @@ def _field_notes(value: Mapping[str, Any], kind: Kind, type_name: str) -> Iterat
                 continue
             detail = why.get(path, "This is not supported yet.")
             if rows[path].essential:
-                yield not_carried_out(at, f"`{path}`: {detail}", _MEANWHILE)
+                yield not_supported(at, f"`{path}`: {detail}", _MEANWHILE)
             else:
                 yield no_effect(at, f"`{path}`: {detail}", "It is ignored until then.")
 

@@ -23,7 +23,7 @@ from fleetform.spec.nodes import (
 from fleetform.spec.tree.budget import FINDINGS_MAX
 from fleetform.spec.tree.walk import finding
 
-__all__ = ["Told", "address_of", "place", "quoted"]
+__all__ = ["FindingLog", "address_of", "place", "quoted"]
 
 
 # A screen full; findings have a sentence or three.
@@ -99,16 +99,16 @@ def address_of(node: Node) -> str:
     )
 
 
-class Told:
+class FindingLog:
     """Findings of one load."""
 
     def __init__(self) -> None:
         self._findings: dict[str, list[Finding]] = {}
-        self._untold: Counter[tuple[str, Level]] = Counter()
+        self._omitted: Counter[tuple[str, Level]] = Counter()
         self._counts: Counter[tuple[str, Level]] = Counter()
 
-    def tell(self, told: Finding) -> None:
-        self._findings.setdefault(told.place.file, []).append(told)
+    def add(self, found: Finding) -> None:
+        self._findings.setdefault(found.place.file, []).append(found)
 
     def drop(self, file: str) -> None:
         """The file is nothing that the tree declares."""
@@ -119,13 +119,13 @@ class Told:
         if self._counts[file, level] < FINDINGS_MAX:
             self._counts[file, level] += 1
             return True
-        self._untold[file, level] += 1
+        self._omitted[file, level] += 1
         return False
 
-    def tell_untold(self) -> None:
+    def add_omitted(self) -> None:
         """How many were not, once all have been found."""
-        for (file, level), count in self._untold.items():
-            self.tell(
+        for (file, level), count in self._omitted.items():
+            self.add(
                 finding(
                     "too-many-findings",
                     file,
@@ -137,10 +137,10 @@ class Told:
 
     def sorted(self, data: Mapping[str, bytes]) -> tuple[Finding, ...]:
         """All of them by place, with their lines where `data` has the file's bytes."""
-        told: list[Finding] = []
+        found: list[Finding] = []
         for file, findings in self._findings.items():
-            told.extend(quoted(data, file, findings))
-        return tuple(sorted(told, key=lambda one: one.sort_key))
+            found.extend(quoted(data, file, findings))
+        return tuple(sorted(found, key=lambda one: one.sort_key))
 
 
 def quoted(data: Mapping[str, bytes], file: str, findings: Iterable[Finding]) -> Iterable[Finding]:

@@ -32,11 +32,11 @@ def payload_of(documents: Mapping[str, list[Any]]) -> frozenset[str]:
     Args:
         documents: Plain values of the documents of each file, by its path from the tree's root.
     """
-    declaring = [file for file, values in documents.items() if any(map(_is_ours, values))]
+    declaring = [file for file, values in documents.items() if any(map(_is_fleetform, values))]
     sources = set()
     for file, values in documents.items():
         folder = posixpath.dirname(file)
-        for value in filter(_is_ours, values):
+        for value in filter(_is_fleetform, values):
             sources |= {posixpath.normpath(posixpath.join(folder, one)) for one in _sources(value)}
     folders = [source for source in sources if not any(_is_below(one, source) for one in declaring)]
     return frozenset(
@@ -46,7 +46,7 @@ def payload_of(documents: Mapping[str, list[Any]]) -> frozenset[str]:
     )
 
 
-def _is_ours(value: Any) -> bool:
+def _is_fleetform(value: Any) -> bool:
     return isinstance(value, dict) and value.get("type") in KINDS
 
 

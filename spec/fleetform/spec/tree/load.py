@@ -30,7 +30,7 @@ from fleetform.spec.tree.cache import KeptFile, ReadingCache, is_overlaid, look_
 from fleetform.spec.tree.change_detection import claims_of
 from fleetform.spec.tree.environments import Environments
 from fleetform.spec.tree.files import Files
-from fleetform.spec.tree.findings import Told, address_of, place
+from fleetform.spec.tree.findings import FindingLog, address_of, place
 from fleetform.spec.tree.git import Commit
 from fleetform.spec.tree.read import Read, Readings, entry_of, keep
 from fleetform.spec.tree.safe_open import is_folder
@@ -64,8 +64,8 @@ class Loader:
         self._buffers = buffers or {}
         self._cache = cache
         self._files = Files(root, {} if cache is None else cache.digests)
-        self._told = Told()
-        self._tell = self._told.tell
+        self._log = FindingLog()
+        self._tell = self._log.add
         self._sources = Sources(root, self._buffers, cache, self._tell)
         self._unread = self._sources.unread
         self._broken = self._sources.broken
@@ -143,12 +143,12 @@ class Loader:
         """Read `environment.yaml` alone."""
         if not is_folder(self._root):
             return None, self._without_root().findings
-        return self._environments.read_alone(), self._told.sorted(self._sources.data)
+        return self._environments.read_alone(), self._log.sorted(self._sources.data)
 
     def _loaded(self, desired: Desired | None, bases: tuple[str, ...] = ()) -> Loaded:
         return Loaded(
             desired,
-            self._told.sorted(self._sources.data),
+            self._log.sorted(self._sources.data),
             len(self._reads),
             len(self._sources.files),
             bases,
@@ -228,7 +228,7 @@ class Loader:
         self._reads = [read for read in self._reads if read.file not in payload]
         self._unread[:] = [file for file in self._unread if file not in payload]
         for file in payload:
-            self._told.drop(file)
+            self._log.drop(file)
 
     # Documents against each other
 
@@ -266,7 +266,7 @@ class Loader:
             if read.others is None:
                 read.others = []
             read.others.append(problem)
-        self._readings.tell_problems(self._reads, self._told)
+        self._readings.log_problems(self._reads, self._log)
         self._tell_empty(catalogue)
         return catalogue, entries
 

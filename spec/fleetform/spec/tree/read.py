@@ -33,7 +33,7 @@ from fleetform.spec.tree.cache import (
 )
 from fleetform.spec.tree.change_detection import OBSTACLES, OF_THE_TREE
 from fleetform.spec.tree.files import Files
-from fleetform.spec.tree.findings import Told, address_of, place, quoted
+from fleetform.spec.tree.findings import FindingLog, address_of, place, quoted
 from fleetform.spec.tree.sources import Sources
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Read:
         stub: The kept document that it comes from; None: it was read just now.
         node: What it was read from; None while it comes from a kept one.
         others: Problems that it has with other documents; None while there are none.
-        told: Its problems as they are told; the same.
+        findings: Its problems as findings; the same.
     """
 
     file: str
@@ -65,7 +65,7 @@ class Read:
     stub: tuple[KeptFile, int] | None = None
     node: Node | None = None
     others: list[Problem] | None = None
-    told: dict[Problem, Finding] | None = None
+    findings: dict[Problem, Finding] | None = None
 
     @property
     def problems(self) -> Sequence[Problem]:
@@ -198,32 +198,32 @@ class Readings:
             self.budget.repeat(conditions.spent)
         )
 
-    def tell_problems(self, reads: Iterable[Read], told: Told) -> None:
+    def log_problems(self, reads: Iterable[Read], log: FindingLog) -> None:
         """Tell what is wrong with documents, once all of it is known."""
         for read in reads:
             if not read.others and not read.outcome.problems:
                 continue
             for problem in read.problems:
-                if told.has_room(read.file, problem.level):
-                    told.tell(self._placed(read, problem))
+                if log.has_room(read.file, problem.level):
+                    log.add(self._placed(read, problem))
             if read.is_broken:
                 self._sources.broken.update(read.outcome.keys)
-        told.tell_untold()
+        log.add_omitted()
 
     def _placed(self, read: Read, problem: Problem) -> Finding:
         found = None
         if read.stub is not None:
             file, number = read.stub
-            found = file.documents[number].told.get(problem)
+            found = file.documents[number].findings.get(problem)
             if found is None and read.node is None:
                 opened = self._sources.lay_open(file, number)
                 read.node = opened.node if opened else _NOTHING
         if found is None:
             assert read.node is not None, read.file
             found = place(problem, read.node, read.file, address_of(read.node))
-        if read.told is None:
-            read.told = {}
-        read.told[problem] = found
+        if read.findings is None:
+            read.findings = {}
+        read.findings[problem] = found
         return found
 
 
@@ -261,8 +261,8 @@ def _renew(
 def _kept_form(read: Read, data: Mapping[str, bytes]) -> Kept | None:
     """What to keep of a document; None where that would be of no use."""
     outcome = read.outcome
-    told = read.told or {}
-    if read.conditions is None or outcome.is_spoiled or len(told) != len(read.problems):
+    findings = read.findings or {}
+    if read.conditions is None or outcome.is_spoiled or len(findings) != len(read.problems):
         return None
     if any(one.code in OF_THE_TREE for one in outcome.problems):
         return None
@@ -273,8 +273,8 @@ def _kept_form(read: Read, data: Mapping[str, bytes]) -> Kept | None:
         header = header_of(read.node)
     if header is None:
         return None
-    found = quoted(data, read.file, told.values())
-    return Kept(header, outcome, read.conditions, dict(zip(told, found, strict=True)))
+    found = quoted(data, read.file, findings.values())
+    return Kept(header, outcome, read.conditions, dict(zip(findings, found, strict=True)))
 
 
 def _is_known(read: Read) -> bool:
@@ -282,7 +282,7 @@ def _is_known(read: Read) -> bool:
     if read.stub is None:
         return False
     file, number = read.stub
-    return not read.told or read.told.keys() <= file.documents[number].told.keys()
+    return not read.findings or read.findings.keys() <= file.documents[number].findings.keys()
 
 
 def load_alone(
@@ -293,18 +293,18 @@ def load_alone(
 
     What its documents refer to may be anywhere, so nothing is said of it.
     """
-    told = Told()
-    sources = Sources(root, buffers, cache, told.tell)
+    log = FindingLog()
+    sources = Sources(root, buffers, cache, log.add)
     try:
         if cache is not None:
             cache.begin()
         readings = Readings(_files(root, cache), sources, {})
         reads = list(readings.of_file(sources.given(file, look=_look_of_file(root / file))))
-        readings.tell_problems(reads, told)
+        readings.log_problems(reads, log)
         if cache is not None:
             keep(cache, sources, reads)
             cache.end()
-        return Loaded(None, told.sorted(sources.data), len(reads), len(sources.files))
+        return Loaded(None, log.sorted(sources.data), len(reads), len(sources.files))
     finally:
         sources.close()
 
@@ -331,8 +331,8 @@ def read_again(
     Returns:
         What is wrong with their documents alone; None where that takes the whole tree.
     """
-    told = Told()
-    sources = Sources(root, {}, cache, told.tell)
+    log = FindingLog()
+    sources = Sources(root, {}, cache, log.add)
     try:
         cache.begin()
         given = [sources.given(file, look=look) for file, look in files]
@@ -340,9 +340,9 @@ def read_again(
             return None
         readings = Readings(_files(root, cache), sources, values)
         reads: list[Read] = [read for one in given for read in readings.of_file(one)]
-        readings.tell_problems(reads, told)
+        readings.log_problems(reads, log)
         keep(cache, sources, reads)
-        return told.sorted(sources.data)
+        return log.sorted(sources.data)
     finally:
         sources.close()
 

@@ -54,7 +54,7 @@ def complain(error: ValidationError, model: type[Model], type_name: str) -> Iter
             inner = details["ctx"]
             for problem in complain(inner["error"], inner["model"], inner["type"]):
                 yield problem.below(*details["loc"])
-        elif not _is_told(details, errors, misspelt):
+        elif not _is_reported(details, errors, misspelt):
             yield _without_secret(_problem(details, model, type_name), details, type_name)
 
 
@@ -71,7 +71,9 @@ def _without_secret(problem: Problem, details: ErrorDetails, type_name: str) -> 
     return problem
 
 
-def _is_told(details: ErrorDetails, errors: Sequence[ErrorDetails], misspelt: set[Path]) -> bool:
+def _is_reported(
+    details: ErrorDetails, errors: Sequence[ErrorDetails], misspelt: set[Path]
+) -> bool:
     """Whether another error is the same mistake."""
     if details["type"] == "missing":
         return details["loc"] in misspelt

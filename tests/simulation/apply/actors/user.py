@@ -306,7 +306,7 @@ class UserActor:
                         accepted,
                         ledger=ledger,  # type: ignore[arg-type]  # has the calls of an apply
                         gate=process,
-                        world=reach,  # type: ignore[arg-type]  # its sessions have those of steps
+                        access=reach,  # type: ignore[arg-type]  # its sessions have those of steps
                         clock=self._clock,
                         progress=Silent(),
                         fence=reach.fence,

@@ -34,10 +34,10 @@ from fleetform.agents.host.sweeper import Sweeper
 from fleetform.agents.protocol.messages import StartJob
 from fleetform.agents.protocol.states import Cause
 
-_REPAIR_PATIENCE_SECONDS = 5.0
+_REPAIR_WAIT_SECONDS = 5.0
 _REPAIR_CHECK_SECONDS = 0.01
 
-_LEFTOVERS_PATIENCE_SECONDS = 5
+_LEFTOVERS_WAIT_SECONDS = 5
 """A process that is killed goes in milliseconds; one in an uninterruptible sleep may never die."""
 
 _PIDS_MAX = 4
@@ -97,7 +97,7 @@ class ProcessRuntime:
 
         A job that removes its directory removes the file with the lock.
         """
-        deadline = time.monotonic() + _REPAIR_PATIENCE_SECONDS
+        deadline = time.monotonic() + _REPAIR_WAIT_SECONDS
         while self.repair(job_uid) and time.monotonic() < deadline:
             time.sleep(_REPAIR_CHECK_SECONDS)
             if self.inspect(job_uid).condition is Condition.RUNNING:
@@ -123,7 +123,7 @@ def _path(job_uid: str) -> str:
 
 
 def _clear(job_uid: str, tag: int) -> Search:
-    seen = leftovers.end(job_uid, _path(job_uid), tag, patience_seconds=_LEFTOVERS_PATIENCE_SECONDS)
+    seen = leftovers.end(job_uid, _path(job_uid), tag, wait_seconds=_LEFTOVERS_WAIT_SECONDS)
     if not seen.found:
         limits.discard(job_uid)
     return seen

@@ -26,7 +26,7 @@ FLAGS = {
 OPTIONAL = {"-K": "--kill-on-bad-exit", "-I": "--immediate"}
 """Short options whose value, if any, is part of the same word."""
 
-_CARRIED_OUT = frozenset(
+_SUPPORTED = frozenset(
     {
         "--ntasks", "--ntasks-per-node", "--nodes", "--cpus-per-task", "--label", "--chdir",
         "--output", "--error", "--export", "--gpus", "--gpus-per-node", "--gpus-per-task", "--gres",
@@ -54,7 +54,7 @@ IGNORED = {
 """Options without an effect, by the reason why they need none."""
 
 _IGNORED = frozenset(name for names in IGNORED.values() for name in names.split())
-KNOWN = _CARRIED_OUT | _IGNORED
+KNOWN = _SUPPORTED | _IGNORED
 
 _WITHOUT_VALUE = frozenset(
     {
@@ -105,7 +105,7 @@ def parse(arguments: Sequence[str], *, gpus: int = 0, nodes: int = 1) -> Options
     for name, value in _options(rest):
         if name in _IGNORED:
             continue
-        if name not in _CARRIED_OUT:
+        if name not in _SUPPORTED:
             raise OptionError(
                 f"option `{name}` is not supported by this stand-in for srun: leave it out, or start the"
                 " program without srun"

@@ -13,8 +13,8 @@ from fleetform.providers.contract.hosts import Host
 
 
 @dataclass(frozen=True, slots=True)
-class ManagedWorld:
-    """Implements `apply.world.World`; the docstrings there hold here."""
+class ManagedHostAccess:
+    """Implements `apply.host_access.HostAccess`; the docstrings there hold here."""
 
     hosts: HostSessions
     departures: Departures

@@ -15,7 +15,7 @@ from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Host
 
 
-class World(Protocol):
+class HostAccess(Protocol):
     @property
     def environment_uid(self) -> str: ...
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from fleetform.apply.world import together
+from fleetform.apply.host_access import together
 from fleetform.model.refusals import FenceLost
 from fleetform.providers.contract.errors import PermanentError, TemporaryError
 
