@@ -310,3 +310,35 @@ def test_an_address_that_somebody_has_is_not_listened_at(lab):
     assert serving.returncode == 1
     assert f"--listen {address}: address already in use" in serving.stderr
     assert "the API answers" not in serving.stdout
+
+
+def test_serve_once_ends_as_an_apply_does(lab):
+    """A pipeline sees what failed, what stays blocked and what is invalid; an earlier failure is over."""
+    codes = {}
+
+    def serve_once(name, *documents):
+        lab.write(FLEET, *documents)
+        ended = lab.run("serve", "--once")
+        codes[name] = ended.returncode, ended.stdout + ended.stderr
+
+    serve_once("all done", SHORT)
+    serve_once("nothing to do", SHORT)
+    serve_once("a run fails", SHORT, BAD)
+    serve_once("a run failed earlier", SHORT, BAD)
+    serve_once(
+        "a change is blocked", SHORT, BAD, "type: dev-environment\nname: desk\nide: vscode\n"
+    )
+    serve_once("a document is invalid", SHORT, BAD, "type: task\nname: two\n")
+    (lab.root / "full").mkdir()
+    (lab.root / "full" / "data").touch()
+    volume = f"type: volume\nname: full\nfleet: local\npath: {lab.root / 'full'}\n"
+    serve_once("a step fails", SHORT, BAD, volume)
+    assert {name: code for name, (code, _said) in codes.items()} == {
+        "all done": 0,
+        "nothing to do": 0,
+        "a run fails": 4,
+        "a run failed earlier": 0,
+        "a change is blocked": 3,
+        "a document is invalid": 1,
+        "a step fails": 1,
+    }, codes

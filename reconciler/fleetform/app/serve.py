@@ -40,7 +40,10 @@ from fleetform.model.override import Override, OverrideKind, holding
 from fleetform.model.plan import HeldBy, Permissions, Plan
 from fleetform.model.ports import FenceLost, LedgerOutgrown, LedgerUnavailable
 from fleetform.model.redaction import short_uid
+from fleetform.model.refusals import PolicyRefused
+from fleetform.plan.exit import CONVERGED, ERROR, POLICY, apply_code
 from fleetform.plan.serialize import dump
+from fleetform.plan.wait_targets import waited_for
 from fleetform.source.tree import Unreadable, fingerprint
 from fleetform.store.blobs import FileBlobStore
 from fleetform.store.gate import WriterGate
@@ -77,9 +80,11 @@ async def serve(
     once: bool = False,
     drift_every_ms: int = DRIFT_MS,
     signalled: Callable[[signal.Signals], object] = lambda _: None,
-) -> None:
+) -> int:
     """
     Manage the environment until a signal, or with `once` until nothing is left to do.
+
+    Returns the exit code: with `once` that of an apply of the same plans, and 0 after a signal.
 
     While somebody has taken it over (`apply --takeover`), it is let go of, and taken up again
     when that ends; the API is answered all the time. `signalled` is called with each signal that
@@ -110,6 +115,7 @@ async def serve(
                 if holder is not None and holder.command != BACKGROUND:
                     raise locked(workspace) from problem
                 raise
+            return serving.code
 
 
 class _Serving:
@@ -137,6 +143,7 @@ class _Serving:
         self._has_rested = False
         """Somebody else may have managed since: what is on the hosts is looked at once more."""
         self._drift = DriftWatch(ledger, gate, hosts, progress, drift_every_ms)
+        self.code = CONVERGED
 
     async def run(self) -> None:
         """Serve manager lease after manager lease until the signal; a ledger that is away is waited for."""
@@ -250,6 +257,8 @@ class _Serving:
                 await task_group.run(until_stopped(managing, self._stopped, seconds=STOP_SECONDS))
         except LedgerOutgrown as proof:
             raise recovering(str(proof)) from proof
+        if over and not self._stopped.is_set():
+            self.code = await self._gate(keeping.exit_code)
         return over or self._stopped.is_set()
 
     # -- resting ------------------------------------------------------------------------------
@@ -299,6 +308,24 @@ class _Keeping:
         self._bases: list[str] = []
         self._blocked: tuple[tuple[ResourceKey, HeldBy, str], ...] | None = None
         self.looked = asyncio.Event()
+        """Set once a plan was entered, or there was none to enter."""
+        self._plan: Plan | None = None
+        self._is_invalid = False
+        self._refusal: int | None = None
+        self._apply_uid = ""
+        self._followed: set[str] = set()
+
+    def exit_code(self) -> int:
+        """Return the code of an apply of the newest plan, with every run that a plan followed."""
+        from fleetform.app.apply import failed_steps
+
+        if self._refusal is not None:
+            return self._refusal
+        if self._plan is None or self._is_invalid:
+            return ERROR
+        failures = failed_steps(self._ledger, self._apply_uid) if self._apply_uid else ()
+        names = sorted(self._followed)
+        return apply_code(self._plan, failures, self._ledger.read_runs(names) if names else ())
 
     def look(self) -> Look:
         found = fingerprint(self._workspace.root, self._files, self._bases)
@@ -315,8 +342,10 @@ class _Keeping:
     async def make_plan(self) -> Planned:
         # It may have been used since, and the disk have room again.
         keep_reserve(self._workspace)
+        planned: Planned | None = None
         try:
             loaded = await asyncio.to_thread(self._workspace.load)
+            self._is_invalid = bool(loaded.errors)
             if (other := _elsewhere(loaded, self._workspace)) is not None:
                 return Planned(None, not_planned(other))
             if loaded.desired is not None:
@@ -329,7 +358,12 @@ class _Keeping:
                 await self._record_blocked(planned.plan)
             return planned
         finally:
-            self.looked.set()
+            self._plan = None if planned is None else planned.plan
+            if self._plan is not None:
+                self._followed.update(waited_for(self._plan))
+            if self._plan is None or self._plan.is_empty:
+                self._refusal = None
+                self.looked.set()
 
     async def _record_blocked(self, plan: Plan) -> None:
         """Record what is blocked whenever that changes, for `status`, and that a failure is over."""
@@ -353,6 +387,20 @@ class _Keeping:
 
     async def accept(self, plan: Plan) -> None:
         try:
+            await self._enter(plan)
+        except PolicyRefused:
+            self._refusal = POLICY
+            self.looked.set()
+            raise
+        except NotNow:
+            self._refusal = ERROR
+            self.looked.set()
+            raise
+        self._refusal = None
+        self.looked.set()
+
+    async def _enter(self, plan: Plan) -> None:
+        try:
             await asyncio.to_thread(
                 freeze_contents, self._workspace, plan, FileBlobStore(self._workspace.paths.blobs)
             )
@@ -361,7 +409,8 @@ class _Keeping:
             raise NotNow(problem.message) from problem
         body = dump(plan)
         now = SystemClock().now_ms()
-        await self._gate(lambda: self._ledger.accept(plan, body, who=WHO, now_ms=now))
+        accepted = await self._gate(lambda: self._ledger.accept(plan, body, who=WHO, now_ms=now))
+        self._apply_uid = accepted.apply_uid
         self._manager.plan_accepted()
 
 

@@ -12,7 +12,15 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 
-__all__ = ["APPLY_CODES", "CODES", "PLAN_CODES", "STATUS_CODES", "SUBMIT_CODES", "Exit"]
+__all__ = [
+    "APPLY_CODES",
+    "CODES",
+    "PLAN_CODES",
+    "SERVE_CODES",
+    "STATUS_CODES",
+    "SUBMIT_CODES",
+    "Exit",
+]
 
 
 class Exit(enum.IntEnum):
@@ -92,6 +100,30 @@ SUBMIT_CODES: Sequence[tuple[Exit, str]] = (
     ),
     (Exit.OK, "The run is done; with --detach, it is submitted."),
 )
+SERVE_CODES: Sequence[tuple[Exit, str]] = (
+    (
+        Exit.ERROR,
+        (
+            "An error; with --once, also if a document is invalid, a step failed, or the ledger is"
+            " recovering."
+        ),
+    ),
+    (Exit.LOCKED, "Another process manages the environment."),
+    (Exit.POLICY, "With --once: a freeze window or an override forbids the changes."),
+    (
+        Exit.HELD,
+        "With --once: a change stays blocked, or a run waits for a host that does not answer.",
+    ),
+    (
+        Exit.RUN_FAILED,
+        (
+            "With --once: a run that serve started, changed or followed failed, was aborted, is"
+            " unschedulable or unknown, or was stopped although its document does not say"
+            " `state: stopped`. Runs that failed earlier do not count."
+        ),
+    ),
+    (Exit.OK, "With --once: everything is as declared. Without it: serve ended after a signal."),
+)
 STATUS_CODES: Sequence[tuple[Exit, str]] = (
     (Exit.ERROR, "The ledger cannot be read; with --exit-code, also if it is recovering."),
     (
@@ -114,6 +146,7 @@ CODES: Mapping[str, Sequence[tuple[Exit, str]]] = {
     "plan": PLAN_CODES,
     "apply": APPLY_CODES,
     "submit": SUBMIT_CODES,
+    "serve": SERVE_CODES,
     "status": STATUS_CODES,
 }
 """By command; the first row that fits holds."""

@@ -23,6 +23,7 @@ __all__ = [
     "CHANGES",
     "CONVERGED",
     "ERROR",
+    "POLICY",
     "RUN_FAILED",
     "apply_code",
     "exit_code_of_apply",
@@ -36,6 +37,7 @@ ERROR = 1
 CHANGES = 2
 BLOCKED = 3
 RUN_FAILED = 4
+POLICY = 7
 
 
 # -- the tables ------------------------------------------------------------------------------

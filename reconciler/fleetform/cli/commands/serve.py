@@ -11,7 +11,7 @@ import click
 from fleetform.cli.arguments import DURATION
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import directory_argument
-from fleetform.cli.exit import Exit
+from fleetform.cli.exit import SERVE_CODES, Exit
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_to_write
 
@@ -26,7 +26,7 @@ _EXAMPLES = (
 )
 
 
-@make_command("serve", examples=_EXAMPLES)
+@make_command("serve", examples=_EXAMPLES, codes=SERVE_CODES)
 @directory_argument
 @click.option(
     "--listen",
@@ -48,7 +48,9 @@ _EXAMPLES = (
     metavar="5m",
     help="Time between checks for drift.",
 )
-@click.option("--once", is_flag=True, help="Exit when every run has ended.")
+@click.option(
+    "--once", is_flag=True, help="Exit when every run has ended, with the exit code of an apply."
+)
 @click.option("--show-output", is_flag=True, help="Print the output of the jobs.")
 @click.option(
     "--log-format",
@@ -88,10 +90,10 @@ def command(
     workspace = open_to_write(path)
     progress = LogProgress(screen(), SystemClock(), form=log_format, show_output=show_output)
     signals: list[signal.Signals] = []
-    code = Exit.OK
+    code: int = Exit.OK
     try:
         with given_back(workspace, failed_only=True):
-            asyncio.run(
+            code = asyncio.run(
                 serve(
                     workspace,
                     listen=listen,
