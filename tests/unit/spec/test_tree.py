@@ -292,3 +292,38 @@ def test_a_value_that_is_written_out_is_judged(tmp_path):
     for value in ("$${{ secrets.x }}", "${{ groups[3].nodes[0].IP_ADDRESS }}"):
         text = f"type: task\nname: train\ncommands: [x]\nimage: '{value}'\n"
         assert load(tmp_path, text).errors != (), value
+
+
+NUMBERS = {
+    "1e3": "1000.0",
+    "0x10": "16",
+    "0o17": "15",
+    "010": "10",
+    "+5": "5",
+    "1.50": "1.5",
+    ".5": "0.5",
+    "1e-4": "0.0001",
+}
+
+
+@pytest.mark.parametrize(("raw", "text"), NUMBERS.items())
+def test_a_number_that_a_job_sees_in_another_spelling_is_told(tmp_path, raw, text):
+    """The one warning about it names both spellings, and quotes keep what is written."""
+    task = f"{TASK}env: {{A: {raw}, B: {text}, C: '{raw}', D: 1_000}}\n"
+    loaded = load(tmp_path, task)
+    (found,) = loaded.findings
+    assert (found.level, found.code) == (Level.WARNING, "number-rewritten")
+    assert (found.place.line, found.place.column) == (4, 10)
+    assert f"is the number `{raw}`; the job will see the text `{text}`." in found.detail
+    assert f'Write `A: "{raw}"`' in found.advice
+    assert loaded.desired.resources[run("train")].document["env"]["A"] == text
+
+
+def test_a_rewritten_number_of_a_profile_is_told_once(tmp_path):
+    """Each run that has the profile reads it; a secret is not printed."""
+    profile = "type: profile\nname: slow\nenv: {LR: 1e3, API_TOKEN: 0x10}\n"
+    runs = [f"type: task\nname: {name}\nprofile: slow\ncommands: [x]\n" for name in ("one", "two")]
+    loaded = load(tmp_path, "---\n".join([profile, *runs]))
+    assert codes(loaded).count("number-rewritten") == 2
+    said = "".join(f"{one.detail}{one.advice}{one.text}" for one in loaded.findings)
+    assert "0x10" not in said

@@ -50,6 +50,7 @@ SUMMARIES: Mapping[str, str] = {
     "not-supported": "Not supported yet",
     "not-converted": "Not converted",
     "not-formatted": "The file is left as it is",
+    "number-rewritten": "A number is rewritten",
     "patch-failed": "A patch does not fit the document",
     "patch-matches-nothing": "A patch matches no document",
     "path-claimed-twice": "Two resources claim the same path",

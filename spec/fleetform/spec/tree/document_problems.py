@@ -20,13 +20,15 @@ from fleetform.spec import fields
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.interpolate import group_address, references
 from fleetform.spec.kinds import Kind
-from fleetform.spec.kinds.base import Document, no_effect, not_supported
+from fleetform.spec.kinds.base import Document, no_effect, not_supported, text_of
 from fleetform.spec.kinds.run import Run
 from fleetform.spec.kinds.service import Service
 from fleetform.spec.kinds.task import Task
 from fleetform.spec.kinds.unsupported import KINDS, WHY
+from fleetform.spec.nodes import MappingNode, Node, ScalarNode
 from fleetform.spec.plurals import counted
 from fleetform.spec.quantities import Range
+from fleetform.spec.secrecy import names_secret
 
 Path = tuple[str | int, ...]
 
@@ -65,6 +67,30 @@ def notes(
     for problem in (*told, *(one for one in model.beyond() if one.path not in spelled)):
         if problem.path[0] not in wrong:
             yield problem
+
+
+def rewritten_numbers(document: Node) -> Iterator[Problem]:
+    """
+    Warn of variables in `env:` that are numbers of YAML and reach the job in another spelling.
+
+    A number has one canonical spelling, so that another spelling of it re-runs nothing. A program that reads
+    a variable compares text: for it `1e3` and `1000.0` are different.
+    """
+    env = document.get("env") if isinstance(document, MappingNode) else None
+    for key, item in env.entries if isinstance(env, MappingNode) else ():
+        if not isinstance(item, ScalarNode) or type(item.value) not in {int, float}:
+            continue
+        raw, text = item.raw, text_of(item.value, key.raw)
+        if raw == text:
+            continue
+        if names_secret(key.raw):
+            # What is printed ends up in logs.
+            detail = f"`{key.raw}` is a number, and the job will see another spelling of it."
+            advice = "Put it in quotes to keep the text as it is written."
+        else:
+            detail = f"`{key.raw}` is the number `{raw}`; the job will see the text `{text}`."
+            advice = f'Write `{key.raw}: "{raw}"` to keep the text, or `{key.raw}: "{text}"`.'
+        yield Problem("number-rewritten", ("env", key.raw), detail, advice, level=Level.WARNING)
 
 
 def _field_notes(value: Mapping[str, Any], kind: Kind, type_name: str) -> Iterator[Problem]:

@@ -29,6 +29,8 @@ __all__ = ["FindingLog", "address_of", "place", "quoted"]
 # A screen full; findings have a sentence or three.
 _LENGTH_MAX = 2000
 
+_REWRITTEN = "number-rewritten"
+
 
 def place(problem: Problem, node: Node, file: str, address: str) -> Finding:
     """
@@ -108,7 +110,10 @@ class FindingLog:
         self._counts: Counter[tuple[str, Level]] = Counter()
 
     def add(self, found: Finding) -> None:
-        self._findings.setdefault(found.place.file, []).append(found)
+        findings = self._findings.setdefault(found.place.file, [])
+        # A variable of a profile is read with each run that has the profile.
+        if found.code != _REWRITTEN or not any(_is_same(one, found) for one in findings):
+            findings.append(found)
 
     def drop(self, file: str) -> None:
         """The file is nothing that the tree declares."""
@@ -139,8 +144,22 @@ class FindingLog:
         """All of them by place, with their lines where `data` has the file's bytes."""
         found: list[Finding] = []
         for file, findings in self._findings.items():
-            found.extend(quoted(data, file, findings))
+            found.extend(quoted(data, file, _without_zeros(findings)))
         return tuple(sorted(found, key=lambda one: one.sort_key))
+
+
+def _is_same(one: Finding, other: Finding) -> bool:
+    return one.code == other.code and one.place == other.place
+
+
+def _without_zeros(findings: list[Finding]) -> list[Finding]:
+    """Drop the warning of a zero in front where what becomes of the number is told."""
+    spots = {(one.place.line, one.place.column) for one in findings if one.code == _REWRITTEN}
+    return [
+        one
+        for one in findings
+        if one.code != "leading-zero" or (one.place.line, one.place.column) not in spots
+    ]
 
 
 def quoted(data: Mapping[str, bytes], file: str, findings: Iterable[Finding]) -> Iterable[Finding]:

@@ -35,7 +35,7 @@ from fleetform.spec.overlay.profiles import FIELD as PROFILE
 from fleetform.spec.references import Reference, mentioned, required
 from fleetform.spec.tree.budget import Budget
 from fleetform.spec.tree.cache import Conditions, Outcome, Row
-from fleetform.spec.tree.document_problems import notes
+from fleetform.spec.tree.document_problems import notes, rewritten_numbers
 from fleetform.spec.tree.document_type import declared_keys, not_a_document, type_problem
 from fleetform.spec.tree.elements import TEXTS, Reading, read
 from fleetform.spec.tree.files import Files
@@ -258,7 +258,11 @@ class Reader:
             keys = (ResourceKey(kind.name, reading.model.name),)
         if reading.model is None:
             return Outcome(type_name, keys, start, reading.problems, is_spoiled=written.is_spoiled)
-        problems = [*reading.problems, *notes(value, kind, reading.model, reading.problems)]
+        problems = [
+            *reading.problems,
+            *rewritten_numbers(node),
+            *notes(value, kind, reading.model, reading.problems),
+        ]
         own = None
         is_sound = not _has_error(problems)
         if is_sound and (written.is_inherited or (has_marks and self._takes_values(value))):
