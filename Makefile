@@ -48,6 +48,7 @@ check: $(VENV)/installed
 	$(BIN)/basedpyright --level error
 	$(BIN)/lint-imports
 	$(BIN)/python -m fleetform.spec.field_table_generator --check
+	$(BIN)/python -m fleetform.store.schema_generator --check
 	$(BIN)/fleetform schema --check
 	$(BIN)/python docs/generate.py --check
 
@@ -56,9 +57,10 @@ format: $(VENV)/installed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-## make generate  rewrite spec/field_table.py, schemas/ and docs/reference/ from the models
+## make generate  rewrite spec/field_table.py, schema.sql, schemas/ and docs/reference/ from the models
 generate: $(VENV)/installed
 	$(BIN)/python -m fleetform.spec.field_table_generator --write
+	$(BIN)/python -m fleetform.store.schema_generator --write
 	$(BIN)/fleetform schema --write
 	$(BIN)/python docs/generate.py
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python docs/picture.py

@@ -1,55 +1,4 @@
--- What the migrations make of nothing; written by fleetform.store.migrations.upgrade.
-
-CREATE TABLE alembic_version (
-    version_num VARCHAR(32) NOT NULL,
-    CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
-);
-
-CREATE TABLE allocations (
-    job_uid TEXT NOT NULL,
-    instance_uid TEXT NOT NULL,
-    run_uid TEXT NOT NULL,
-    cpu_millicores INTEGER DEFAULT 0 NOT NULL,
-    memory_bytes INTEGER DEFAULT 0 NOT NULL,
-    disk_bytes INTEGER DEFAULT 0 NOT NULL,
-    gpus TEXT DEFAULT '' NOT NULL,
-    gpus_count INTEGER DEFAULT 0 NOT NULL,
-    blocks INTEGER DEFAULT 0 NOT NULL,
-    PRIMARY KEY (job_uid),
-    FOREIGN KEY(instance_uid) REFERENCES instances (uid),
-    FOREIGN KEY(run_uid) REFERENCES runs (uid)
-) WITHOUT ROWID;
-
-CREATE TABLE applies (
-    number INTEGER NOT NULL,
-    uid TEXT NOT NULL,
-    plan_digest TEXT NOT NULL,
-    state TEXT DEFAULT '' NOT NULL,
-    who TEXT DEFAULT '' NOT NULL,
-    tree_commit TEXT DEFAULT '' NOT NULL,
-    started_at_ms INTEGER DEFAULT 0 NOT NULL,
-    finished_at_ms INTEGER,
-    summary TEXT DEFAULT '' NOT NULL,
-    PRIMARY KEY (number),
-    FOREIGN KEY(plan_digest) REFERENCES plans (digest),
-    CONSTRAINT applies_uid UNIQUE (uid)
-);
-
-CREATE TABLE attempts (
-    run_uid TEXT NOT NULL,
-    number INTEGER NOT NULL,
-    state TEXT DEFAULT '' NOT NULL,
-    counted INTEGER DEFAULT 1 NOT NULL,
-    submitted_at_ms INTEGER DEFAULT 0 NOT NULL,
-    reserved_at_ms INTEGER,
-    starting_at_ms INTEGER,
-    started_at_ms INTEGER,
-    finished_at_ms INTEGER,
-    cause TEXT DEFAULT '' NOT NULL,
-    message TEXT DEFAULT '' NOT NULL, upstream TEXT DEFAULT '' NOT NULL,
-    PRIMARY KEY (run_uid, number),
-    FOREIGN KEY(run_uid) REFERENCES runs (uid)
-) WITHOUT ROWID;
+-- Written from `tables` by `make generate`.
 
 CREATE TABLE events (
     number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -62,6 +11,8 @@ CREATE TABLE events (
     rank INTEGER,
     data TEXT DEFAULT '' NOT NULL
 );
+
+CREATE INDEX events_resource ON events (resource_kind, resource_name, number);
 
 CREATE TABLE instances (
     uid TEXT NOT NULL,
@@ -84,40 +35,15 @@ CREATE TABLE instances (
     log_number INTEGER DEFAULT 0 NOT NULL,
     declared TEXT DEFAULT '' NOT NULL,
     parts INTEGER DEFAULT 1 NOT NULL,
-    message TEXT DEFAULT '' NOT NULL, drained TEXT DEFAULT '' NOT NULL, template_digest TEXT DEFAULT '' NOT NULL, seen_at_ms INTEGER, env TEXT DEFAULT '' NOT NULL,
+    message TEXT DEFAULT '' NOT NULL,
+    drained TEXT DEFAULT '' NOT NULL,
+    template_digest TEXT DEFAULT '' NOT NULL,
+    seen_at_ms INTEGER,
+    env TEXT DEFAULT '' NOT NULL,
     PRIMARY KEY (uid)
 );
 
-CREATE TABLE jobs (
-    run_uid TEXT NOT NULL,
-    attempt INTEGER NOT NULL,
-    rank INTEGER NOT NULL,
-    uid TEXT DEFAULT '' NOT NULL,
-    state TEXT DEFAULT '' NOT NULL,
-    gen INTEGER DEFAULT 1 NOT NULL,
-    instance_uid TEXT DEFAULT '' NOT NULL,
-    boot_id TEXT DEFAULT '' NOT NULL,
-    stop_wanted INTEGER DEFAULT 0 NOT NULL,
-    cpu_millicores INTEGER DEFAULT 0 NOT NULL,
-    memory_bytes INTEGER DEFAULT 0 NOT NULL,
-    memory_limited INTEGER DEFAULT 0 NOT NULL,
-    disk_bytes INTEGER DEFAULT 0 NOT NULL,
-    gpus TEXT DEFAULT '' NOT NULL,
-    gpus_count INTEGER DEFAULT 0 NOT NULL,
-    blocks INTEGER DEFAULT 0 NOT NULL,
-    cause TEXT DEFAULT '' NOT NULL,
-    exit_code INTEGER,
-    signal INTEGER,
-    message TEXT DEFAULT '' NOT NULL,
-    started_at_ms INTEGER,
-    finished_at_ms INTEGER,
-    forgotten INTEGER DEFAULT 0 NOT NULL,
-    peak_memory_bytes INTEGER,
-    cpu_time_ms INTEGER,
-    log_bytes INTEGER DEFAULT 0 NOT NULL, env TEXT DEFAULT '' NOT NULL,
-    PRIMARY KEY (run_uid, attempt, rank),
-    FOREIGN KEY(run_uid, attempt) REFERENCES attempts (run_uid, number)
-) WITHOUT ROWID;
+CREATE UNIQUE INDEX instances_place ON instances (fleet, number) WHERE state <> 'terminated';
 
 CREATE TABLE leases (
     name TEXT NOT NULL,
@@ -129,7 +55,7 @@ CREATE TABLE leases (
 );
 
 CREATE TABLE meta (
-    id INTEGER NOT NULL,
+    id INTEGER NOT NULL CHECK (id = 1),
     environment_uid TEXT DEFAULT '' NOT NULL,
     ledger_id TEXT DEFAULT '' NOT NULL,
     epoch INTEGER DEFAULT 1 NOT NULL,
@@ -140,22 +66,8 @@ CREATE TABLE meta (
     manager TEXT DEFAULT '' NOT NULL,
     rules TEXT DEFAULT '' NOT NULL,
     created_at_ms INTEGER DEFAULT 0 NOT NULL,
-    PRIMARY KEY (id),
-    CHECK (id = 1)
+    PRIMARY KEY (id)
 );
-
-CREATE TABLE operations (
-    apply_uid TEXT NOT NULL,
-    "key" TEXT NOT NULL,
-    uid TEXT DEFAULT '' NOT NULL,
-    verb TEXT DEFAULT '' NOT NULL,
-    resource_kind TEXT DEFAULT '' NOT NULL,
-    resource_name TEXT DEFAULT '' NOT NULL,
-    state TEXT DEFAULT '' NOT NULL,
-    error TEXT DEFAULT '' NOT NULL, finished_at_ms INTEGER, closes TEXT DEFAULT '' NOT NULL,
-    PRIMARY KEY (apply_uid, "key"),
-    FOREIGN KEY(apply_uid) REFERENCES applies (uid)
-) WITHOUT ROWID;
 
 CREATE TABLE overrides (
     number INTEGER NOT NULL,
@@ -173,9 +85,14 @@ CREATE TABLE overrides (
 CREATE TABLE plans (
     digest TEXT NOT NULL,
     created_at_ms INTEGER DEFAULT 0 NOT NULL,
-    body BLOB NOT NULL, who TEXT DEFAULT '' NOT NULL, tree_commit TEXT DEFAULT '' NOT NULL, summary TEXT DEFAULT '' NOT NULL,
+    who TEXT DEFAULT '' NOT NULL,
+    tree_commit TEXT DEFAULT '' NOT NULL,
+    summary TEXT DEFAULT '' NOT NULL,
+    body BLOB NOT NULL,
     PRIMARY KEY (digest)
 );
+
+CREATE INDEX plans_made ON plans (created_at_ms);
 
 CREATE TABLE resources (
     kind TEXT NOT NULL,
@@ -194,9 +111,13 @@ CREATE TABLE resources (
     operation TEXT DEFAULT '' NOT NULL,
     rerun_mark INTEGER DEFAULT 0 NOT NULL,
     outputs TEXT DEFAULT '' NOT NULL,
-    document TEXT DEFAULT '' NOT NULL, observed TEXT DEFAULT '' NOT NULL, observed_at_ms INTEGER,
+    observed TEXT DEFAULT '' NOT NULL,
+    observed_at_ms INTEGER,
+    document TEXT DEFAULT '' NOT NULL,
     PRIMARY KEY (kind, name)
 );
+
+CREATE INDEX resources_parent ON resources (parent) WHERE parent <> '';
 
 CREATE TABLE runs (
     number INTEGER NOT NULL,
@@ -230,6 +151,12 @@ CREATE TABLE runs (
     CONSTRAINT runs_uid UNIQUE (uid)
 );
 
+CREATE INDEX runs_listed ON runs (number) WHERE listed = 1;
+
+CREATE INDEX runs_name ON runs (name);
+
+CREATE INDEX runs_open ON runs (number) WHERE final = 0;
+
 CREATE TABLE snapshots (
     number INTEGER NOT NULL,
     volume TEXT DEFAULT '' NOT NULL,
@@ -241,14 +168,6 @@ CREATE TABLE snapshots (
     taken_at_ms INTEGER DEFAULT 0 NOT NULL,
     PRIMARY KEY (number)
 );
-
-CREATE TABLE units (
-    instance_uid TEXT NOT NULL,
-    unit TEXT NOT NULL,
-    job_uid TEXT NOT NULL,
-    PRIMARY KEY (instance_uid, unit),
-    FOREIGN KEY(job_uid) REFERENCES allocations (job_uid) ON DELETE CASCADE
-) WITHOUT ROWID;
 
 CREATE TABLE usage (
     number INTEGER NOT NULL,
@@ -266,40 +185,133 @@ CREATE TABLE usage (
     PRIMARY KEY (number)
 );
 
+CREATE UNIQUE INDEX usage_attempt ON usage (run_uid, attempt);
+
+CREATE TABLE allocations (
+    job_uid TEXT NOT NULL,
+    instance_uid TEXT NOT NULL,
+    run_uid TEXT NOT NULL,
+    cpu_millicores INTEGER DEFAULT 0 NOT NULL,
+    memory_bytes INTEGER DEFAULT 0 NOT NULL,
+    disk_bytes INTEGER DEFAULT 0 NOT NULL,
+    gpus TEXT DEFAULT '' NOT NULL,
+    gpus_count INTEGER DEFAULT 0 NOT NULL,
+    blocks INTEGER DEFAULT 0 NOT NULL,
+    PRIMARY KEY (job_uid),
+    FOREIGN KEY(instance_uid) REFERENCES instances (uid),
+    FOREIGN KEY(run_uid) REFERENCES runs (uid)
+) WITHOUT ROWID;
+
 CREATE INDEX allocations_instance ON allocations (instance_uid);
 
 CREATE INDEX allocations_run ON allocations (run_uid);
+
+CREATE TABLE applies (
+    number INTEGER NOT NULL,
+    uid TEXT NOT NULL,
+    plan_digest TEXT NOT NULL,
+    state TEXT DEFAULT '' NOT NULL,
+    who TEXT DEFAULT '' NOT NULL,
+    tree_commit TEXT DEFAULT '' NOT NULL,
+    started_at_ms INTEGER DEFAULT 0 NOT NULL,
+    finished_at_ms INTEGER,
+    summary TEXT DEFAULT '' NOT NULL,
+    PRIMARY KEY (number),
+    CONSTRAINT applies_uid UNIQUE (uid),
+    FOREIGN KEY(plan_digest) REFERENCES plans (digest)
+);
 
 CREATE INDEX applies_plan ON applies (plan_digest, number);
 
 CREATE UNIQUE INDEX applies_running ON applies (plan_digest) WHERE state = 'running';
 
+CREATE TABLE attempts (
+    run_uid TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    state TEXT DEFAULT '' NOT NULL,
+    counted INTEGER DEFAULT 1 NOT NULL,
+    submitted_at_ms INTEGER DEFAULT 0 NOT NULL,
+    reserved_at_ms INTEGER,
+    starting_at_ms INTEGER,
+    started_at_ms INTEGER,
+    finished_at_ms INTEGER,
+    cause TEXT DEFAULT '' NOT NULL,
+    message TEXT DEFAULT '' NOT NULL,
+    upstream TEXT DEFAULT '' NOT NULL,
+    PRIMARY KEY (run_uid, number),
+    FOREIGN KEY(run_uid) REFERENCES runs (uid)
+) WITHOUT ROWID;
+
 CREATE INDEX attempts_upstream ON attempts (run_uid) WHERE upstream <> '';
 
-CREATE INDEX events_resource ON events (resource_kind, resource_name, number);
-
-CREATE UNIQUE INDEX instances_place ON instances (fleet, number) WHERE state <> 'terminated';
+CREATE TABLE jobs (
+    run_uid TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    rank INTEGER NOT NULL,
+    uid TEXT DEFAULT '' NOT NULL,
+    state TEXT DEFAULT '' NOT NULL,
+    gen INTEGER DEFAULT 1 NOT NULL,
+    instance_uid TEXT DEFAULT '' NOT NULL,
+    boot_id TEXT DEFAULT '' NOT NULL,
+    stop_wanted INTEGER DEFAULT 0 NOT NULL,
+    cpu_millicores INTEGER DEFAULT 0 NOT NULL,
+    memory_bytes INTEGER DEFAULT 0 NOT NULL,
+    memory_limited INTEGER DEFAULT 0 NOT NULL,
+    disk_bytes INTEGER DEFAULT 0 NOT NULL,
+    gpus TEXT DEFAULT '' NOT NULL,
+    gpus_count INTEGER DEFAULT 0 NOT NULL,
+    blocks INTEGER DEFAULT 0 NOT NULL,
+    cause TEXT DEFAULT '' NOT NULL,
+    exit_code INTEGER,
+    signal INTEGER,
+    message TEXT DEFAULT '' NOT NULL,
+    started_at_ms INTEGER,
+    finished_at_ms INTEGER,
+    forgotten INTEGER DEFAULT 0 NOT NULL,
+    peak_memory_bytes INTEGER,
+    cpu_time_ms INTEGER,
+    log_bytes INTEGER DEFAULT 0 NOT NULL,
+    env TEXT DEFAULT '' NOT NULL,
+    PRIMARY KEY (run_uid, attempt, rank),
+    FOREIGN KEY(run_uid, attempt) REFERENCES attempts (run_uid, number)
+) WITHOUT ROWID;
 
 CREATE INDEX jobs_kept ON jobs (run_uid) WHERE forgotten = 0;
 
 CREATE INDEX jobs_placed ON jobs (instance_uid) WHERE instance_uid <> '' AND state <> 'finished';
 
+CREATE TABLE operations (
+    apply_uid TEXT NOT NULL,
+    "key" TEXT NOT NULL,
+    uid TEXT DEFAULT '' NOT NULL,
+    verb TEXT DEFAULT '' NOT NULL,
+    resource_kind TEXT DEFAULT '' NOT NULL,
+    resource_name TEXT DEFAULT '' NOT NULL,
+    state TEXT DEFAULT '' NOT NULL,
+    error TEXT DEFAULT '' NOT NULL,
+    finished_at_ms INTEGER,
+    closes TEXT DEFAULT '' NOT NULL,
+    PRIMARY KEY (apply_uid, "key"),
+    FOREIGN KEY(apply_uid) REFERENCES applies (uid)
+) WITHOUT ROWID;
+
 CREATE INDEX operations_open ON operations (resource_kind, resource_name) WHERE state IN ('planned', 'intended');
 
 CREATE INDEX operations_resource ON operations (resource_kind, resource_name);
 
-CREATE INDEX plans_made ON plans (created_at_ms);
-
-CREATE INDEX resources_parent ON resources (parent) WHERE parent <> '';
-
-CREATE INDEX runs_listed ON runs (number) WHERE listed = 1;
-
-CREATE INDEX runs_name ON runs (name);
-
-CREATE INDEX runs_open ON runs (number) WHERE final = 0;
+CREATE TABLE units (
+    instance_uid TEXT NOT NULL,
+    unit TEXT NOT NULL,
+    job_uid TEXT NOT NULL,
+    PRIMARY KEY (instance_uid, unit),
+    FOREIGN KEY(job_uid) REFERENCES allocations (job_uid) ON DELETE CASCADE
+) WITHOUT ROWID;
 
 CREATE INDEX units_job ON units (job_uid);
 
-CREATE UNIQUE INDEX usage_attempt ON usage (run_uid, attempt);
+CREATE TABLE alembic_version (
+    version_num VARCHAR(32) NOT NULL,
+    CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+);
 
 INSERT INTO alembic_version VALUES ('0003');

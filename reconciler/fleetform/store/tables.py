@@ -1,8 +1,8 @@
 """
 The ledger's tables: the one description of the schema.
 
-Migrations are compared with it by a test, and `schema.sql` is what the migrations make. At run
-time statements are written for the database at hand and this module is not imported: SQLAlchemy
+`schema_generator` writes `schema.sql` of both databases from it, and tests compare it with what the
+migrations make. At run time statements are written for the database at hand and this module is not imported: SQLAlchemy
 takes 190 ms to import, which is more than a whole plan may take.
 
 Integers everywhere: milliseconds, millicores, bytes; truth values are 0 and 1. What the ledger

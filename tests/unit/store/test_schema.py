@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import subprocess
 import sys
@@ -15,8 +16,9 @@ from sqlalchemy import create_engine
 from sqlalchemy.pool import StaticPool
 
 from fleetform.store import schema
-from fleetform.store.migrations.upgrade import SCHEMA, freeze, upgrade
+from fleetform.store.migrations.upgrade import upgrade
 from fleetform.store.schema import _DIGEST, _digest, columns_of, lacking
+from fleetform.store.schema_generator import POSTGRES_SCHEMA, SCHEMA, schema_for
 from fleetform.store.tables import metadata
 
 
@@ -28,10 +30,24 @@ def migrated() -> Iterator[sqlite3.Connection]:
     connection.close()
 
 
-def described(connection: sqlite3.Connection) -> dict[str, str]:
-    """Every table and index as SQLite keeps it, without spaces."""
-    rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
-    return {name: "".join(sql.split()) for name, sql in rows}
+def described(connection: sqlite3.Connection) -> dict[str, set[tuple[object, ...]]]:
+    """Columns, keys, indexes and what else the tables promise; the order of columns is no promise."""
+    queries = {
+        "columns": 'SELECT t.name, c.name, c.type, c."notnull", c.dflt_value, c.pk'
+        " FROM pragma_table_list t, pragma_table_info(t.name) c",
+        "tables": "SELECT name, wr, strict FROM pragma_table_list",
+        # Those that a constraint makes have names with a number in it.
+        "indexes": "SELECT t.name, CASE i.origin WHEN 'c' THEN i.name END, i.\"unique\", i.origin,"
+        " i.partial, (SELECT group_concat(x.name) FROM pragma_index_info(i.name) x)"
+        " FROM pragma_table_list t, pragma_index_list(t.name) i",
+        "references": 'SELECT t.name, f.seq, f."table", f."from", f."to", f.on_delete'
+        " FROM pragma_table_list t, pragma_foreign_key_list(t.name) f",
+    }
+    found = {what: set(connection.execute(query)) for what, query in queries.items()}
+    for name, sql in connection.execute("SELECT name, sql FROM sqlite_master WHERE sql <> ''"):
+        for promise in re.findall(r"AUTOINCREMENT|CHECK \(.*?\)|\bWHERE .*|CONSTRAINT \w+", sql):
+            found.setdefault("promises", set()).add((name, " ".join(promise.split())))
+    return found
 
 
 def test_models_equal_migrations(migrated: sqlite3.Connection) -> None:
@@ -42,30 +58,26 @@ def test_models_equal_migrations(migrated: sqlite3.Connection) -> None:
         assert compare_metadata(context, metadata) == []
 
 
-def test_partial_indexes_equal_migrations(migrated: sqlite3.Connection) -> None:
-    """Conditions of indexes, which Alembic does not compare, are the same too."""
-    engine = create_engine("sqlite://", poolclass=StaticPool)
-    metadata.create_all(engine)
-    with engine.connect() as bound:
-        made = {
-            name: "".join(sql.split())
-            for name, sql in bound.exec_driver_sql(
-                "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
-            )
-        }
-    engine.dispose()
-    there = described(migrated)
-    assert made == {name: there[name] for name in made}
-
-
-def test_frozen_schema_is_current(migrated: sqlite3.Connection) -> None:
-    """A new ledger's schema is what the migrations make of nothing."""
-    assert SCHEMA.read_text(encoding="utf-8") == freeze()
+def test_migrations_make_what_a_new_ledger_has(migrated: sqlite3.Connection) -> None:
+    """`schema.sql`, which makes a new ledger, and the migrations of an older one come to the same."""
     fresh = sqlite3.connect(":memory:", isolation_level=None)
     schema.create_schema(fresh)
     assert described(fresh) == described(migrated)
+    assert all(described(fresh).values())
     assert schema.read_version(fresh) == schema.VERSION
     fresh.close()
+
+
+@pytest.mark.parametrize("path", [SCHEMA, POSTGRES_SCHEMA], ids=["sqlite", "postgresql"])
+def test_the_schema_is_written_from_the_tables(path: Path) -> None:
+    """Both texts are current, and have one column a line, so that a change reads as one."""
+    text = path.read_text(encoding="utf-8")
+    assert text == schema_for(path)
+    assert [line for line in text.splitlines() if COLUMN.search(line)] == []
+
+
+COLUMN = re.compile(r", \w+ (TEXT|INTEGER|BIGINT|BYTEA|BLOB)\b")
+"""A column that begins within a line."""
 
 
 def test_version_is_the_newest_migration() -> None:

@@ -1,4 +1,4 @@
--- What `tables` says, for PostgreSQL; written by fleetform.store.migrations.upgrade.
+-- Written from `tables` by `make generate`.
 
 CREATE TABLE events (
     number BIGSERIAL NOT NULL,
