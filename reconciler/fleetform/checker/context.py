@@ -22,8 +22,6 @@ from fleetform.spec.ignore_changes import overlook, overlooks
 from fleetform.spec.names import split_element
 from fleetform.spec.renaming import Renames, digests_of, rename_references
 
-KINDS = frozenset({"fleet", "queue", "volume", "run"})
-
 
 @dataclass(frozen=True)
 class PlanContext:

@@ -86,7 +86,7 @@ def check_referred_to_kept(context: PlanContext) -> Iterator[Violation]:
     for key, row in context.rows.items():
         if row.archived or key in ended or key in changed:
             continue
-        for lost in sorted(mentioned(row) & gone):
+        for lost in sorted(row.references & gone):
             yield Violation(
                 Invariant.REFERRED_TO_STAYS, f"{key} remains and refers to {lost}, which is removed"
             )
@@ -143,20 +143,6 @@ def _mounted(document: Mapping[str, Any]) -> set[str]:
         named = one.get("name", ())
         names.update((named,) if isinstance(named, str) else named)
     return names
-
-
-def mentioned(row: LiveResource) -> set[ResourceKey]:
-    """What the document that was applied last refers to: fleets, volumes and queues."""
-    if row.key.kind == "fleet":
-        return set()
-    if row.key.kind == "volume":
-        return {ResourceKey("fleet", row.parsed.get("fleet", ""))}
-    document = row.parsed
-    found = {ResourceKey("fleet", name) for name in document.get("fleets", ())}
-    found.update(ResourceKey("volume", name) for name in _mounted(document))
-    if row.key.kind == "run" and "queue" in document:
-        found.add(ResourceKey("queue", document["queue"]))
-    return found
 
 
 def _names_fleets(row: LiveResource) -> bool:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 
 from fleetform.checker.context import (
-    KINDS,
     Invariant,
     PlanContext,
     Violation,
@@ -17,7 +16,7 @@ from fleetform.checker.context import (
 )
 from fleetform.model.plan import Step
 from fleetform.model.predicates import AtWork
-from fleetform.model.verbs import FREES_PATH, Verb
+from fleetform.model.verbs import FREES_PATH, KINDS, Verb
 from fleetform.spec.desired import ResourceKey, Rules
 
 

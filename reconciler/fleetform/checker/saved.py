@@ -17,15 +17,12 @@ from fleetform.checker.check import check
 from fleetform.checker.context import Violation, renamed, renamed_rows
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import Change, Plan, Reason, Step
-from fleetform.model.verbs import Verb
+from fleetform.model.verbs import KINDS, Verb
 from fleetform.spec.desired import Declared, Desired, Environment, ResourceKey, Rules
 from fleetform.spec.findings import Place
 from fleetform.spec.references import Catalogue, Entry, Upstream, mentioned, required
 
 __all__ = ["check_saved"]
-
-
-_KINDS = frozenset({"fleet", "queue", "volume", "run"})
 
 
 def check_saved(plan: Plan, live: Live) -> tuple[Violation, ...]:
@@ -48,7 +45,7 @@ def _desired(plan: Plan, live: Live) -> Desired:
     resources = {
         key: _as_it_is(row)
         for key, row in renamed_rows(plan, live).items()
-        if not row.archived and key.kind in _KINDS
+        if not row.archived and key.kind in KINDS
     }
     # What is held or left is wanted too: a target brings along what it needs by way of that.
     left = (*(one.change for one in plan.held), *(one.change for one in plan.deferred))

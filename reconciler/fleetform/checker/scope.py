@@ -7,15 +7,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from fleetform.checker.context import KINDS, Invariant, PlanContext, Violation, at_work, host_called
-from fleetform.checker.names import mentioned
+from fleetform.checker.context import Invariant, PlanContext, Violation, at_work, host_called
 from fleetform.checker.writing import text_of
 from fleetform.model.live import LedgerStatus, LiveResource
 from fleetform.model.plan import Change
 from fleetform.model.redaction import fingerprint
 from fleetform.model.rows import changed_rows, unchanged_digests
 from fleetform.model.selection import Selection
-from fleetform.model.verbs import Verb
+from fleetform.model.verbs import KINDS, ON_HOSTS, REFERRED, Verb
 from fleetform.spec.desired import Declared, ResourceKey
 from fleetform.spec.table import digests_of
 
@@ -174,14 +173,14 @@ def _needed(
         queues = (context.declared(one) for one in declared.references if one.kind == "queue")
         places = {one.kind for queue in queues if queue is not None for one in queue.references}
         places.update(one.kind for one in declared.references)
-        if key.kind == "run" and places.isdisjoint({"fleet", "volume"}):
+        if key.kind == "run" and places.isdisjoint(ON_HOSTS):
             yield from fleets
         return
-    if key.kind not in {"fleet", "queue", "volume"}:
+    if key.kind not in REFERRED:
         return
     for other in changes:
         row = context.row(other)
-        if row is not None and context.declared(other) is None and key in mentioned(row):
+        if row is not None and context.declared(other) is None and key in row.references:
             yield other
 
 

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 
 from fleetform.checker.context import (
-    KINDS,
     Invariant,
     PlanContext,
     Violation,
@@ -31,8 +30,10 @@ from fleetform.model.verbs import (
     CARRIES_DOCUMENT,
     CREATES,
     ENDS,
-    FREES_PATH,
+    KINDS,
+    ON_HOSTS,
     PROVIDES,
+    Effect,
     Verb,
     verbs_of,
 )
@@ -55,16 +56,12 @@ __all__ = [
 ]
 
 
-_FLEET_ENDS = verbs_of("fleet") & ENDS
+_ENDS = verbs_of(*ON_HOSTS) & ENDS
 
 
 def check_removal_ordered(context: PlanContext) -> Iterator[Violation]:
     """Whatever ends the use of a volume or a fleet comes before it goes."""
-    going = {
-        step.resource: step
-        for _, step in context.steps
-        if step.verb in FREES_PATH or step.verb in _FLEET_ENDS
-    }
+    going = {step.resource: step for _, step in context.steps if step.verb in _ENDS}
     if not going:
         return
     awaited = {step.key: _before(context, step) for step in going.values()}
@@ -85,8 +82,8 @@ def _uses(
             continue
         if step.verb == Verb.RUN_STOP:
             used: Iterable[ResourceKey] = _used_by_run(row, fleets)
-        elif step.verb in FREES_PATH:
-            used = (ResourceKey("fleet", row.parsed.get("fleet", "")),)
+        elif step.verb in _ENDS:
+            used = row.references
         else:
             continue
         for key in used:
@@ -107,13 +104,9 @@ def _used_by_run(row: LiveResource, fleets: list[ResourceKey]) -> Iterator[Resou
 def check_successor_waits(context: PlanContext) -> Iterator[Violation]:
     """What takes the place of something waits until that is gone."""
     for change in context.plan.changes:
-        ended = [
-            step for step in change.steps if step.verb in {Verb.RUN_STOP, *FREES_PATH, *_FLEET_ENDS}
-        ]
+        ended = [step for step in change.steps if step.verb == Verb.RUN_STOP or step.verb in _ENDS]
         made = [
-            step
-            for step in change.steps
-            if step.verb in {Verb.RUN_SUBMIT, Verb.RUN_ARCHIVE, Verb.VOLUME_MAKE, Verb.FLEET_MAKE}
+            step for step in change.steps if step.verb in CREATES or step.verb == Verb.RUN_ARCHIVE
         ]
         for later in made if ended else ():
             for earlier in ended:
@@ -139,21 +132,25 @@ def _before(context: PlanContext, step: Step) -> frozenset[str]:
 # That a plan's steps can be carried out as they stand.
 
 # What each kind's actions may consist of: nothing else, and at least one of them.
+_EFFECTS: Mapping[Action, frozenset[Effect]] = {
+    Action.CREATE: frozenset({Effect.CREATE, Effect.SET, Effect.RESTORE}),
+    Action.UPDATE: frozenset({Effect.UPDATE, Effect.SET, Effect.STOP}),
+    Action.REPLACE: frozenset({Effect.STOP, Effect.DELETE, Effect.CREATE}),
+    Action.DELETE: frozenset({Effect.STOP, Effect.DELETE}),
+    Action.FORGET: frozenset({Effect.STOP, Effect.RELEASE}),
+    Action.ADOPT: frozenset({Effect.ADOPT}),
+}
 _VERBS: Mapping[tuple[str, Action], frozenset[str]] = {
+    **{
+        (kind, action): verbs
+        for kind in KINDS
+        for action, effects in _EFFECTS.items()
+        if (verbs := verbs_of(kind, effects=effects))
+        # What is only set is never there twice, so nothing takes its place.
+        and (action is not Action.REPLACE or verbs & CREATES)
+    },
     ("environment", Action.UPDATE): frozenset({Verb.RULES_SET}),
-    ("fleet", Action.CREATE): frozenset({Verb.FLEET_MAKE}),
-    ("fleet", Action.UPDATE): frozenset({Verb.FLEET_UPDATE}),
-    ("fleet", Action.DELETE): frozenset({Verb.FLEET_REMOVE}),
-    ("fleet", Action.REPLACE): frozenset({Verb.FLEET_REMOVE, Verb.FLEET_MAKE}),
-    ("fleet", Action.FORGET): frozenset({Verb.FLEET_FORGET}),
-    ("fleet", Action.ADOPT): frozenset({Verb.FLEET_ADOPT}),
-    ("queue", Action.CREATE): frozenset({Verb.QUEUE_SET}),
-    ("queue", Action.UPDATE): frozenset({Verb.QUEUE_SET}),
-    ("queue", Action.DELETE): frozenset({Verb.QUEUE_REMOVE}),
-    ("volume", Action.ADOPT): frozenset({Verb.VOLUME_ADOPT}),
-    ("run", Action.FORGET): frozenset({Verb.RUN_STOP, Verb.RUN_FORGET}),
-    ("volume", Action.CREATE): frozenset({Verb.VOLUME_MAKE}),
-    ("volume", Action.UPDATE): frozenset({Verb.VOLUME_UPDATE}),
+    # The directory stays: what becomes of its data is decided by the policy and not by the action.
     ("volume", Action.REPLACE): frozenset(
         {
             Verb.VOLUME_FORGET,
@@ -165,10 +162,6 @@ _VERBS: Mapping[tuple[str, Action], frozenset[str]] = {
     ),
     ("volume", Action.FORGET): frozenset({Verb.VOLUME_FORGET, Verb.VOLUME_SNAPSHOT}),
     ("volume", Action.DELETE): frozenset({Verb.VOLUME_REMOVE}),
-    ("run", Action.CREATE): frozenset({Verb.RUN_SUBMIT, Verb.RUN_RESTORE}),
-    ("run", Action.UPDATE): frozenset({Verb.RUN_UPDATE, Verb.RUN_STOP}),
-    ("run", Action.REPLACE): frozenset({Verb.RUN_STOP, Verb.RUN_ARCHIVE, Verb.RUN_SUBMIT}),
-    ("run", Action.DELETE): frozenset({Verb.RUN_STOP, Verb.RUN_ARCHIVE}),
     ("run", Action.ARCHIVE): frozenset({Verb.RUN_ARCHIVE}),
 }
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from fleetform.model.verbs import Verb
+from fleetform.model.verbs import VERBS, Effect, Verb, VerbFacts
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
@@ -37,47 +37,41 @@ def not_driven(workspace: Workspace) -> str:
     return f"no controller is running; `fleetform apply{where}` or `fleetform serve{where}` drives the runs"
 
 
-_DONE: dict[str, str] = {
-    Verb.FLEET_MAKE: "created",
-    Verb.FLEET_UPDATE: "updated",
-    Verb.FLEET_REMOVE: "removed",
-    Verb.FLEET_ADOPT: "adopted",
-    Verb.FLEET_FORGET: "released, its hosts stay up",
-    Verb.RESOURCE_MOVE: "renamed",
-    Verb.VOLUME_MAKE: "created",
-    Verb.VOLUME_ADOPT: "adopted with its data",
-    Verb.VOLUME_UPDATE: "updated",
-    Verb.VOLUME_FORGET: "released, its data is kept",
-    Verb.VOLUME_REMOVE: "removed with its data",
-    Verb.VOLUME_SNAPSHOT: "kept as a snapshot",
-    Verb.QUEUE_SET: "set",
-    Verb.QUEUE_REMOVE: "removed",
-    Verb.RUN_SUBMIT: "submitted",
-    Verb.RUN_UPDATE: "updated",
-    Verb.RUN_STOP: "asked to stop",
-    Verb.RUN_ARCHIVE: "archived",
-    Verb.RUN_RESTORE: "restored with its result",
-    Verb.RUN_FORGET: "released",
-    Verb.RULES_SET: "rules updated",
+_DONE = {
+    Effect.CREATE: "created",
+    Effect.ADOPT: "adopted",
+    Effect.SET: "set",
+    Effect.UPDATE: "updated",
+    Effect.RESTORE: "restored",
+    Effect.STOP: "asked to stop",
+    Effect.DELETE: "removed",
+    Effect.RELEASE: "released",
+    Effect.MOVE: "renamed",
 }
-_DOING: dict[str, str] = {
-    Verb.FLEET_MAKE: "creating",
-    Verb.FLEET_UPDATE: "updating",
-    Verb.FLEET_REMOVE: "removing",
-    Verb.FLEET_ADOPT: "adopting",
-    Verb.VOLUME_MAKE: "creating",
-    Verb.VOLUME_ADOPT: "adopting",
-    Verb.VOLUME_UPDATE: "updating",
-    Verb.VOLUME_FORGET: "releasing",
-    Verb.VOLUME_REMOVE: "removing",
-    Verb.VOLUME_SNAPSHOT: "keeping a snapshot of",
+_DOING = {
+    Effect.CREATE: "creating",
+    Effect.ADOPT: "adopting",
+    Effect.SET: "setting",
+    Effect.UPDATE: "updating",
+    Effect.RESTORE: "restoring",
+    Effect.STOP: "stopping",
+    Effect.DELETE: "removing",
+    Effect.RELEASE: "releasing",
+    Effect.MOVE: "renaming",
 }
+
+
+def _facts(step: Step) -> VerbFacts | None:
+    return VERBS[Verb(step.verb)] if step.verb in VERBS else None
 
 
 def step_done(step: Step) -> str:
-    done = "recreated" if step.arguments.get("lost") else _DONE.get(step.verb)
-    return f"{step.resource}: {done or step.verb}"
+    facts = _facts(step)
+    done = step.verb if facts is None else facts.done or _DONE[facts.effect]
+    return f"{step.resource}: {'recreated' if step.arguments.get('lost') else done}"
 
 
 def step_doing(step: Step) -> str:
-    return f"{_DOING.get(step.verb, step.verb)} {step.resource}"
+    facts = _facts(step)
+    doing = step.verb if facts is None else facts.doing or _DOING[facts.effect]
+    return f"{doing} {step.resource}"

@@ -21,6 +21,7 @@ from fleetform.model.override import Override
 from fleetform.model.run_state import Outdated, RunState
 from fleetform.model.volume import RetainedData
 from fleetform.spec.desired import ResourceKey, Rules
+from fleetform.spec.references import mentioned, required
 
 
 class LedgerStatus(enum.StrEnum):
@@ -130,6 +131,9 @@ class LiveResource:
     operation: str = ""
     run: LiveRun | None = None
     _parsed: Mapping[str, Any] | None = field(default=None, init=False, repr=False, compare=False)
+    _references: frozenset[ResourceKey] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
 
     @property
     def parsed(self) -> Mapping[str, Any]:
@@ -143,6 +147,20 @@ class LiveResource:
             object.__setattr__(self, "_parsed", json.loads(self.document) if self.document else {})
             assert self._parsed is not None
         return self._parsed
+
+    @property
+    def references(self) -> frozenset[ResourceKey]:
+        """What the document needs to exist, found when it is first asked for; runs it waits for are not."""
+        if self._references is None:
+            found = references_of(self.key.kind, self.parsed)
+            object.__setattr__(self, "_references", found)
+            return found
+        return self._references
+
+
+def references_of(kind: str, document: Mapping[str, Any]) -> frozenset[ResourceKey]:
+    """What a canonical document needs to exist; secrets, which are in expressions only, are not told."""
+    return frozenset(required(mentioned(document, kind, has_marks=False)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Any
+
+from fleetform.spec.kinds import CREATED, RESOURCES
 
 __all__ = [
     "ACTS_ON_HOSTS",
@@ -20,10 +23,15 @@ __all__ = [
     "ENDS",
     "ENDS_USE",
     "FREES_PATH",
+    "KINDS",
     "MAY_DESTROY",
+    "ON_HOSTS",
     "PROVIDES",
+    "REFERRED",
+    "REFERRING",
     "TAKES_PATH",
     "UPDATES",
+    "USED_AT_WORK",
     "VERBS",
     "Effect",
     "Verb",
@@ -86,6 +94,10 @@ class VerbFacts:
         takes_path: It needs a directory to itself.
         frees_path: It ends a volume: its directory is another's from then on, or keeps the data.
         may_destroy: Depending on the row, it ends running work or deletes data.
+        ends_use: It takes something away from those who use it. The deletion of a fleet is another
+            matter: the plan says what work it ends, and the step waits for that end by itself.
+        done: What people read when it is done, where the word of its effect says too little.
+        doing: The same for while it is carried out.
     """
 
     kind: str
@@ -95,17 +107,20 @@ class VerbFacts:
     takes_path: bool = False
     frees_path: bool = False
     may_destroy: bool = False
+    ends_use: bool = False
+    done: str = ""
+    doing: str = ""
 
 
-def _fleet(effect: Effect, **facts: bool) -> VerbFacts:
+def _fleet(effect: Effect, **facts: Any) -> VerbFacts:
     return VerbFacts("fleet", effect, **facts)
 
 
-def _volume(effect: Effect, **facts: bool) -> VerbFacts:
+def _volume(effect: Effect, **facts: Any) -> VerbFacts:
     return VerbFacts("volume", effect, acts_on_hosts=True, **facts)
 
 
-def _run(effect: Effect, **facts: bool) -> VerbFacts:
+def _run(effect: Effect, **facts: Any) -> VerbFacts:
     return VerbFacts("run", effect, **facts)
 
 
@@ -116,24 +131,42 @@ VERBS = {
     ),
     Verb.FLEET_REMOVE: _fleet(Effect.DELETE, acts_on_hosts=True, may_destroy=True),
     Verb.FLEET_ADOPT: _fleet(Effect.ADOPT, carries_document=True, acts_on_hosts=True),
-    Verb.FLEET_FORGET: _fleet(Effect.RELEASE),
+    Verb.FLEET_FORGET: _fleet(Effect.RELEASE, ends_use=True, done="released, its hosts stay up"),
     Verb.VOLUME_MAKE: _volume(Effect.CREATE, carries_document=True, takes_path=True),
-    Verb.VOLUME_ADOPT: _volume(Effect.ADOPT, carries_document=True, takes_path=True),
+    Verb.VOLUME_ADOPT: _volume(
+        Effect.ADOPT, carries_document=True, takes_path=True, done="adopted with its data"
+    ),
     Verb.VOLUME_UPDATE: _volume(Effect.UPDATE, carries_document=True),
-    Verb.VOLUME_FORGET: _volume(Effect.RELEASE, frees_path=True),
-    Verb.VOLUME_REMOVE: _volume(Effect.DELETE, frees_path=True, may_destroy=True),
+    Verb.VOLUME_FORGET: _volume(
+        Effect.RELEASE, frees_path=True, ends_use=True, done="released, its data is kept"
+    ),
+    Verb.VOLUME_REMOVE: _volume(
+        Effect.DELETE,
+        frees_path=True,
+        may_destroy=True,
+        ends_use=True,
+        done="removed with its data",
+    ),
     # The data is put aside under another name, so nothing is destroyed.
-    Verb.VOLUME_SNAPSHOT: _volume(Effect.DELETE, frees_path=True),
+    Verb.VOLUME_SNAPSHOT: _volume(
+        Effect.DELETE,
+        frees_path=True,
+        ends_use=True,
+        done="kept as a snapshot",
+        doing="keeping a snapshot of",
+    ),
     Verb.QUEUE_SET: VerbFacts("queue", Effect.SET, carries_document=True),
     Verb.QUEUE_REMOVE: VerbFacts("queue", Effect.DELETE),
-    Verb.RUN_SUBMIT: _run(Effect.CREATE, carries_document=True),
+    Verb.RUN_SUBMIT: _run(
+        Effect.CREATE, carries_document=True, done="submitted", doing="submitting"
+    ),
     Verb.RUN_UPDATE: _run(Effect.UPDATE, carries_document=True),
     Verb.RUN_STOP: _run(Effect.STOP, may_destroy=True),
-    Verb.RUN_ARCHIVE: _run(Effect.DELETE),
-    Verb.RUN_RESTORE: _run(Effect.RESTORE, carries_document=True),
+    Verb.RUN_ARCHIVE: _run(Effect.DELETE, done="archived", doing="archiving"),
+    Verb.RUN_RESTORE: _run(Effect.RESTORE, carries_document=True, done="restored with its result"),
     Verb.RUN_FORGET: _run(Effect.RELEASE),
     Verb.RESOURCE_MOVE: VerbFacts("", Effect.MOVE),
-    Verb.RULES_SET: VerbFacts("environment", Effect.SET),
+    Verb.RULES_SET: VerbFacts("environment", Effect.SET, done="rules updated"),
 }
 
 
@@ -158,19 +191,35 @@ ENDS = frozenset(
 )
 """The row is gone afterwards, or archived."""
 
-PROVIDES = verbs_of("fleet", "volume", "queue", effects=_NEW)
+KINDS = tuple(dict.fromkeys(facts.kind for facts in VERBS.values() if facts.carries_document))
+"""Kinds with an actual state: steps create and change them. Of the others a declaration is all."""
+
+ON_HOSTS = frozenset(facts.kind for facts in VERBS.values() if facts.acts_on_hosts)
+"""Kinds that are somewhere: what uses one of these can only be there."""
+
+
+def _depth(kind: str) -> int:
+    """How many kinds lie below this one, each of which refers to the next."""
+    below = (one for one in RESOURCES[kind].refers.values() if one in CREATED and one != kind)
+    return max((1 + _depth(one) for one in below), default=0)
+
+
+REFERRED = tuple(sorted((kind for kind in KINDS if kind in CREATED), key=_depth, reverse=True))
+"""Kinds with an actual state that others refer to; each before those that it refers to itself."""
+
+REFERRING = tuple(kind for kind in KINDS if not CREATED.isdisjoint(RESOURCES[kind].refers.values()))
+"""Kinds with an actual state that need what they refer to."""
+
+PROVIDES = verbs_of(*REFERRED, effects=_NEW)
 """Afterwards there is something that others may refer to."""
 
-BEGINS_USE = verbs_of("volume", "queue", "run", effects=_NEW)
+BEGINS_USE = verbs_of(*REFERRING, effects=_NEW)
 """From then on the resource uses what its document refers to."""
 
-ENDS_USE = verbs_of("volume", effects=frozenset({Effect.DELETE, Effect.RELEASE})) | {
-    Verb.FLEET_FORGET
-}
-"""
-Takes something away from those who use it. The deletion of a fleet is another matter: the plan says
-what work it ends, and the step waits for that end by itself.
-"""
+ENDS_USE = frozenset(verb for verb, facts in VERBS.items() if facts.ends_use)
+
+USED_AT_WORK = frozenset(VERBS[verb].kind for verb in ENDS_USE)
+"""Kinds that a run uses while it is at work, and not only until it has its place."""
 
 CARRIES_DOCUMENT = frozenset(verb for verb, facts in VERBS.items() if facts.carries_document)
 
@@ -180,7 +229,7 @@ TAKES_PATH = frozenset(verb for verb, facts in VERBS.items() if facts.takes_path
 
 FREES_PATH = frozenset(verb for verb, facts in VERBS.items() if facts.frees_path)
 
-EMPTIES_PATH = FREES_PATH - {Verb.VOLUME_FORGET}
+EMPTIES_PATH = frozenset(verb for verb in FREES_PATH if VERBS[verb].effect is Effect.DELETE)
 """No data is at the path afterwards."""
 
 MAY_DESTROY = frozenset(verb for verb, facts in VERBS.items() if facts.may_destroy)

@@ -7,7 +7,6 @@ of `changes` and put it into `held`; nothing is ever put back.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,7 +27,6 @@ from fleetform.model.plan import (
     Step,
 )
 from fleetform.model.verbs import Verb
-from fleetform.model.volume import mounted_volumes
 from fleetform.plan.diff import set_fields
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules
 
@@ -45,7 +43,6 @@ __all__ = [
     "declared_arguments",
     "is_replaced",
     "make_step",
-    "mentioned",
     "reasons_of",
     "step_key",
 ]
@@ -317,16 +314,6 @@ def begins_on(draft: PlanDraft, change: Change, needed: ResourceKey) -> bool:
         return True
     # What waits, and is told to use it from now on.
     is_updated = change.action is Action.UPDATE and change.key in draft.present
-    return is_updated and needed.kind != "run" and needed not in mentioned(draft, change.key)
-
-
-def mentioned(draft: PlanDraft, key: ResourceKey) -> set[ResourceKey]:
-    """Which fleets, volumes and queues the document names that was applied last under this name."""
-    text = draft.present[key].document
-    document = json.loads(text)
-    fleets = [document.get("fleet", "")] if key.kind == "volume" else document.get("fleets", ())
-    found = {ResourceKey("fleet", name) for name in fleets}
-    found.update(ResourceKey("volume", name) for name in mounted_volumes(text))
-    if "queue" in document:
-        found.add(ResourceKey("queue", document["queue"]))
-    return found
+    return (
+        is_updated and needed.kind != "run" and needed not in draft.present[change.key].references
+    )

@@ -28,7 +28,7 @@ from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Reason, Step
 from fleetform.model.redaction import short_uid
 from fleetform.model.selection import Selection
-from fleetform.model.verbs import Verb
+from fleetform.model.verbs import ACTS_ON_HOSTS, UPDATES, VERBS
 from fleetform.plan.draft import PlanDraft, Proposal, make_step
 from fleetform.plan.kinds import KINDS
 from fleetform.spec.desired import Declared, ResourceKey
@@ -350,7 +350,7 @@ def _path_of(row: LiveResource) -> str:
 # Only what is cured without a loss is corrected. What needs a decision is held, so that nobody
 # overlooks it, and what the tree changes anyway needs nothing further.
 
-_VERBS = {"fleet": Verb.FLEET_UPDATE, "volume": Verb.VOLUME_UPDATE}
+_VERBS = {VERBS[verb].kind: verb for verb in UPDATES & ACTS_ON_HOSTS}
 """What makes a resource so again as its last applied document says; twice is the same as once."""
 
 

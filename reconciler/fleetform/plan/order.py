@@ -14,9 +14,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from operator import is_
 
+from fleetform.model.live import references_of
 from fleetform.model.plan import Step
-from fleetform.model.verbs import CARRIES_DOCUMENT, ENDS, FREES_PATH, TAKES_PATH, Verb, verbs_of
-from fleetform.model.volume import mounted_volumes
+from fleetform.model.verbs import (
+    CARRIES_DOCUMENT,
+    ENDS,
+    ON_HOSTS,
+    REFERRED,
+    REFERRING,
+    TAKES_PATH,
+    Verb,
+    verbs_of,
+)
 from fleetform.plan.blockers.places import places_freed
 from fleetform.plan.draft import PlanDraft
 from fleetform.plan.phase import documents_of
@@ -24,9 +33,10 @@ from fleetform.spec.desired import ResourceKey
 
 # Updates of a fleet too: a run that is only possible on the new capacity would else be judged
 # by the old, and end at once. Updates of a volume may create its directory again.
-_PROVIDES = verbs_of("fleet", "volume", "queue") & CARRIES_DOCUMENT | {Verb.RESOURCE_MOVE}
-_USES = verbs_of("volume", "queue", "run") & CARRIES_DOCUMENT
-_FLEET_ENDS = verbs_of("fleet") & ENDS
+_PROVIDES = verbs_of(*REFERRED) & CARRIES_DOCUMENT | {Verb.RESOURCE_MOVE}
+_USES = verbs_of(*REFERRING) & CARRIES_DOCUMENT
+# What somebody uses, or is on: it goes when that has ended.
+_ENDS = verbs_of(*ON_HOSTS) & ENDS
 
 _Needs = dict[ResourceKey, list[str]]
 
@@ -102,7 +112,7 @@ def _linked(
         needs = () if _ends(draft, key, verb) else asked[declared.references]
     if ended:
         others = set(needs)
-        if verb in FREES_PATH or verb in _FLEET_ENDS:
+        if verb in _ENDS:
             others.update(ended.get(step.resource, ()))
         if verb in TAKES_PATH:
             others.update(freed.get(step.resource, ()))
@@ -134,25 +144,25 @@ def _steps_by_resource(draft: PlanDraft, verbs: frozenset[str]) -> dict[Resource
 
 
 def _what_ends(draft: PlanDraft) -> _Needs:
-    """For each volume and fleet that goes: the steps that end what uses it."""
-    dropped = _steps_by_resource(draft, FREES_PATH)
-    removed = _steps_by_resource(draft, _FLEET_ENDS)
-    needs: _Needs = {key: [] for key in (*dropped, *removed)}
+    """For each resource on hosts that goes: the steps that end what uses it."""
+    going = _steps_by_resource(draft, _ENDS)
+    needs: _Needs = {key: [] for key in going}
     if not needs:
         return needs
-    for key, step_key in dropped.items():
+    for key, step_key in going.items():
         # A tombstone is let go as well, and uses nothing.
         row = draft.present.get(key)
-        document = row.parsed if row is not None else {}
-        fleet = ResourceKey("fleet", document.get("fleet", ""))
-        if fleet in needs:
-            needs[fleet].append(step_key)
+        for resource in row.references if row is not None else ():
+            if resource in needs:
+                needs[resource].append(step_key)
+    fleets = {key for key in going if key.kind == "fleet"}
     for key, step_key in _steps_by_resource(draft, frozenset({Verb.RUN_STOP})).items():
         used: set[ResourceKey] = set()
         for text in documents_of(draft.live.resources[key]):
-            used.update(ResourceKey("volume", name) for name in mounted_volumes(text))
-            fleets = json.loads(text).get("fleets")
-            used.update((ResourceKey("fleet", name) for name in fleets) if fleets else removed)
+            named = references_of(key.kind, json.loads(text))
+            used |= named
+            if not any(one.kind == "fleet" for one in named):
+                used |= fleets
         for resource in used:
             if resource in needs:
                 needs[resource].append(step_key)

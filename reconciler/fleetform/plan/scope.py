@@ -14,7 +14,8 @@ from itertools import chain
 from fleetform.model.live import Live
 from fleetform.model.plan import Change, Deferred, Scope, Settled
 from fleetform.model.selection import Selection, also_by_new_name
-from fleetform.plan.draft import PlanDraft, begins_on, is_replaced, mentioned
+from fleetform.model.verbs import ON_HOSTS, REFERRED, REFERRING
+from fleetform.plan.draft import PlanDraft, begins_on, is_replaced
 from fleetform.spec.desired import Declared, Desired, ResourceKey
 from fleetform.spec.names import split_element
 
@@ -143,9 +144,7 @@ def _needs(
     if declared is None:
         return _users(draft, key, changes)
     needed = [*declared.references, *(ResourceKey("run", name) for name in declared.upstream)]
-    if key.kind == "run" and not any(
-        one.kind in {"fleet", "volume"} for one in _grounds(draft, declared)
-    ):
+    if key.kind == "run" and not any(one.kind in ON_HOSTS for one in _grounds(draft, declared)):
         needed += fleets
     return [
         one
@@ -180,15 +179,15 @@ def _users(
     draft: PlanDraft, key: ResourceKey, changes: dict[ResourceKey, Change]
 ) -> list[ResourceKey]:
     """Of something that goes: what goes too and has to be ended first."""
-    if key.kind not in {"fleet", "queue", "volume"} or key not in changes:
+    if key.kind not in REFERRED or key not in changes:
         return []
     return [
         one
         for one in changes
         if one in draft.present
         and one not in draft.wanted
-        and one.kind in {"queue", "run", "volume"}
-        and key in mentioned(draft, one)
+        and one.kind in REFERRING
+        and key in draft.present[one].references
     ]
 
 

@@ -73,6 +73,7 @@ def command(address: str, fleet: str | None, place: str | None, file: str, **typ
 
 def _key(address: str) -> ResourceKey:
     from fleetform.spec.desired import ResourceKey
+    from fleetform.spec.kinds import ADOPTABLE
     from fleetform.spec.names import parse_address
 
     try:
@@ -84,7 +85,7 @@ def _key(address: str) -> ResourceKey:
             f"`{address}` is not a volume or a fleet; only these can be imported",
             advice=f"write `volume/{found.name}` or `fleet/{found.name}`",
         )
-    if found.kind not in {"volume", "fleet"}:
+    if found.kind not in ADOPTABLE:
         raise Refused(
             f"a {found.kind} has no directory and no hosts, so it cannot be imported",
             advice="declare it; `fleetform plan` shows what would be created",

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fleetform.model.figures import counted
 from fleetform.model.live import Work
 from fleetform.model.plan import Change, HeldBy
+from fleetform.model.verbs import REFERRED
 from fleetform.plan.draft import PlanDraft
 from fleetform.plan.impact import ends_with
 from fleetform.plan.phase import Phase, phase
@@ -24,7 +25,7 @@ __all__ = ["hold_beyond_budget"]
 
 # Runs before the fleets that they are on: a fleet that took the whole budget would leave nothing
 # for a run that has to go first, and neither would ever go.
-_ORDER = {"run": 0, "volume": 1, "fleet": 2}
+_ORDER = {kind: number for number, kind in enumerate(REFERRED, 1)}
 
 _VERBS = {"run": "end"}
 

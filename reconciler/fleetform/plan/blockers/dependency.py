@@ -10,15 +10,15 @@ fleet.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
-from fleetform.model.live import LiveResource
+from fleetform.model.live import LiveResource, references_of
 from fleetform.model.plan import Action, Change, HeldBy
-from fleetform.model.volume import mounted_volumes
+from fleetform.model.verbs import REFERRED, USED_AT_WORK
 from fleetform.plan.blockers.protection import hold_volumes_in_use
 from fleetform.plan.draft import LEAVING, PlanDraft, begins_on, is_replaced
-from fleetform.plan.phase import documents_at_work, documents_of
+from fleetform.plan.phase import documents_at_work
 from fleetform.spec.desired import Declared, ResourceKey
 
 _ACTIONS = frozenset({Action.CREATE, Action.ADOPT, Action.REPLACE, Action.UPDATE})
@@ -36,8 +36,7 @@ def hold_dependants(draft: PlanDraft) -> None:
         _hold_what_needs_the_missing(draft)
         known = len(draft.held)
         hold_volumes_in_use(draft)
-    # A queue that stays keeps its fleets, as a volume does.
-    for kind in ("queue", "volume", "fleet"):
+    for kind in REFERRED:
         _hold_what_is_referred_to(draft, kind)
 
 
@@ -138,24 +137,11 @@ def _referred_to(
     row: LiveResource, kind: str, leaving: AbstractSet[ResourceKey]
 ) -> set[ResourceKey]:
     """Which of `leaving`, all of one kind, the row's document needs, or what is at work under it."""
-    if row.key.kind == "volume":
-        return {ResourceKey(kind, row.parsed.get("fleet", ""))} & leaving
-    if row.key.kind == "queue":
-        return _keys(kind, row.parsed.get("fleets", ())) & leaving
-    if row.key.kind != "run":
-        return set()
-    if kind == "queue":
-        # What is at work has its place; only its document is asked for another one.
-        return _keys(kind, [row.parsed.get("queue", "")]) & leaving
-    working = documents_at_work(row)
-    found: set[ResourceKey] = set()
-    for text in documents_of(row):
-        names = mounted_volumes(text) if kind == "volume" else json.loads(text).get("fleets", ())
-        if not names and kind == "fleet" and text in working:
+    found = set(row.references & leaving)
+    # What is at work has its place; of a queue, only its document asks for another one.
+    for text in documents_at_work(row) if kind in USED_AT_WORK else ():
+        used = references_of(row.key.kind, json.loads(text))
+        if kind == "fleet" and not any(one.kind == kind for one in used):
             return set(leaving)  # It may be at work on any of them.
-        found.update(ResourceKey(kind, name) for name in names)
-    return found & leaving
-
-
-def _keys(kind: str, names: Iterable[str]) -> set[ResourceKey]:
-    return {ResourceKey(kind, name) for name in names}
+        found.update(used & leaving)
+    return found

@@ -14,12 +14,20 @@ from fleetform.model.drift import GONE
 from fleetform.model.instance import InstanceState
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, Held, HeldBy, Reason
-from fleetform.model.verbs import CARRIES_DOCUMENT, EMPTIES_PATH, Verb, verbs_of
+from fleetform.model.verbs import (
+    ACTS_ON_HOSTS,
+    CARRIES_DOCUMENT,
+    EMPTIES_PATH,
+    REFERRING,
+    Verb,
+    verbs_of,
+)
 from fleetform.model.volume import mounts
 from fleetform.plan.diff import changed_fields, set_fields
 from fleetform.plan.draft import PlanDraft
 from fleetform.plan.kinds.fleet import nodes_wanted
 from fleetform.spec.desired import Beyond, Declared, Obstacle, ResourceKey
+from fleetform.spec.kinds import RESOURCES
 
 __all__ = [
     "held_by_obstacles",
@@ -150,7 +158,7 @@ def _is_made_again(draft: PlanDraft, key: ResourceKey) -> bool:
 
 # What is done on a fleet's hosts waits until the fleet has one.
 
-_AFTER_HOSTS = verbs_of("volume") & CARRIES_DOCUMENT
+_AFTER_HOSTS = verbs_of(*REFERRING) & CARRIES_DOCUMENT & ACTS_ON_HOSTS
 _GONE = frozenset({InstanceState.TERMINATING, InstanceState.TERMINATED})
 
 
@@ -198,8 +206,6 @@ def _wants_none(draft: PlanDraft, fleet: str) -> bool:
 # the last good version stays in force. The comparison has left them out; here they are listed.
 # While a file cannot be read at all, nothing goes for being absent.
 
-# Kinds that nobody has five broken documents of one name in: it is one of which none is known.
-_OF_UNKNOWN_KIND = frozenset({"fleet", "volume", "run", "profile", "secret"})
 _DOCUMENT_CURE = "correct the document; `fleetform validate` lists its findings"
 
 
@@ -249,7 +255,7 @@ def _surely_broken(draft: PlanDraft) -> set[ResourceKey]:
     for key in broken:
         kinds.setdefault(key.name, set()).add(key.kind)
     for name, said in kinds.items():
-        if not said >= _OF_UNKNOWN_KIND:
+        if not said >= RESOURCES.keys():
             continue
         guessed = {ResourceKey(kind, name) for kind in said}
         there = {key for key in guessed if _is_there(draft, key)}
