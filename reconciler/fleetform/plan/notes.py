@@ -13,6 +13,7 @@ from typing import Any
 
 from fleetform.model.drift import Drift
 from fleetform.model.figures import counted
+from fleetform.model.instance import InstanceState
 from fleetform.model.live import Live
 from fleetform.model.plan import Action, Change, Plan
 from fleetform.model.run_state import Outdated
@@ -37,7 +38,8 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
 
     `at_stake` has, by address, running work that the plan or something held would end: `ms` that
     the longest of it has been going, `gpu_ms` of all of it, and `since` when that counts: `start`,
-    for nobody says yet when a run last wrote a checkpoint.
+    for nobody says yet when a run last wrote a checkpoint. `hosts_removed` names, by fleet, the hosts
+    that its change removes.
     """
     return {
         "depth": "ledger" if draft.live.observed_at_ms is None else "refresh",
@@ -75,6 +77,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
             for one in stale_results(draft)
         ],
         "outdates": list(outdated_by_plan(draft)),
+        "hosts_removed": _hosts_removed(draft),
     }
 
 
@@ -114,6 +117,34 @@ def _hosts(draft: PlanDraft) -> dict[str, Any]:
         "never_seen": len(draft.live.instances) - len(seen),
         "seen_at_ms": min(seen, default=None),
     }
+
+
+def _hosts_removed(draft: PlanDraft) -> dict[str, list[str]]:
+    """Name the hosts that changes of fleets remove, blocked ones too; without those that leave already."""
+    found: dict[str, list[str]] = {}
+    for change in (*draft.changes.values(), *(one.change for one in draft.held.values())):
+        if change.key.kind != "fleet" or not draft.live.instances:
+            continue
+        verbs = {step.verb for step in change.steps}
+        wanted = {
+            entry["number"]
+            for step in change.steps
+            if step.verb == Verb.FLEET_UPDATE
+            for entry in step.arguments["instances"]
+        }
+        names = [
+            one.name
+            for one in draft.live.instances
+            if one.fleet == change.key.name
+            and one.state is not InstanceState.TERMINATING
+            and (
+                Verb.FLEET_REMOVE in verbs
+                or (Verb.FLEET_UPDATE in verbs and one.number not in wanted)
+            )
+        ]
+        if names:
+            found[change.key.name] = sorted(names, key=natural_order)
+    return dict(sorted(found.items()))
 
 
 def _impact(draft: PlanDraft, now_ms: int) -> dict[str, dict[str, Any]]:

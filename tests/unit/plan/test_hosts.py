@@ -13,6 +13,9 @@ from fleetform.model.plan import HeldBy, Permissions, Plan, Scope
 from fleetform.model.predicates import AtWork
 from fleetform.model.run import RunState
 from fleetform.spec.desired import Desired
+from fleetform.views.plan.json import to_json
+from fleetform.views.plan.markdown import render as markdown
+from fleetform.views.plan.text import render
 from unit.plan.blockers.guards import make
 from unit.plan.trees import fleet, ledger, planned, row, task, tree
 
@@ -166,3 +169,30 @@ def test_hosts_of_a_fleet_that_was_never_made_in_whole_end_as_others_do(template
     made = make(desired, live, Scope(replaces=("host/gpu-1",)))
     (pinned,) = [AtWork.of(one.value) for one in made.predicates if one.claim == "at-work"]
     assert pinned.hosts == (frozenset() if template else {"gpu-1"})
+
+
+def test_the_hosts_that_a_change_removes_are_named() -> None:
+    """A number does not say which: those with the highest numbers leave, and with a fleet all of them."""
+    reduced = planned(tree(fleet("gpu", nodes=2)), three_up(nodes=3))
+    assert reduced.annex["hosts_removed"] == {"gpu": ["gpu-2"]}
+    assert "      hosts removed: gpu-2" in [
+        "".join(one.text for one in each.spans) for each in render(reduced)
+    ]
+    assert "Hosts removed: gpu-2" in markdown(reduced)
+    (change,) = to_json(reduced, version="1")["resource_changes"]
+    assert change["hosts_removed"] == ["gpu-2"]
+    everything = ["gpu-0", "gpu-1", "gpu-2"]
+    assert planned(tree(), three_up()).annex["hosts_removed"] == {"gpu": everything}
+
+
+def test_no_host_is_named_that_stays_or_leaves_already() -> None:
+    """A fleet that grows removes none, and what an earlier plan removed is not removed again."""
+    grown = planned(tree(fleet("gpu", nodes=4)), three_up(nodes=3))
+    assert grown.annex["hosts_removed"] == {}
+    (change,) = to_json(grown, version="1")["resource_changes"]
+    assert change["hosts_removed"] == []
+    live = three_up(nodes=3)
+    *stay, last = live.instances
+    leaving = replace(live, instances=(*stay, replace(last, state=InstanceState.TERMINATING)))
+    smaller = planned(tree(fleet("gpu", nodes=1)), leaving)
+    assert smaller.annex["hosts_removed"] == {"gpu": ["gpu-1"]}

@@ -17,6 +17,7 @@ from fleetform.model.run_state import Outdated
 from fleetform.spec.findings import Finding
 from fleetform.views import json_value
 from fleetform.views.plan.fields import LEAVING, document_after, document_before, nested, path_parts
+from fleetform.views.plan.notes import hosts_removed
 from fleetform.views.plan.schema import (
     PLAN_FORMAT,
     ChangeBody,
@@ -58,19 +59,20 @@ def to_json(plan: Plan, *, version: str) -> PlanDocument:
         "digest": plan.digest,
         "depth": plan.annex.get("depth", "ledger"),
         "summary": cast("SummaryBody", {"text": summary(plan), **counts(plan)}),
-        "resource_changes": [change_json(change) for change in plan.changes],
+        "resource_changes": [change_json(plan, change) for change in plan.changes],
         "resource_drift": _drift(plan),
         "held": [
             {
                 "by": one.by.value,
                 "detail": one.detail,
                 "cure": one.cure,
-                "resource_change": change_json(one.change),
+                "resource_change": change_json(plan, one.change),
             }
             for one in plan.held
         ],
         "deferred": [
-            {"why": one.why, "resource_change": change_json(one.change)} for one in plan.deferred
+            {"why": one.why, "resource_change": change_json(plan, one.change)}
+            for one in plan.deferred
         ],
         "settled": [
             {"address": str(one.key), "state": one.state, "detail": one.detail}
@@ -236,8 +238,8 @@ _STOPS = verbs.ENDS | {verbs.Verb.RUN_STOP}
 _SOURCES = ("local", "ssh_config", "kubernetes", "slurm")
 
 
-def change_json(change: Change) -> ResourceChange:
-    """Describe a change, as planned or as held."""
+def change_json(plan: Plan, change: Change) -> ResourceChange:
+    """Describe a change of a plan, as planned or as held."""
     actions = actions_of(change)
     body = _body(change, actions)
     found: ResourceChange = {
@@ -268,6 +270,8 @@ def change_json(change: Change) -> ResourceChange:
         "fields": [_field(one) for one in change.fields],
         "steps": [step.key for step in change.steps],
     }
+    if change.key.kind == "fleet":
+        found["hosts_removed"] = list(hosts_removed(plan, change))
     if change.moved_from:
         found["previous_address"] = str(change.key._replace(name=change.moved_from))
     if change.element:

@@ -35,6 +35,7 @@ from fleetform.views.plan.notes import (
     earlier_runs,
     forecast_lines,
     group_impact_text,
+    hosts_removed_text,
     progressing,
     still_aborted_text,
     total_cost_text,
@@ -218,7 +219,9 @@ def _why(plan: Plan, group: Group) -> str:
 def _impact(plan: Plan, group: Group, *, ceiling: bool = False) -> str:
     stake = group_impact_text(plan, group)
     cost = "" if group.is_many else cost_text(group.first, ceiling=ceiling)
-    return f"{f'. Impact: {stake}' if stake else ''}{f'. Cost: {cost}' if cost else ''}"
+    removed = hosts_removed_text(plan, group.first)
+    facts = (("Impact", stake), ("Hosts removed", removed), ("Cost", cost))
+    return "".join(f". {name}: {text}" for name, text in facts if text)
 
 
 def _details(group: Group) -> str:

@@ -29,6 +29,8 @@ __all__ = [
     "earlier_runs",
     "forecast_lines",
     "group_impact_text",
+    "hosts_removed",
+    "hosts_removed_text",
     "impact_text",
     "names_text",
     "progressing",
@@ -310,6 +312,20 @@ def group_impact_text(plan: Plan, group: Group) -> str:
     if text and group.is_many:
         return f"{len(group.changes)} times, such as {change.at_stake or text}"
     return text
+
+
+def hosts_removed(plan: Plan, change: Change) -> tuple[str, ...]:
+    """Name the hosts that the change of a fleet removes."""
+    if change.key.kind != "fleet":
+        return ()
+    return tuple(plan.annex.get("hosts_removed", {}).get(change.key.name, ()))
+
+
+def hosts_removed_text(plan: Plan, change: Change) -> str:
+    """Write `local-2, local-3`; empty for a change that removes no host."""
+    names = hosts_removed(plan, change)
+    more = f" and {len(names) - NAMES_MAX} more" if len(names) > NAMES_MAX else ""
+    return f"{', '.join(map(printable, names[:NAMES_MAX]))}{more}"
 
 
 def _whose(change: Change, impact: Impact) -> str:

@@ -138,6 +138,9 @@ class ResourceChange(TypedDict):
     destructive: Annotated[bool, "True if the change deletes data or hosts, or ends running work."]
     at_stake: Annotated[str, "The impact, as a sentence."]
     stake: ImpactBody | None
+    hosts_removed: NotRequired[
+        Annotated[list[str], "Of a fleet: the names of the hosts that the change removes."]
+    ]
     cost_before: Annotated[
         int | None, "Micro-dollars per hour before the change; null if no price is known."
     ]

@@ -35,6 +35,7 @@ from fleetform.views.plan.notes import (
     earlier_runs,
     forecast_lines,
     group_impact_text,
+    hosts_removed_text,
     names_text,
     progressing,
     still_aborted_text,
@@ -134,6 +135,8 @@ def _block(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[Line]
     yield _title(group)
     if text := group_impact_text(plan, group):
         yield _impact(group, text)
+    if text := hosts_removed_text(plan, change):
+        yield line("      ", ("hosts removed: ", "warn"), text)
     if not group.is_many and (text := cost_text(change, ceiling=ceiling)):
         yield line("      ", ("cost: ", "info"), text)
     if change.replaces and group.is_many:
