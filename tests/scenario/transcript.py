@@ -4,7 +4,8 @@ Runs transcripts: Markdown whose console blocks are typed into a shell and compa
 In a `console` block a line that begins with `$ ` is typed; what follows is expected of it, up to the
 next. `…` stands for any text within a line, and a line that is only `…` for any lines. A block
 whose first line is `# file: NAME` is written as that file. Everything else is prose. Port 8433
-becomes one that is free, so that documents can be run side by side. Nothing comes from the user's
+becomes one that is free, so that documents can be run side by side. A command that fails has its exit
+code in the document, by `; echo "exit code $?"`. Nothing comes from the user's
 own settings of git, and a plan's words for having been told long ago are left out: who types slowly
 gets them.
 """
@@ -15,9 +16,11 @@ import contextlib
 import os
 import random
 import re
+import shlex
 import socket
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +33,15 @@ _WAIT_SECONDS = 120
 _LONG_AGO = re.compile(r", which last heard of its hosts \S+ ago")
 # `submit` writes the first two into documents, and a detached apply warns of the others.
 _SHELLS_OWN = frozenset({"VIRTUAL_ENV", "CONDA_PREFIX", *JOB_VARIABLES})
+# What bash runs a command in. `ERR` is every command of it that fails, but for those that `if`, `until`,
+# `&&` and `||` ask; the last one's code is in it too.
+_SHELL = """trap 'echo $? >> {codes}' ERR
+{command}
+status=$?
+trap - ERR
+echo '{marker}'$PWD
+exit $status"""
+_MARKER = "transcript-is-now-in:"
 _FILE = re.compile(r"\A# file: (?P<name>\S+)\n")
 
 
@@ -42,12 +54,21 @@ class Typed:
     line: int
 
 
+@dataclass(frozen=True)
+class Done:
+    """One command that was typed, the lines that it printed, and its exit code; None for none in time."""
+
+    typed: Typed
+    printed: tuple[str, ...]
+    code: int | None
+
+
 def run(document: Path, folder: Path, state: Path) -> int:
     """
     Run every block of `document` in `folder`; returns how many commands were typed.
 
     Raises:
-        AssertionError: Output differs; says which command at which line of the document.
+        AssertionError: Output differs, or an exit code is not stated; shows the session up to there.
     """
     __tracebackhide__ = True
     text = document.read_text()
@@ -64,7 +85,7 @@ def run(document: Path, folder: Path, state: Path) -> int:
         "GIT_COMMITTER_EMAIL": "somebody@example.org",
     }
     where = folder
-    count = 0
+    session: list[Done] = []
     port = str(_free_port())
     for block in _BLOCK.finditer(text):
         body, line = block["body"], text.count("\n", 0, block.start("body")) + 1
@@ -74,9 +95,11 @@ def run(document: Path, folder: Path, state: Path) -> int:
             file.write_text(body[named.end() :])
         elif block["kind"] == "console":
             for typed in _typed(body.replace(_PORT, port), line):
-                where = _type(typed, where, environment, document)
-                count += 1
-    return count
+                done, where, failed = _type(typed, where, environment)
+                session.append(done)
+                problem = _problem(done, failed)
+                assert not problem, f"{document.name}:{typed.line}: {problem}\n{_shown(session)}"
+    return len(session)
 
 
 def _free_port() -> int:
@@ -98,31 +121,62 @@ def _typed(body: str, line: int) -> list[Typed]:
     return found
 
 
-def _type(typed: Typed, where: Path, environment: dict[str, str], document: Path) -> Path:
-    """Run one command and compare; returns the folder that the shell is in afterwards."""
-    __tracebackhide__ = True
-    marker = "transcript-is-now-in:"
-    done = subprocess.run(
-        ["bash", "-c", f"{typed.command}\nstatus=$?\necho '{marker}'$PWD\nexit $status"],
-        cwd=where,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=_WAIT_SECONDS,
-        check=False,
-    )
-    output, _, folder = done.stdout.rpartition(marker)
-    printed = [line.rstrip() for line in _LONG_AGO.sub("", output).splitlines()]
-    pattern = _pattern(typed.expected)
-    assert re.fullmatch(pattern, "\n".join(printed).strip("\n"), re.DOTALL), (
-        f"{document.name}:{typed.line}: `{typed.command}` (exit {done.returncode}) printed\n"
-        + "\n".join(printed)
-        + "\n--- expected\n"
-        + "\n".join(typed.expected)
-    )
-    return Path(folder.strip())
+def _type(
+    typed: Typed, where: Path, environment: dict[str, str]
+) -> tuple[Done, Path, tuple[int, ...]]:
+    """
+    Run one command.
+
+    Returns what came of it, the folder that the shell is in afterwards, and the exit codes other than
+    0, in order.
+    """
+    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as codes:
+        script = _SHELL.format(codes=shlex.quote(codes.name), command=typed.command, marker=_MARKER)
+        try:
+            done = subprocess.run(
+                ["bash", "-c", script],
+                cwd=where,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=_WAIT_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as late:
+            return Done(typed, _lines(late.stdout or b""), None), where, ()
+        failed = tuple(map(int, codes))
+    output, _, folder = done.stdout.rpartition(_MARKER.encode())
+    return Done(typed, _lines(output), done.returncode), Path(os.fsdecode(folder.strip())), failed
+
+
+def _lines(output: bytes) -> tuple[str, ...]:
+    lines = _LONG_AGO.sub("", output.decode(errors="replace")).strip("\n").splitlines()
+    return tuple(line.rstrip() for line in lines)
+
+
+def _problem(done: Done, failed: tuple[int, ...]) -> str:
+    """Say what is wrong with a command; empty where the document shows what happened."""
+    what = f"`{done.typed.command}`"
+    if done.code is None:
+        return f"{what} has not ended within {_WAIT_SECONDS} s"
+    if not re.fullmatch(_pattern(done.typed.expected), "\n".join(done.printed), re.DOTALL):
+        return f"{what} printed other lines than\n" + "\n".join(done.typed.expected)
+    stated = [line for line in done.printed if line in done.typed.expected]
+    for code in failed:
+        if not {f"exit code {code}", str(code)} & set(stated):
+            return f'{what} failed with exit code {code}, which is not stated: add `; echo "exit code $?"`'
+    return ""
+
+
+def _shown(session: list[Done]) -> str:
+    """Show every command with what it printed and its exit code, the last one being the wrong one."""
+    lines = ["--- the session up to here"]
+    for done in session:
+        lines += [f"$ {done.typed.command}", *done.printed]
+        if done.code != 0:
+            lines.append(f"[exit code {done.code}]" if done.code is not None else "[not over]")
+    return "\n".join(lines)
 
 
 def _pattern(expected: tuple[str, ...]) -> str:
