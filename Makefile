@@ -34,7 +34,7 @@ demo: $(VENV)/installed
 ## make test      set up and run every test, with the servers that they need
 test: $(VENV)/installed
 	@sh tests/services.sh
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal || { [ $$? = 1 ] && $(BIN)/python tests/again.py; }
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 ## make unit      run the tests of the pure core, in seconds
 unit: $(VENV)/installed

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import required
-from again import FAILURES
 from belongings import held, left_since, told
 from leftovers import end_processes
 from postgres_server import PostgresServer, reason_missing
@@ -153,21 +152,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("promises under faults")
         for line in lines:
             terminalreporter.write_line(line)
-
-
-# -- what failed, for `again` -------------------------------------------------------------------
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    cache = getattr(session.config, "cache", None)
-    if reporter is None or cache is None or hasattr(session.config, "workerinput"):
-        return
-    failures: dict[str, bool] = {}
-    for report in (*reporter.stats.get("failed", ()), *reporter.stats.get("error", ())):
-        own = getattr(report, "when", "") == "call"
-        failures[report.nodeid] = failures.get(report.nodeid, True) and own
-    cache.set(FAILURES, failures)
 
 
 # -- what a test leaves behind ------------------------------------------------------------------
