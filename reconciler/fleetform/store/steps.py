@@ -1,8 +1,8 @@
 """
 Steps of a plan written down: the intent before the world is touched, the outcome after.
 
-What a verb means for the rows of its kind is said in `fleets`, `volumes`, `queues`, `submissions` and `moves`;
-here is only what all steps have in common. A step that is done already is passed over, so that an
+What a verb means for the rows of its kind is said in `fleets`, `volumes`, `submissions` and `renames`, or
+in `document_rows` for a kind without tables of its own; here is only what all steps have in common. A step that is done already is passed over, so that an
 outcome may be given twice.
 """
 
@@ -14,14 +14,14 @@ from typing import Any
 
 from fleetform.model.plan import Step
 from fleetform.model.ports import Begun, Ids, StepOutcome
-from fleetform.model.verbs import Verb
-from fleetform.store import fleets, queues, renames, submissions, volumes
+from fleetform.model.verbs import ACTS_ON_HOSTS, VERBS, Verb
+from fleetform.store import document_rows, fleets, renames, submissions, volumes
 from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
 
 __all__ = ["begin_steps", "finish_steps"]
 
-_BEGIN: Mapping[str, Callable[[Context, Step], None]] = {
+_BEGIN: dict[str, Callable[[Context, Step], None]] = {
     Verb.FLEET_MAKE: fleets.begin_make,
     Verb.FLEET_ADOPT: fleets.begin_adopt,
     Verb.FLEET_UPDATE: fleets.begin_update,
@@ -30,7 +30,7 @@ _BEGIN: Mapping[str, Callable[[Context, Step], None]] = {
     Verb.VOLUME_ADOPT: volumes.begin_make,
 }
 
-_FAIL: Mapping[str, Callable[[Context, Step], None]] = {
+_FAIL: dict[str, Callable[[Context, Step], None]] = {
     Verb.FLEET_MAKE: fleets.fail,
     Verb.FLEET_ADOPT: fleets.fail,
     Verb.FLEET_UPDATE: fleets.fail,
@@ -50,7 +50,7 @@ def _set_rules(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]
         context.transaction.log("rules.set", context.now_ms, "the environment's rules were changed")
 
 
-_FINISH: Mapping[str, Callable[[Context, Sequence[Step], Sequence[StepOutcome]], None]] = {
+_FINISH: dict[str, Callable[[Context, Sequence[Step], Sequence[StepOutcome]], None]] = {
     Verb.FLEET_MAKE: fleets.finish_write,
     Verb.FLEET_UPDATE: fleets.finish_write,
     Verb.FLEET_REMOVE: fleets.finish_remove,
@@ -62,8 +62,6 @@ _FINISH: Mapping[str, Callable[[Context, Sequence[Step], Sequence[StepOutcome]],
     Verb.VOLUME_FORGET: volumes.finish_drop,
     Verb.VOLUME_REMOVE: volumes.finish_drop,
     Verb.VOLUME_SNAPSHOT: volumes.finish_snapshot,
-    Verb.QUEUE_SET: queues.finish_set,
-    Verb.QUEUE_REMOVE: queues.finish_remove,
     Verb.RUN_SUBMIT: submissions.submit,
     Verb.RUN_UPDATE: submissions.update,
     Verb.RUN_STOP: submissions.stop,
@@ -73,6 +71,10 @@ _FINISH: Mapping[str, Callable[[Context, Sequence[Step], Sequence[StepOutcome]],
     Verb.RESOURCE_MOVE: renames.move,
     Verb.RULES_SET: _set_rules,
 }
+_OF_DOCUMENTS = frozenset(VERBS) - _FINISH.keys()
+_FINISH.update((verb, document_rows.FINISH[VERBS[verb].effect]) for verb in _OF_DOCUMENTS)
+_BEGIN.update((verb, document_rows.begin) for verb in _OF_DOCUMENTS & ACTS_ON_HOSTS)
+_FAIL.update((verb, document_rows.fail) for verb in _OF_DOCUMENTS & ACTS_ON_HOSTS)
 
 
 def begin_steps(

@@ -1,28 +1,28 @@
-"""What each kind's steps do in the world: one module a kind, and the table that finds it."""
+"""
+What each kind's steps do in the world: one module a kind, one function a verb, found by their names.
+
+`volume.remove` is carried out by `remove` in `volume`. Verbs that change only the ledger have none.
+"""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from fleetform.apply.host_access import HostAccess
-from fleetform.apply.kinds import fleet, volume
 from fleetform.model.plan import Step
 from fleetform.model.ports import Begun
-from fleetform.model.verbs import Verb
+from fleetform.model.verbs import ACTS_ON_HOSTS, VERBS, Verb
 
 Performer = Callable[[Step, Begun, HostAccess], Awaitable[Mapping[str, Any] | None]]
 """Carries out one step; what it returns is written down with the result."""
 
-PERFORMERS: dict[str, Performer] = {
-    Verb.FLEET_MAKE: fleet.make,
-    Verb.FLEET_UPDATE: fleet.make,
-    Verb.FLEET_REMOVE: fleet.remove,
-    Verb.FLEET_ADOPT: fleet.adopt,
-    Verb.VOLUME_MAKE: volume.make,
-    Verb.VOLUME_ADOPT: volume.adopt,
-    Verb.VOLUME_UPDATE: volume.update,
-    Verb.VOLUME_FORGET: volume.forget,
-    Verb.VOLUME_REMOVE: volume.remove,
-    Verb.VOLUME_SNAPSHOT: volume.snapshot,
-}
+
+def _performer(verb: Verb) -> Performer:
+    module = importlib.import_module(f"{__name__}.{VERBS[verb].kind}")
+    performer: Performer = getattr(module, verb.partition(".")[2])
+    return performer
+
+
+PERFORMERS: Mapping[str, Performer] = {verb: _performer(verb) for verb in ACTS_ON_HOSTS}

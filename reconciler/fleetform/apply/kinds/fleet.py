@@ -20,6 +20,10 @@ async def make(step: Step, begun: Begun, access: HostAccess) -> None:
     await together(access.reach(instance) for instance in instances if not _leaving(instance))
 
 
+update = make
+"""Those that are there already are reached again, which changes nothing."""
+
+
 async def adopt(step: Step, begun: Begun, access: HostAccess) -> None:
     """Reach the hosts that the intent has found; it has found none if the fleet has none."""
     if not await access.instances(step.resource.name):

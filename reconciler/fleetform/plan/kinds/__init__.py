@@ -1,5 +1,5 @@
 """
-What each kind proposes for a difference: one module a kind, and the table that finds it.
+What each kind proposes for a difference: one module a kind, found by its name.
 
 A kind says what a change amounts to and which steps carry it out. Whether it may happen now
 is for the passes in `holds`.
@@ -7,13 +7,14 @@ is for the passes in `holds`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Permissions
+from fleetform.model.verbs import KINDS as NAMES
 from fleetform.plan.draft import Proposal
-from fleetform.plan.kinds import fleet, queue, run, volume
 from fleetform.spec.desired import Declared
 
 
@@ -35,40 +36,18 @@ class Kind(NamedTuple):
     adopt: Callable[[Declared], Proposal]
 
 
-KINDS: dict[str, Kind] = {
-    "fleet": Kind(
-        fleet.propose_create,
-        fleet.propose_change,
-        fleet.propose_remove,
-        fleet.propose_renew,
-        fleet.propose_forget,
-        fleet.propose_adopt,
-    ),
-    "queue": Kind(
-        queue.propose_create,
-        queue.propose_change,
-        queue.propose_remove,
-        # There is nothing to make again: `--replace` changes what differs.
-        queue.propose_change,
-        # `spec` refuses to release or to import a queue: it has nothing that could stay or be there.
-        queue.propose_remove,
-        queue.propose_create,
-    ),
-    "run": Kind(
-        run.propose_create,
-        run.propose_change,
-        run.propose_remove,
-        run.propose_renew,
-        run.propose_forget,
-        # Nobody can import a run: `spec` has refused it.
-        run.propose_create,
-    ),
-    "volume": Kind(
-        volume.propose_create,
-        volume.propose_change,
-        volume.propose_remove,
-        volume.propose_renew,
-        volume.propose_forget,
-        volume.propose_adopt,
-    ),
-}
+def _kind(name: str) -> Kind:
+    module = importlib.import_module(f"{__name__}.{name}")
+    return Kind(
+        module.propose_create,
+        module.propose_change,
+        module.propose_remove,
+        # There may be nothing to make again: `--replace` changes what differs.
+        getattr(module, "propose_renew", module.propose_change),
+        # `spec` refuses to release or to import a kind that has nothing that could stay or be there.
+        getattr(module, "propose_forget", module.propose_remove),
+        getattr(module, "propose_adopt", module.propose_create),
+    )
+
+
+KINDS: Mapping[str, Kind] = {name: _kind(name) for name in NAMES}
