@@ -240,7 +240,11 @@ class Reader(Protocol):
         over.
         """
 
-    def read_runs(self, names: Sequence[str] | None = None) -> tuple[RunHistory, ...]: ...
+    def read_runs(
+        self, names: Sequence[str] | None = None, *, earlier: bool = False
+    ) -> tuple[RunHistory, ...]:
+        """Read runs in the order of submission; `earlier`: also executions before a re-run."""
+
     def read_run_page(self, query: RunQuery) -> tuple[RunHistory, ...]:
         """Read some of the runs, at a cost that depends on their number."""
 

@@ -19,8 +19,10 @@ from fleetform.cli.words import not_driven
 from fleetform.model.run_state import FINAL, RunState
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fleetform.cli.screen import Screen
-    from fleetform.model.ports import RunHistory
+    from fleetform.model.ports import Reader, RunHistory
     from fleetform.model.run import Attempt
 
 _EXAMPLES = (
@@ -32,6 +34,10 @@ _EXAMPLES = (
         "fleetform logs train --attempt 1 --rank 0",
         "Print the output of one rank of an earlier attempt",
     ),
+    (
+        "fleetform logs train --execution 1",
+        "Print the output of the first execution, before re-runs",
+    ),
 )
 
 
@@ -42,6 +48,12 @@ _EXAMPLES = (
 @click.option(
     "--attempt", type=click.IntRange(min=1), help="Number of the attempt.  [default: latest]"
 )
+@click.option(
+    "--execution",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Number of the execution: 1 is the first, and each re-run adds one.  [default: latest]",
+)
 @click.option("--rank", type=click.IntRange(min=0), help="Number of the rank.  [default: all]")
 @click.option(
     "--tail", type=click.IntRange(min=0), metavar="N", help="Print only the last N lines."
@@ -51,6 +63,7 @@ def command(
     path: str | None,
     follow: bool,
     attempt: int | None,
+    execution: int | None,
     rank: int | None,
     tail: int | None,
 ) -> None:
@@ -60,6 +73,9 @@ def command(
     RUN is a name, an element, or a pattern: `sweep`, `arr[3-7]`, `train*`. With several runs, each
     line begins with its element or run, and --tail counts for each. If a run has several ranks,
     each line names its rank.
+
+    A retry is another attempt of the same execution. A re-run is a new execution, with attempts of
+    its own. The output of all of them is kept.
     """
     from fleetform.app.controllers import find_controller
     from fleetform.cli import logs as log_output
@@ -68,19 +84,23 @@ def command(
         raise Refused(
             "--follow and --attempt exclude each other: only the latest attempt can be followed"
         )
+    if follow and execution is not None:
+        raise Refused(
+            "--follow and --execution exclude each other: only the latest execution can be followed"
+        )
     workspace = open_workspace(or_default(path))
     reader = open_reader(workspace)
     store = workspace.logs()
     histories = select_runs(reader, [run])
+    if execution is not None:
+        _require_one(run, histories, "--execution")
+        histories = [_execution(reader, histories[0].run.name, execution)]
     history = histories[0]
     out = sys.stdout.buffer
     notices = error_screen()
     if len(histories) > 1:
         if attempt is not None:
-            raise Refused(
-                f"`{run}` means {len(histories)} runs, and --attempt needs one run",
-                advice=f"name one of them: {some([one.run.name for one in histories])}",
-            )
+            _require_one(run, histories, "--attempt")
         prefixes = log_output.Prefixes(histories, screen())
         if follow:
             pieces = log_output.follow_all(
@@ -130,6 +150,23 @@ def _say_of(history: RunHistory, notices: Screen, *, printed: bool) -> None:
         notices.line(
             f"{run.name} is archived: the configuration does not declare it any more", "note"
         )
+
+
+def _require_one(run: str, histories: Sequence[RunHistory], option: str) -> None:
+    if len(histories) > 1:
+        raise Refused(
+            f"`{run}` means {len(histories)} runs, and {option} needs one run",
+            advice=f"name one of them: {some([one.run.name for one in histories])}",
+        )
+
+
+def _execution(reader: Reader, name: str, number: int) -> RunHistory:
+    """Find one execution of a run; they are in the order of their submission."""
+    found = [one for one in reader.read_runs([name], earlier=True) if one.run.name == name]
+    if number > len(found):
+        known = "is execution 1" if len(found) == 1 else f"are executions 1 to {len(found)}"
+        raise Refused(f"`{name}` has no execution {number}", advice=f"there {known}")
+    return found[number - 1]
 
 
 def _attempt(history: RunHistory, number: int | None) -> Attempt:
