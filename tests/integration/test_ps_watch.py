@@ -12,6 +12,7 @@ import subprocess
 import sys
 import termios
 import time
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +31,7 @@ ARRAY = "type: task\nname: arr\narray: 1-1000\ncommands: [echo]\nresources: {cpu
 OTHERS = [f"type: task\nname: other-{n}\ncommands: [echo]\n" for n in range(40)]
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 HOME = "\x1b[H"
+ENTER = "\x1b[?1049h"
 LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 
 
@@ -47,13 +49,15 @@ def lab(tmp_path, monkeypatch):
 class Terminal:
     """A watch on a terminal of its own; the test keeps the terminal's other end open."""
 
-    def __init__(self, root, *arguments, lines, columns):
+    def __init__(self, root, *arguments, lines, columns, program=PROGRAM):
         self.master, self.slave = pty.openpty()
         self.resize(lines, columns)
         self.modes = termios.tcgetattr(self.slave)
         self.process = subprocess.Popen(
-            [*PROGRAM, *arguments], cwd=root, env={**os.environ, "TERM": "xterm"},
-            stdin=self.slave, stdout=self.slave, stderr=self.slave, start_new_session=True,
+            [*program, *arguments], cwd=root, env={**os.environ, "TERM": "xterm"},
+            stdin=self.slave, stdout=self.slave, stderr=self.slave,
+            # As a shell starts it: nothing stops a process of a session of its own.
+            process_group=0,
         )  # fmt: skip
         self.shown = ""
 
@@ -86,11 +90,22 @@ class Terminal:
         """Wait for its end; returns the exit code and whether the terminal is as it was."""
         while self.process.poll() is None:
             self._read(0.1)
+        return self.process.returncode, self.is_as_before()
+
+    def is_as_before(self):
+        """Whether screen, cursor and modes are those of the shell; while the process writes nothing."""
         while self._read(0.1):
             pass
         last = self.shown.rindex(LEAVE)
         is_left = not re.search(r"\x1b\[\?(25l|7l|1049h)", self.shown[last:])
-        return self.process.returncode, is_left and termios.tcgetattr(self.slave) == self.modes
+        return is_left and termios.tcgetattr(self.slave) == self.modes
+
+    def is_stopped(self):
+        return self._state() == "T"
+
+    def _state(self):
+        status = Path(f"/proc/{self.process.pid}/stat").read_text()
+        return status.rpartition(")")[2].split()[0]
 
     def _read(self, seconds):
         poll = select.poll()
@@ -138,10 +153,49 @@ def test_a_stopped_watch_gives_the_terminal_back(lab):
     with Terminal(lab, lines=12, columns=70) as terminal:
         terminal.wait_until(lambda: len(terminal.frames()) >= 1)
         terminal.process.send_signal(signal.SIGTSTP)
-        terminal.wait_until(lambda: LEAVE in terminal.shown)
+        terminal.wait_until(terminal.is_stopped)
+        assert terminal.is_as_before()
         terminal.process.send_signal(signal.SIGCONT)
         seen = len(terminal.frames())
         terminal.wait_until(lambda: len(terminal.frames()) > seen + 1)
+        os.write(terminal.master, b"q")
+        assert terminal.end() == (0, True)
+
+
+# It gets SIGTSTP while standard output writes the first piece that has a sequence.
+STOPPED_WITHIN = """
+import io, os, signal, sys
+class Raw(io.FileIO):
+    is_stopped = False
+    def write(self, data):
+        if not self.is_stopped and sys.argv[1].encode() in bytes(data):
+            self.is_stopped = True
+            os.kill(os.getpid(), signal.SIGTSTP)
+        return super().write(data)
+sys.stdout = io.TextIOWrapper(io.BufferedWriter(Raw(1, "w", closefd=False)), "utf-8")
+from fleetform.cli.main import main
+sys.exit(main(["ps", "--watch"]))
+"""
+
+
+@pytest.mark.parametrize("sequence", [ENTER, HOME], ids=["enter", "frame"])
+def test_a_watch_stops_between_two_frames(lab, sequence):
+    """Ctrl-Z within a frame waits for its end, and then gives the terminal back as usual."""
+    program = [sys.executable, "-c", STOPPED_WITHIN, sequence]
+    with Terminal(lab, lines=12, columns=70, program=program) as terminal:
+        terminal.wait_until(terminal.is_stopped)
+        assert terminal.is_as_before()
+        terminal.process.send_signal(signal.SIGCONT)
+        terminal.wait_until(lambda: len(terminal.frames()) >= 3)
+        os.write(terminal.master, b"q")
+        assert terminal.end() == (0, True)
+
+
+def test_a_watch_that_ends_is_not_stopped(lab):
+    """Ctrl-Z while the terminal is restored changes nothing: the watch ends."""
+    program = [sys.executable, "-c", STOPPED_WITHIN, LEAVE]
+    with Terminal(lab, lines=12, columns=70, program=program) as terminal:
+        terminal.wait_until(lambda: len(terminal.frames()) >= 1)
         os.write(terminal.master, b"q")
         assert terminal.end() == (0, True)
 

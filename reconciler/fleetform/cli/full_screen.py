@@ -7,6 +7,7 @@ resized terminal is followed without a signal.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -42,7 +43,8 @@ class FullScreen:
     Draws frames from the first line on. Enter it in the main thread only.
 
     Every way out restores the terminal: the end of the block, an exception, Ctrl-C, SIGTERM, SIGHUP,
-    and Ctrl-Z until the command continues.
+    and Ctrl-Z until the command continues. Ctrl-Z stops the command between two frames only: within
+    one, the stream refuses a second writer, and the rest of the frame would go to the shell's screen.
     """
 
     def __init__(self, screen: Screen) -> None:
@@ -51,15 +53,19 @@ class FullScreen:
         self._keys = sys.stdin.fileno() if sys.stdin.isatty() else None
         self._interrupts = Interrupts()
         self._modes: list[Any] = []
-        self._suspend: Any = None
+        self._before: Any = None
+        # Of a pipe: a byte says that Ctrl-Z was pressed, and ends the wait for keys.
+        self._stops, self._note = -1, -1
 
     def __enter__(self) -> Self:
-        self._suspend = signal.getsignal(signal.SIGTSTP)
+        self._before = signal.getsignal(signal.SIGTSTP)
+        self._stops, self._note = os.pipe()
+        os.set_blocking(self._note, False)
         self._interrupts.__enter__()
         try:
+            if self._before != signal.SIG_IGN:
+                signal.signal(signal.SIGTSTP, self._note_stop)
             self._take()
-            if self._suspend != signal.SIG_IGN:
-                signal.signal(signal.SIGTSTP, self._stop)
         except BaseException:
             self.__exit__()
             raise
@@ -69,8 +75,10 @@ class FullScreen:
         try:
             self._restore()
         finally:
-            signal.signal(signal.SIGTSTP, self._suspend)
+            signal.signal(signal.SIGTSTP, self._before)
             self._interrupts.__exit__()
+            os.close(self._stops)
+            os.close(self._note)
 
     @property
     def height(self) -> int:
@@ -89,12 +97,16 @@ class FullScreen:
         self._write(f"{_HOME}{text}{below}")
 
     def wait_for(self, keys: str, seconds: float) -> bool:
-        """Wait; tell whether one of `keys` was pressed, which ends the wait."""
+        """Wait; tell whether one of `keys` was pressed. That ends the wait, and so does Ctrl-Z."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
-            if self._keys is None:
-                time.sleep(left)
-            elif select.select([self._keys], [], [], left)[0]:
+            watched = [self._stops] if self._keys is None else [self._stops, self._keys]
+            ready = select.select(watched, [], [], left)[0]
+            if self._stops in ready:
+                self._stop()
+                # The screen is empty now: the next frame is due.
+                return False
+            if self._keys in ready:
                 pressed = os.read(self._keys, 1024)
                 if not pressed:
                     # The terminal is closed.
@@ -120,12 +132,19 @@ class FullScreen:
             if self._keys is not None and self._modes:
                 termios.tcsetattr(self._keys, termios.TCSADRAIN, self._modes)
 
-    def _stop(self, _number: int, _frame: FrameType | None) -> None:
+    def _note_stop(self, _number: int, _frame: FrameType | None) -> None:
+        # A full pipe ends the wait as well.
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._note, b"\0")
+
+    def _stop(self) -> None:
         """Give the terminal back to the shell at Ctrl-Z, and take it again afterwards."""
         self._restore()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        # Several presses stop it once.
+        os.read(self._stops, 1 << 16)
         os.kill(os.getpid(), signal.SIGTSTP)
-        signal.signal(signal.SIGTSTP, self._stop)
+        signal.signal(signal.SIGTSTP, self._note_stop)
         self._take()
 
     def _write(self, text: str) -> None:
