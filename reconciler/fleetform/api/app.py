@@ -165,7 +165,7 @@ def _answer_away(request: Request, error: Exception) -> JSONResponse:
 
 
 def _answer_fault(request: Request, error: Exception) -> JSONResponse:
-    """Answer in the one shape; what went wrong goes to the log of whoever serves, and not here."""
+    """Answer in the one shape; the exception goes to the log of `serve`, and not here."""
     body = ProblemBody(
         code="fault",
         message="fleetform has an internal error",

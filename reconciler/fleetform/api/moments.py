@@ -1,5 +1,5 @@
 """
-Moments as text: beside each `…_at_ms` of an answer stands `…_at` in RFC 3339, UTC.
+Moments as text: each `…_at_ms` of an answer also has `…_at` in RFC 3339, UTC.
 
 Rows have milliseconds alone, so that no row can say two different times. The text is put in
 where an answer becomes JSON, and into the description likewise: routes know nothing of it.

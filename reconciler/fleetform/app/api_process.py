@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NICENESS = 10
-"""Beside it `serve` gets nine times the processor time, where both want all (sched(7))."""
+"""`serve` gets nine times the processor time, where both want all (sched(7))."""
 
 _OOM_SCORE = 500
 """Where the machine has no memory left, the kernel ends this and not `serve` or a job."""

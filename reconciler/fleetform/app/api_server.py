@@ -1,5 +1,5 @@
 """
-Keeps the API answered beside `serve`, in a process of its own.
+Runs the API of `serve` in a separate process.
 
 A client that may connect may also flood it, and find a fault in it. In a process of its own that costs
 the answers and nothing else: `serve` neither waits for it nor shares memory, descriptors or

@@ -1,5 +1,5 @@
 """
-Applies a plan: enters it, then carries it out or follows whoever does.
+Applies a plan: enters it, then executes it or follows the controller that does.
 
 One process manages an environment at a time. An `apply` that finds none, or a background
 controller, becomes the manager until its own runs are over; one that finds `serve` or another
@@ -83,7 +83,7 @@ LEDGER_AWAY_MS = 60_000
 
 HANDED_OVER_MS = 60_000
 """
-How long who does not wait for runs waits for the steps of a plan that somebody else carries out.
+How long an apply that does not wait for runs waits for steps that another controller executes.
 
 Rows and hosts of this machine take seconds. What takes longer is not waited for by whoever said
 that they would not wait.
@@ -165,7 +165,7 @@ def unfinished(workspace: Workspace) -> bool:
 
 async def settle(workspace: Workspace, *, who: str, progress: Progress) -> None:
     """
-    See what was entered before through, so that a new plan is made of what is there.
+    Finish the applies that were entered before, so that a new plan is made of the actual state.
 
     It was approved when it was entered. A manager that is alive is waited for, also a background
     controller: the new plan may be looked at for long, and runs are driven meanwhile. Where a crash
@@ -302,7 +302,7 @@ class _Apply:
         )
 
     def _tell_succession(self) -> None:
-        """Say that whoever was to carry it out has gone, and that it is done here after all."""
+        """Say that the controller that had the plan is gone, and that this process executes it."""
         if self._followed is not None:
             gone = f"{self._followed.command} (pid {self._followed.pid})"
             self._progress.notice(
@@ -488,7 +488,7 @@ class Stops:
         return waited >= STOPS_MS
 
     def left(self) -> tuple[str, ...]:
-        """Say for whose answer nobody waited any longer; empty where there is none."""
+        """Name the hosts whose answer was not waited for; empty where there is none."""
         if not self._owed:
             return ()
         runs, hosts = _runs(self._owed), _hosts(self._owed)

@@ -62,7 +62,7 @@ REQUEST_LOOK_SECONDS = 0.2
 
 POLL_SECONDS = 0.1
 """
-How late another process's commit is seen. Hardly any is made beside it: who enters a plan takes its
+How late another process's commit is seen. Hardly any is made meanwhile: who enters a plan takes its
 place. At a fifth of this, as `serve` has it, it takes twice the processor time when it is idle.
 """
 

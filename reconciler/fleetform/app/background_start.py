@@ -210,7 +210,7 @@ JOB_VARIABLES = {
 _OFF = {"", "0", "false", "no", "off"}
 
 _LOGIND = ("usr/lib/systemd/logind.conf", "run/systemd/logind.conf", "etc/systemd/logind.conf")
-"""In rising precedence (logind.conf(5)); so are the folders `logind.conf.d` beside them."""
+"""In rising precedence (logind.conf(5)); so are the folders `logind.conf.d` next to them."""
 
 _OPTION = "KillUserProcesses"
 

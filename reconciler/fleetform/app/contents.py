@@ -48,7 +48,7 @@ def freeze_contents(workspace: Workspace, plan: Plan, blobs: FileBlobStore) -> N
 
 
 def _refuse_missing_code(plan: Plan, blobs: FileBlobStore) -> None:
-    """A bundle is made of a working copy that may be gone: it is here, or nobody has it."""
+    """A bundle is made of a working copy that may be gone: it is here, or it is lost."""
     for step in plan.steps:
         code = step.arguments.get("document", {}).get("code", {})
         # What is only recorded anew, such as another priority of a run that is over, needs none.

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 WATCH_SECONDS = 0.25
-"""How late a manager that does nothing notices that its manager lease is over; each effect asks anew."""
+"""How late a manager that does nothing notices that its manager lease is over; each effect asks again."""
 
 
 def build_manager(

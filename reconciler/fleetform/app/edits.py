@@ -233,7 +233,7 @@ def _committed(workspace: Workspace, edits: Edits) -> list[FileEdit]:
 
 
 def _refuse_uncommitted(workspace: Workspace, edits: Edits) -> None:
-    """What somebody has begun in the same file would be committed under our words."""
+    """Unfinished edits of the same file would be committed under fleetform's message."""
     there = [
         _file(workspace, edit.path)
         for edit in _committed(workspace, edits)

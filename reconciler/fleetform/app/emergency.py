@@ -1,5 +1,5 @@
 """
-Overrides from a person's terminal: written at once, and carried out where nobody else would.
+Overrides from a person's terminal: written at once, and carried out here where no controller runs.
 
 Whoever may write the ledger may write overrides: its folder belongs to one account. Without a
 manager the agents go on with what they run, so the end of runs is then brought about from here.
@@ -46,7 +46,7 @@ __all__ = ["SILENCE_MS", "PausedJobs", "drive_ends", "lift", "make_room", "put_i
 _REPEAT = "if its disk is full, free some space there; then run the command again"
 
 SILENCE_MS = 10_000
-"""How long a run of a silent host is waited for: its agent ends it when it is back, if told."""
+"""How long a run of a silent host is waited for: its agent ends it when it is back, if it got the request."""
 
 
 def make_room(workspace: Workspace, paused: PausedJobs) -> bool:
@@ -116,7 +116,7 @@ async def drive_ends(
     workspace: Workspace, names: Sequence[str], *, who: str, progress: Progress
 ) -> bool:
     """
-    Bring about the ends that were asked for; False where somebody else manages and does so.
+    Stop the jobs whose end was requested; False where another controller does so.
 
     Returns once what is at work is over, or has been unknown for `SILENCE_MS`.
 
@@ -153,7 +153,7 @@ async def drive_ends(
 
 class _Ended:
     """
-    Tells whether what was at work is over, or nobody has heard of the rest for a while.
+    Tells whether the running jobs are over, or the rest has been silent for long.
 
     Not whether the name is: it may stand for a successor that waits until this is lifted.
     """

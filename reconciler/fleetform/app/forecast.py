@@ -32,10 +32,10 @@ __all__ = ["LISTED_MAX", "RUNS_MAX", "Machine", "MachineSize", "ThisMachine", "f
 
 
 RUNS_MAX = 3_000
-"""Runs that wait above which nothing is foretold: a round over so many takes as long as the plan."""
+"""Waiting runs above which there is no forecast: a round over so many takes as long as the plan."""
 
 LISTED_MAX = 100
-"""Runs of a list in the annex; how many there are in all is said beside it."""
+"""Runs of a list in the annex; the total is a field of its own."""
 
 # What keeps a run whatever room there is; `model.decision.Waiting` has all codes.
 _NOT_FOR_ROOM = frozenset(

@@ -125,7 +125,7 @@ def mark_if_behind(ledger: StoredLedger, environment_uid: str) -> None:
 
 def hosts_know_all(known: Generation | None, instances: Iterable[InstanceSeen]) -> bool:
     """
-    Tell whether the hosts remember as much as they were told; else their folders were put back too.
+    Tell whether the hosts remember as much as was reported to them; else their folders were put back too.
 
     Then what they have no record of may have run.
     """
@@ -163,7 +163,7 @@ class GenerationNotes:
         return ""
 
     def note_told(self, commits: int) -> None:
-        """Note it before a host is told; a disk that is full takes no proof, and ends no work."""
+        """Note it before it is reported to a host; a disk that is full takes no proof, and ends no work."""
         self._newest = replace(self._newest, told_epoch=self._newest.epoch, told_commits=commits)
         self.note(commits)
 

@@ -95,7 +95,7 @@ def find_source(
 
 
 def documents_of(text: str) -> list[Any]:
-    """The documents of a text as JSON values, in order; what is wrong is not told."""
+    """The documents of a text as JSON values, in order; errors are not reported."""
     nodes, _ = read_documents(text.encode("utf-8", "surrogatepass"), "")
     return [plain(node) for node in nodes]
 

@@ -1,5 +1,5 @@
 """
-Who holds which environment, and how one is taken from its holder.
+Manager leases of environments, and the takeover of one.
 
 A file lock cannot be broken while its holder lives: the kernel holds it. So whoever breaks it
 ends the process, by its own handle and not by a number that may be another's by then. A lease is
@@ -65,7 +65,7 @@ def list_locks() -> tuple[LockRow, ...]:
 
 
 def show_lock(workspace: Workspace) -> LockShown:
-    """Say who holds an environment, which steps were begun and are open, and what waits."""
+    """Return the manager of an environment, the steps that are open, and the applies that wait."""
     lock = lock_row(workspace.environment.name, workspace.environment.uid, workspace.manager())
     reader = workspace.reader()
     if reader is None:
@@ -118,7 +118,7 @@ def _name_in(open_reader: Callable[[], Reader | None]) -> str:
 
 def break_lock(workspace: Workspace, *, who: str, reason: str, force: bool) -> Holder | None:
     """
-    Take the environment from whoever holds it; returns who that was, None when nobody did.
+    Take the environment from its manager; returns the manager, None when there was none.
 
     Args:
         workspace: Whose environment.
@@ -274,7 +274,7 @@ async def take_over(
 
 
 async def _wait(workspace: Workspace, override: Override, progress: Progress) -> None:
-    """Wait until `serve` has let go; another `apply` is not in the way, and is followed."""
+    """Wait until `serve` has released its lease; another `apply` does not block, and is followed."""
     told = False
     deadline = SystemClock().boot_ms() + int(_WAIT_SECONDS * 1000)
     while (holder := workspace.manager()) is not None and holder.command in {"serve", ""}:

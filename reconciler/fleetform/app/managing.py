@@ -37,7 +37,7 @@ REQUEST_SECONDS = 12.0
 
 def holder(workspace: Workspace) -> Holder | None:
     """
-    Say who manages the environment now, or None when nobody does.
+    Return the manager of the environment, or None.
 
     Raises:
         LedgerUnavailable: Its ledger does not answer now.
@@ -49,7 +49,7 @@ def holder(workspace: Workspace) -> Holder | None:
 
 def try_manage(workspace: Workspace, *, who: str, command: str) -> ManagerLease | None:
     """
-    Become the manager, or return None when somebody else is.
+    Become the manager, or return None when another process is.
 
     Args:
         workspace: Whose environment; it need not have a ledger yet.
@@ -103,7 +103,7 @@ def is_requested(workspace: Workspace) -> bool:
 
 
 def keep_reserve(workspace: Workspace) -> None:
-    """Keep some room beside the ledger for an emergency."""
+    """Keep some disk space next to the ledger for an emergency."""
     workspace.backend().keep_reserve(workspace.environment.uid)
 
 

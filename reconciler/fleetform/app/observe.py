@@ -1,5 +1,5 @@
 """
-Asks the world what has become of what was made, and keeps what was found right.
+Reads the actual state of created resources, and keeps the values that were accepted.
 
 Nothing is started and nobody is disturbed by it: whoever manages the environment goes on.
 """
@@ -65,7 +65,7 @@ class Look(NamedTuple):
 
 async def look(ledger: Ledger, hosts: HostProvider, gate: Gate, clock: Clock | None = None) -> Look:
     """
-    Look at the world, compare it with the ledger, and note what is right.
+    Read the actual state, compare it with the ledger, and note what is right.
 
     Times are the system's, or `clock`'s.
 
@@ -245,7 +245,7 @@ async def _side_by_side(calls: Mapping[K, Callable[[], Awaitable[T]]]) -> dict[K
 
 
 def _moving(before: Live, after: Live) -> frozenset[str]:
-    """Name by uid what an apply made, changed, greeted or let go while the world was looked at."""
+    """Return uids of what an apply created, changed, greeted or released during the refresh."""
     was = {row.uid: row.generation for row in before.resources.values()}
     was.update({one.uid: one.generation for one in before.instances})
     now = {row.uid: row.generation for row in after.resources.values()}
@@ -263,7 +263,7 @@ DRIFT_MS = 300_000
 
 class DriftWatch:
     """
-    Looks at the world when it is due, and remembers what it has told.
+    Reads the actual state when that is due, and remembers what it has reported.
 
     `every_ms` is the least time between two looks. The first is due after one such time: whoever
     has just begun to manage greets every host anyway.
@@ -287,7 +287,7 @@ class DriftWatch:
 
     async def live(self) -> Live:
         """
-        Read the ledger, with what the world has become where a look is due.
+        Read the ledger, with the actual state where a refresh is due.
 
         Raises:
             LedgerUnavailable: What was seen cannot be written down.

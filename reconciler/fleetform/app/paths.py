@@ -155,7 +155,7 @@ def environments_folder(home: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class StatePaths:
-    """All paths of one environment. `hosts` and `volumes` are the world: they outlive a ledger."""
+    """All paths of one environment. `hosts` and `volumes` are actual state: they outlive a ledger."""
 
     home: Path
     environment_uid: str
@@ -294,7 +294,7 @@ def _is_written_by_others(seen: os.stat_result) -> bool:
 
 def _has_others(gid: int) -> bool:
     """
-    Tell whether a group has members beside this user and root.
+    Tell whether a group has members other than this user and root.
 
     Where each user has a group of their own, umask 002 is usual and gives it all rights.
     """

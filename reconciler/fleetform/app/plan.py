@@ -53,7 +53,7 @@ _DIRTY = "+dirty"
 """Behind the commit of a tree that has changes which no commit has."""
 
 _SHOWN_MAX = 6
-"""How many addresses somebody who named none of them is shown."""
+"""How many addresses are shown where none was typed."""
 
 
 def make_plan(
@@ -66,7 +66,7 @@ def make_plan(
     live: Live | None = None,
 ) -> Plan:
     """
-    Compare the tree with the ledger, or with `live` where the world was asked before.
+    Compare the configuration with the ledger, or with `live` after a refresh.
 
     For a command; whatever goes on for long asks `checked_plan`.
 
@@ -252,7 +252,7 @@ def with_claims(workspace: Workspace, desired: Desired, live: Live) -> Live:
 
 
 async def claimed(hosts: HostProvider, desired: Desired, live: Live) -> Live:
-    """As `with_claims`, for whoever runs a loop already."""
+    """As `with_claims`, for a caller with a running event loop."""
     claims: dict[ResourceKey, Claim] = {}
     uid = desired.environment.uid
     for key, path in _new_places(desired, live).items():
@@ -295,7 +295,7 @@ def _claim(path: str, mark: PlaceSeen) -> Claim:
 
 def _goes(mark: PlaceSeen, uid: str, key: ResourceKey, desired: Desired, live: Live) -> bool:
     """
-    Tell whether a volume of ours is this one where it was, or is declared no more.
+    Tell whether a volume of this environment is this one in its old place, or was removed.
 
     It lets its place go first then, which is for the planner to see to, and for the agent.
     """

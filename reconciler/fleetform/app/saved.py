@@ -144,7 +144,7 @@ def read_plan_file(workspace: Workspace, path: str) -> Plan:
 
 def require_standing(workspace: Workspace, plan: Plan) -> AppliedBefore | None:
     """
-    Look whether a plan of a file may still be carried out, before anybody is asked to agree.
+    Check whether a saved plan can still be applied, before confirmation is asked for.
 
     One that was made after a look at the world is judged after another.
 

@@ -1,5 +1,5 @@
 """
-What somebody has at hand, as the text of one document: a document itself, or a script.
+A submitted file as the text of one document: a document itself, or a script.
 
 A batch script of Slurm's is read for its directives and for the files that it uses; any other script
 becomes the one command of a task, run by what its name or its first line says.
@@ -279,7 +279,7 @@ def _used_by_shell(text: str, folder: Path) -> tuple[Path, ...]:
 
 
 def _imported_by(file: Path, text: str) -> Iterator[Path]:
-    """Yield the modules and packages beside a program that it imports, also by way of each other."""
+    """Yield the modules and packages in the folder of a program that it imports, also by way of each other."""
     from fleetform.spec.convert.slurm.local_files import imported_files
 
     seen, texts = {file}, [text]

@@ -141,7 +141,7 @@ class _Serving:
         self._stopped = asyncio.Event()
         self._signalled = signalled
         self._has_rested = False
-        """Somebody else may have managed since: what is on the hosts is looked at once more."""
+        """Another process may have managed since: the hosts are inspected again."""
         self._drift = DriftWatch(ledger, gate, hosts, progress, drift_every_ms)
         self.code = CONVERGED
 
@@ -212,7 +212,7 @@ class _Serving:
     # -- managing -----------------------------------------------------------------------------
 
     async def _manage(self, manager_lease: ManagerLease, wake: list[Callable[[], None]]) -> bool:
-        """Manage until the end (True), or until somebody takes the environment over (False)."""
+        """Manage until the end (True), or until a takeover of the environment (False)."""
         manager = build_manager(
             self._workspace,
             self._ledger,
@@ -267,7 +267,7 @@ class _Serving:
         return takeover(await self._gate(self._ledger.read_overrides), SystemClock().now_ms())
 
     async def _rest(self, taken: Override) -> None:
-        """Apply nothing and drive nothing until nobody has taken the environment over."""
+        """Apply nothing and drive nothing until the takeover ends."""
         self._progress.notice(
             f"paused: {taken.who} has taken over{_until(taken)}: {taken.reason};"
             f" `fleetform emergency lift {taken.number}` ends the takeover",
@@ -334,7 +334,7 @@ class _Keeping:
         )
 
     def _in_force(self) -> tuple[int, ...]:
-        """Numbers of the overrides: when one comes or goes, what it held is planned anew."""
+        """Numbers of the overrides: when one comes or goes, what it blocked is planned again."""
         runs = self._manager.runs
         above = () if runs is None else runs.mirror.overrides
         return tuple(one.number for one in holding(above, SystemClock().now_ms()))
@@ -454,7 +454,7 @@ async def _plan(loaded: Loaded, ledger: StoredLedger, gate: Gate, drift: DriftWa
 
 
 def locked(workspace: Workspace) -> Locked:
-    """Say who manages the environment, to somebody who would."""
+    """Name the manager of the environment to a process that waits for it."""
     holder = workspace.manager()
     if holder is None:
         return Locked("another process has just begun to manage this environment", "try again")

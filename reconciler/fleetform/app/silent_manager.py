@@ -1,5 +1,5 @@
 """
-Tells whether whoever manages an environment still acts on what is written into the ledger.
+Tells whether the manager of an environment still acts on the ledger.
 
 A process that hangs, or was stopped, holds its lock all the same, and the kernel says nothing of
 it. So whoever leaves something to it waits for a sign, and says after a while who gives none, and
@@ -40,7 +40,7 @@ _ENDS = frozenset({AttemptState.STOPPING, AttemptState.ABORTING, AttemptState.FI
 
 async def wait_until_ends(workspace: Workspace, names: Collection[str], *, clock: Clock) -> bool:
     """
-    Wait until whoever manages has begun to end these runs; False once nobody manages.
+    Wait until the manager has begun to end these runs; False once there is no manager.
 
     Raises:
         Locked: They have not in `ACTS_MS`, so the runs are at work still.
@@ -71,7 +71,7 @@ def _named(book: Book, uids: Collection[RunUid]) -> str:
 
 
 def _at_work(book: Book, uids: Collection[RunUid]) -> tuple[RunUid, ...]:
-    """Return those that go on as if nobody had asked for their end."""
+    """Return the runs whose requested end has not begun."""
     return tuple(
         uid
         for uid in uids
@@ -83,7 +83,7 @@ def _at_work(book: Book, uids: Collection[RunUid]) -> tuple[RunUid, ...]:
 
 
 class PickUpWatch:
-    """Whether whoever manages has taken up an apply that was entered beside it."""
+    """Whether the manager has started an apply that another process entered."""
 
     def __init__(self, apply_uid: str, *, clock: Clock) -> None:
         self._apply_uid = apply_uid
@@ -93,7 +93,7 @@ class PickUpWatch:
         self._is_reported = False
 
     def is_due(self, serial: int) -> bool:
-        """Tell whether it is time to ask: nobody has written anything for long."""
+        """Tell whether it is time to ask: the ledger has not changed for long."""
         if serial != self._serial:
             self._serial, self._since_ms = serial, self._clock.boot_ms()
         return not self._is_reported and self._clock.boot_ms() - self._since_ms > ACTS_MS

@@ -50,7 +50,7 @@ __all__ = ["Restored", "Verified", "backup", "restore", "upgrade_if_older", "ver
 @dataclass(frozen=True, slots=True)
 class Restored:
     """
-    What a restore came to. `kept` is the backup of what was there, or where it was put aside;
+    The outcome of a restore. `kept` is the backup of the earlier ledger, or where it was moved;
     empty where nothing was.
     """
 
@@ -61,7 +61,7 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What is wrong, and which hosts were asked; None: nobody asked hosts."""
+    """What is wrong, and which hosts were asked; None: no hosts were asked."""
 
     flaws: tuple[Flaw, ...]
     hosts: tuple[str, ...] | None = None

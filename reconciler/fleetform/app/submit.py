@@ -1,5 +1,5 @@
 """
-An experiment: a file of somebody's becomes a document of their own tree, with the code around it.
+An experiment: a user's file becomes a document of their configuration, with the code around it.
 
 It lies in the tree's `scratch` folder, which git ignores, so nobody reviews it and nobody else's
 clone has it. What bounds it: it declares one run, within a time limit, and its document goes a
@@ -277,7 +277,7 @@ def write_submission(workspace: Workspace, submission: Submission) -> None:
 
 
 def is_scratch(file: str) -> bool:
-    """Tell whether a document of the configuration is an experiment, which nobody reviews."""
+    """Tell whether a document of the configuration is an experiment, which has no review."""
     return file.startswith(f"{SCRATCH}/")
 
 
@@ -379,7 +379,7 @@ def _is_sent(path: Path, bundle: Bundle) -> bool:
 def _drop_expired(
     editor: Editor, workspace: Workspace, live: Live | None
 ) -> tuple[ResourceKey, ...]:
-    """Take documents out whose runs are over and that nobody kept; their results stay."""
+    """Remove the documents of finished experiments that were not kept; their results stay."""
     if live is None:
         return ()
     expired = []

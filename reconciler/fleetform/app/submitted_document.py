@@ -141,7 +141,7 @@ def _bounds(said: Mapping[str, Any], settings: Sequence[Setting]) -> Iterator[Se
 
 
 def _place(said: Mapping[str, Any], folder: Path, bundle: Bundle) -> Iterator[Setting]:
-    """Commands run in `folder`: where the file lies, as they do when they are typed beside it."""
+    """Commands run in `folder`: where the file is, as they do when they are typed there."""
     where = said.get("working_dir")
     if isinstance(where, str) and where.startswith(("/", "~")):
         return

@@ -84,7 +84,7 @@ class WaitPolicy:
         return since is not None and self._clock.boot_ms() - since >= SILENCE_MS
 
     def left_waiting(self) -> tuple[str, ...]:
-        """Say for what nobody waited any longer; empty where all came to their ends."""
+        """Name the runs that were not waited for; empty where all have ended."""
         if not self._kept:
             return ()
         if self._reported:
@@ -122,7 +122,7 @@ class WaitPolicy:
 
 
 def _removed(names: Collection[str], rows: Rows) -> dict[str, RunState]:
-    """Return the states of runs that are declared no more, and not over yet, by name."""
+    """Return the states of runs that were removed from the configuration, and not over yet, by name."""
     return {run.name: run.state for run in rows.runs.values() if run.name in names} if names else {}
 
 

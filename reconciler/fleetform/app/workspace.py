@@ -190,7 +190,7 @@ class Workspace:
         return FileLogStore(self.paths.logs)
 
     def manager(self) -> Holder | None:
-        """Say who manages the environment now, if anybody does."""
+        """Return the manager of the environment, or None."""
         from fleetform.app.managing import holder
 
         return holder(self)
@@ -202,7 +202,7 @@ class Workspace:
 
 
 class TreeLoader:
-    """For one tree; whoever loads again and again keeps it, and reads the cache once."""
+    """For one configuration; a process that loads repeatedly keeps it, and reads the cache once."""
 
     def __init__(self, root: Path) -> None:
         self._root = root

@@ -117,7 +117,7 @@ class _Execution:
         return self._outcome
 
     async def _launch(self, ready: Sequence[Step], graph: StepGraph) -> int:
-        """Start what touches the world; write the rest at once. Returns how many are in flight."""
+        """Start the steps with effects on hosts; write the rest at once. Returns how many are in flight."""
         inward = [step for step in ready if step.verb not in ACTS_ON_HOSTS]
         outward = [step for step in ready if step.verb in ACTS_ON_HOSTS]
         if outward:

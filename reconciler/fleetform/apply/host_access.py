@@ -1,5 +1,5 @@
 """
-What a step needs of the world: instances by fleet, and hosts that answer.
+Access of a step to hosts: instances by fleet, and hosts that answer.
 
 The port keeps `apply` from knowing who holds the sessions; the manager of runs does.
 """
@@ -46,7 +46,7 @@ class HostAccess(Protocol):
 
     async def unmounted(self, volume: str, fleet: str) -> None:
         """
-        Return once nobody at work has the volume mounted; it lies on the hosts of `fleet`.
+        Return once no running job has the volume mounted; it is on the hosts of `fleet`.
 
         Ends that were asked for are waited for, however long they take.
 

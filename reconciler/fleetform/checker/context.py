@@ -88,7 +88,7 @@ class PlanContext:
         )
 
     def is_called_otherwise(self, key: ResourceKey, parent: str) -> bool:
-        """Tell whether the tree means it by another name, of which nobody can tell what it says."""
+        """Tell whether the configuration may declare it under another name, in an invalid document."""
         called = dict(self.desired.moved)
         other = called.get(key) or called.get(ResourceKey(key.kind, parent))
         return other is not None and self.is_left_alone(other, "")

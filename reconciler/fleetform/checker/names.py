@@ -24,7 +24,7 @@ from fleetform.spec.renaming import Renames
 
 
 def check_moves_declared(context: PlanContext) -> Iterator[Violation]:
-    """Each renaming is declared, of something that is there, to a name that nobody has."""
+    """Each renaming is declared, of an existing resource, to a name that is free."""
     declared = Renames(dict(context.desired.moved))
     for _, step in context.steps:
         if step.verb != Verb.RESOURCE_MOVE:

@@ -59,7 +59,7 @@ def _ends_what_waits(context: PlanContext, step: Step) -> bool:
 
 
 def check_work_pinned(context: PlanContext) -> Iterator[Violation]:
-    """Of a file it may name who has ended since; nobody may be at work whom it does not name."""
+    """A saved plan may name runs that have ended since; every run at work must be named."""
     said = {change.key for change in context.plan.changes if change.destructive}
     said |= {step.resource for _, step in context.steps if step.verb == Verb.FLEET_FORGET}
     for key in sorted(context.destroyed | said):
@@ -100,7 +100,7 @@ def check_unattached_pinned(context: PlanContext) -> Iterator[Violation]:
 
 
 def check_rules_pinned(context: PlanContext) -> Iterator[Violation]:
-    """Whatever destroys was judged by rules, and whoever sets them replaces some."""
+    """A destructive change was judged by rules, and a change of the rules pins the earlier ones."""
     judged = bool(context.destroyed) or any(
         step.verb == Verb.RULES_SET for _, step in context.steps
     )

@@ -1,4 +1,4 @@
-"""What is lost by a plan, and whether somebody has allowed it."""
+"""Losses of a plan, and whether they are permitted."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _destroying(context: PlanContext) -> list[Change]:
 
 
 def _restart_permitted(context: PlanContext, change: Change) -> bool:
-    """Ending a run in order to start it anew can be allowed by itself."""
+    """Restarting a run has a permission of its own."""
     # What it is called is another matter.
     verbs = [(one.verb, one.resource) for one in change.steps if one.verb != Verb.RESOURCE_MOVE]
     if verbs != [(Verb.RUN_STOP, change.key), (Verb.RUN_SUBMIT, change.key)]:
@@ -154,7 +154,7 @@ def _restart_permitted(context: PlanContext, change: Change) -> bool:
 
 
 def check_policy_obeyed(context: PlanContext) -> Iterator[Violation]:
-    """Deleted is what both documents want deleted, and put aside what the ledger's says so of."""
+    """Data is deleted where both documents say so, and kept as a snapshot where the ledger's says so."""
     for change, step in context.steps:
         row = context.row(step.resource)
         if step.verb not in FREES_PATH or row is None:
@@ -176,7 +176,7 @@ def check_policy_obeyed(context: PlanContext) -> Iterator[Violation]:
 
 
 def check_snapshot_adjacent(context: PlanContext) -> Iterator[Violation]:
-    """What is put aside gets a name of its own beside where it lay, or it could not be a rename."""
+    """A snapshot has a name of its own next to the volume's directory, or it could not be a rename."""
     for _, step in context.steps:
         row = context.row(step.resource)
         if step.verb != Verb.VOLUME_SNAPSHOT or row is None:
@@ -216,7 +216,7 @@ def _policy(row: LiveResource) -> str:
 
 
 def check_places_free(context: PlanContext) -> Iterator[Violation]:
-    """A directory is one volume's; only what is let go leaves it to whoever takes it in as it is."""
+    """A directory belongs to one volume; only a released one leaves it to a volume that adopts it."""
     taking = [step for _, step in context.steps if step.verb in TAKES_PATH]
     if not taking:
         return
@@ -283,7 +283,7 @@ def check_released_kept(context: PlanContext) -> Iterator[Violation]:
 
 
 def check_returns_own(context: PlanContext) -> Iterator[Violation]:
-    """What comes back is what the ledger let go, under that name and in that place, and pinned."""
+    """Returning data is what the ledger released, under that name and in that place, and pinned."""
     left = {(one.volume, one.uid, one.path) for one in context.live.left}
     called = context.earlier_names
     for _, step in context.steps:
@@ -306,7 +306,7 @@ def check_returns_own(context: PlanContext) -> Iterator[Violation]:
 
 
 def _released_before(context: PlanContext, step: Step) -> tuple[str, str]:
-    """Uid and place of what the same plan lets go of under this name first; empty where nothing."""
+    """Uid and place of what the same plan releases under this name first; empty where nothing."""
     row = context.row(step.resource)
     first = context.steps_by_key.get(f"volume.forget:{step.resource}")
     if row is None or first is None or first.key not in step.needs:
@@ -419,7 +419,7 @@ def _loosens(context: PlanContext, change: Change) -> bool:
 
 
 def check_owners_kept(context: PlanContext) -> Iterator[Violation]:
-    """What bears another owner's mark is neither made nor written over; what is not there, not found."""
+    """A path with another owner's marker is neither created nor written over; a missing one, not found."""
     for key, claim in context.live.claims.items() if context.live.claims else ():
         makes = {Verb.VOLUME_ADOPT} if claim.missing else verbs_of("volume") & CARRIES_DOCUMENT
         for change, step in context.steps:

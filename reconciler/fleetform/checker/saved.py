@@ -1,5 +1,5 @@
 """
-A plan from a file under the same invariants, although nobody reads its tree again.
+Saved plans under the same invariants, although their configuration is not read again.
 
 What it wants is what its steps carry, also of what it holds and leaves for another; all else stays
 as it is. So every check holds that the ledger can answer: protection, budget, what was permitted
@@ -27,7 +27,7 @@ __all__ = ["check_saved"]
 
 def check_saved(plan: Plan, live: Live) -> tuple[Violation, ...]:
     """
-    Read a plan of a file against what is there now.
+    Check a saved plan against the actual state.
 
     Returns:
         As `check`; what has come to be since it was made may have made it wrong, so a violation

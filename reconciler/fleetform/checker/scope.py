@@ -288,7 +288,7 @@ def check_impact_stated(context: PlanContext) -> Iterator[Violation]:
 
 
 def check_digest_right(context: PlanContext) -> Iterator[Violation]:
-    """Whoever approves a digest approves this plan: it is made anew from what the plan says."""
+    """An approved digest is this plan's: it is computed again from what the plan says."""
     plan = context.plan
     read = hashlib.sha256()
     for part in text_of(plan):

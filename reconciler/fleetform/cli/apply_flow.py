@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 
 _FASTER_MAX = 5
-"""How often others may be faster before it is told instead of tried again."""
+"""How often other applies may be faster before that is reported instead of tried again."""
 
 _CAME_TO_ITS_END = frozenset({Exit.OK, Exit.HELD, Exit.RUN_FAILED})
-"""After anything else nobody goes on: a step failed, or somebody has had enough."""
+"""Any other outcome ends the command: a step failed, or the user interrupted it."""
 
 
 class Watching(NamedTuple):
@@ -59,7 +59,7 @@ class Watching(NamedTuple):
 
 
 class _End(NamedTuple):
-    """How one apply ended; no result is that somebody interrupted it."""
+    """How one apply ended; without a result it was interrupted."""
 
     code: int
     result: ApplyResult | None
@@ -111,7 +111,7 @@ class _Apply:
 
     def plan_again(self, stale: StalePlan) -> None:
         """
-        Plan what is left where somebody else was faster.
+        Plan the rest where another apply was faster.
 
         Raises:
             StalePlan: It was planned often enough, or more is left than was approved.

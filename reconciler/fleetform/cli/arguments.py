@@ -96,7 +96,7 @@ DURATION = Duration()
 
 class Reason(click.ParamType[str]):
     """
-    A reason on the command line; the command gets one line, whatever somebody pastes.
+    A reason on the command line; the command gets one line, whatever is pasted.
 
     It is empty where nothing but blanks was typed: what a command says to that is its own.
     """

@@ -139,7 +139,7 @@ def several_options(*choices: Options) -> Options:
 
 
 def limit_option(default: int) -> Callable[[Function], Function]:
-    """Take `--limit N`; whoever types a number that no list can have means all of it."""
+    """Take `--limit N`; a number that no list can have means all of it."""
     return click.option(
         "--limit",
         type=click.IntRange(min=1),

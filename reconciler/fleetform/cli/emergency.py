@@ -26,7 +26,7 @@ __all__ = ["place_targets", "run_targets", "say_permanent_drain", "say_permanent
            "say_permanent_stop"]  # fmt: skip
 
 _DIFFS_MAX = 5
-"""Documents whose edit is shown: what somebody in a hurry still reads."""
+"""Documents whose edit is shown: as many as a person in a hurry still reads."""
 
 
 # -- targets ---------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def say_permanent_drain(workspace: Workspace, put: PutInForce) -> None:
 def _say_permanent(
     workspace: Workspace, put: PutInForce, typed: str, edit: Callable[[Editor], None]
 ) -> None:
-    """Show what an edit would change, which nobody writes here, and the command that does."""
+    """Show what an edit would change, without writing it, and the command that writes it."""
     from fleetform.app.edit import Editor
     from fleetform.app.problems import Problem
     from fleetform.cli.editing import show_diff

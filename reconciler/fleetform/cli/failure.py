@@ -71,7 +71,7 @@ def explain(error: BaseException) -> Failure | None:
 
 def report_bug(error: BaseException) -> Failure:
     """
-    Keep the traceback of an exception that nobody foresaw.
+    Keep the traceback of an unexpected exception.
 
     With FLEETFORM_DEBUG set the traceback is shown as well.
     """

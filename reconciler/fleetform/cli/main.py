@@ -216,7 +216,7 @@ def _settle_process() -> None:
 
 def _open_closed_streams() -> None:
     """
-    Have what was closed by whoever started us (`>&-`) lead to nowhere.
+    Open standard streams that the parent closed (`>&-`) on /dev/null.
 
     Not for our own words alone: the next file that is opened would get the number, and a ledger
     would be written to by whatever prints.

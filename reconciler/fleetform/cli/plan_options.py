@@ -153,7 +153,7 @@ def refuse_with_refresh_only(options: Mapping[str, Any]) -> None:
 
 
 def look_first(workspace: Workspace) -> Look | None:
-    """Ask the world; None where nothing has been applied yet, so that nothing can have drifted."""
+    """Read the actual state; None where nothing has been applied yet, so that nothing can have drifted."""
     from fleetform.app.observe import refreshed
 
     reader = workspace.reader()
@@ -165,7 +165,7 @@ def look_first(workspace: Workspace) -> Look | None:
 
 def look_only(workspace: Workspace) -> Look:
     """
-    Ask the world, for a command that does nothing else.
+    Read the actual state, for a command that does nothing else.
 
     Raises:
         Refused: Nothing has been applied yet.

@@ -111,7 +111,7 @@ def show_interrupted(workspace: Workspace, left: ControllerRow | None) -> None:
 
 
 def _say_ending(notices: Screen, workspace: Workspace) -> None:
-    """Name what was asked to end and may work on: nobody is there to bring that about."""
+    """Name the runs whose end was requested and that may still run: no controller is there to end them."""
     reader = workspace.reader()
     if reader is None:
         return

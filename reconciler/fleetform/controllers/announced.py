@@ -1,5 +1,5 @@
 """
-Says to whoever watches which overrides came into force, and which are over.
+Reports to watchers which overrides came into force, and which are over.
 
 An override runs out without a row being written, so what is said follows from the time and from
 what was said before, and not from an event.
@@ -17,7 +17,7 @@ __all__ = ["Announced"]
 
 
 class Announced:
-    """The overrides that people have been told of."""
+    """The overrides that were announced."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress

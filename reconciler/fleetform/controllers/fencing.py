@@ -1,5 +1,5 @@
 """
-A provider's hosts under a manager lease: before anything is asked of the world, the right to is checked.
+A provider's hosts under a manager lease: before any host is asked, the right to is checked.
 
 A manager that was paused, or whose ledger has not answered for a while, may have a successor. It
 must not find that out from what it has already done. Looking is always allowed.

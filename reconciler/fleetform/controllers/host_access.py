@@ -1,4 +1,4 @@
-"""The world as an apply's steps see it: the manager's sessions, and the hosts and volumes that go."""
+"""Host access of an apply's steps: the manager's sessions, and the hosts and volumes that go."""
 
 from __future__ import annotations
 

@@ -48,12 +48,12 @@ class HostHealth:
         self._until_ms: dict[str, int] = {}
 
     def greeted(self, instance_uid: str, *, now_ms: int) -> None:
-        """Begin anew: it has said hello, and runs placed before prove nothing any more."""
+        """Begin again: the host has said hello, and runs placed before prove nothing any more."""
         self._forget(instance_uid)
         self._greeted_at_ms[instance_uid] = now_ms
 
     def note(self, run: Run, attempt: Attempt, *, now_ms: int) -> tuple[str, ...]:
-        """Take in an attempt that is over; returns the instances that failed it."""
+        """Count an attempt that is over; returns the instances that failed it."""
         since_ms = attempt.reserved_at_ms
         blamed = []
         for job in attempt.jobs:
@@ -127,7 +127,7 @@ class Suspects:
         self._suspicion.greeted(instance_uid, now_ms=self._clock.now_ms())
 
     def note(self, run: Run, attempt: Attempt, *, now_ms: int) -> None:
-        """Take in an attempt that is over."""
+        """Count an attempt that is over."""
         self._blamed.update(dict.fromkeys(self._suspicion.note(run, attempt, now_ms=now_ms)))
 
     async def mark(self, mirror: Mirror) -> None:

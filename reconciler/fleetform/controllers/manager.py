@@ -36,7 +36,7 @@ POLL_SECONDS = 0.02
 """How late another process's commit is seen; a look costs about 10 microseconds."""
 
 REST_MAX_MS = 1000
-"""A round is due by then whatever happens: deadlines pass, and whoever waits for us is asked."""
+"""A round is due by then whatever happens: deadlines pass, and waiting takeovers are looked for."""
 
 UNAVAILABLE_SECONDS = 1.0
 """Pause when the ledger cannot be written: a full disk is not emptied faster."""
@@ -101,7 +101,7 @@ class Manager:
         self.wake()
 
     def written_elsewhere(self) -> None:
-        """Say that somebody else has written to the ledger: a plan, a request of people."""
+        """Note that another process has written to the ledger: a plan, a request of people."""
         if self.runs is not None:
             self.runs.reload()
         self.plan_accepted()
@@ -263,7 +263,7 @@ class Manager:
         task_group.start(self._carry_out(accepted, plan, runs, access), name="apply")
 
     async def _refuse_plan(self, accepted: Accepted, why: str) -> None:
-        """End an apply that nobody here can carry out, or it would keep every manager from work."""
+        """End an apply that cannot be executed here, or it would keep every manager from work."""
         self._progress.notice(why, event="plan.refused", level=LogLevel.ERROR)
         await self._gate(
             lambda: self._ledger.finish_apply(

@@ -1,5 +1,5 @@
 """
-Drives runs: one round takes in what moved, decides, commits, and sends.
+Drives runs: one round reads what moved, decides, commits, and sends.
 
 Every round starts from rows, never from the event that woke it. What to do is decided by the
 pure rooms (`lifecycle`, `schedule`); this module reads and commits, and `sending` says it to
@@ -93,7 +93,7 @@ class RunController:
         self.next_at_ms: int | None = None
 
     def reload(self) -> None:
-        """Read everything anew in the next round."""
+        """Read everything again in the next round."""
         self._serial = None
 
     @property
@@ -134,7 +134,7 @@ class RunController:
         )
 
     async def round(self) -> None:
-        """Take in what moved, decide, commit and send; returns when all is on its way."""
+        """Read what moved, decide, commit and send; returns when all is on its way."""
         touched = await self._refresh()
         touched |= await self._judge(touched)
         # Before runs are placed anew: they would be sent to the same hosts.

@@ -214,7 +214,7 @@ class Sender:
     # -- what messages need -------------------------------------------------------------------------
 
     async def _paths(self, run: Run) -> Mapping[str, str]:
-        """Return where each volume lies on its hosts; read once until somebody applies."""
+        """Return the path of each volume on its hosts; read once until the next apply."""
         if not run.template.volumes:
             return {}
         if self._volume_paths is None:
@@ -261,7 +261,7 @@ class Sender:
 
     async def _is_settled(self, session: Session, host: Host, reply: Reply) -> bool:
         """
-        A refusal that says more than no: what the host knows, or that it was started anew.
+        A refusal that says more than no: what the host knows, or that it has restarted.
 
         After another boot nobody can tell from a refusal whether the job had begun before it;
         the next hello proves what is lost.

@@ -24,7 +24,7 @@ QUIET_LOOK_SECONDS = 2.0
 """How late when nothing has changed for `QUIET_SECONDS`: thousands of files are thousands of looks."""
 
 QUIET_SECONDS = 60.0
-"""Longer than somebody thinks between two edits."""
+"""Longer than a pause between two edits."""
 
 RESYNC_SECONDS = 30.0
 """A look at everything although no file changed: runs end, and what waited for them may go on."""

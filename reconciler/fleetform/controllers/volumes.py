@@ -1,5 +1,5 @@
 """
-Lets a volume's data go only when nobody has it mounted any more.
+Releases a volume's data only when no run has it mounted any more.
 
 A plan asks runs to end, and takes the volume away behind that. To ask takes a moment and to end does
 not: who catches the signal writes a last checkpoint, and writes it there. So the step waits until
@@ -58,7 +58,7 @@ class Volumes:
             self._waits.remove(wait)
 
     def round(self, mirror: Mirror) -> None:
-        """Tell the steps that wait whose volume nobody has mounted any more."""
+        """Wake the steps that wait and whose volume is not mounted any more."""
         # Rows that are older than the wait may know nothing of the ends that were asked for.
         if self._hosts.rows_changed:
             return
@@ -98,7 +98,7 @@ class Volumes:
             self._tell(wait, names)
 
     def _silent(self, wait: _Wait, jobs: list[Job], mirror: Mirror) -> str | None:
-        """Name a host of whose jobs nobody hears, if that has gone on for long."""
+        """Name a host that has been silent about its jobs for long."""
         if self._clock.now_ms() - wait.since_ms < SILENCE_MS:
             return None
         names = {one.uid: one.name for one in mirror.instances}
@@ -127,5 +127,5 @@ def _mounts(run: Run, wait: _Wait) -> bool:
 
 
 def _is_ending(job: Job, run: Run) -> bool:
-    """Tell whether somebody has asked for this job's end; an earlier attempt's was decided on."""
+    """Tell whether this job's end was requested; an earlier attempt's was decided on."""
     return run.stop_requested != "" or job.stop_wanted or job.key.attempt != run.attempt

@@ -1,5 +1,5 @@
 """
-What happens next to a run, and what its hosts are told: pure functions of rows and records.
+What happens next to a run, and what is sent to its hosts: pure functions of rows and records.
 
 `advance` decides, `as_ended` carries an end out on the row, `due` and `commands` say which message is still to be sent, `job_request`
 writes it, `run_state` and `exit_summary` say it to people.

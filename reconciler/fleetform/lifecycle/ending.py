@@ -94,7 +94,7 @@ def judge_end(run: Run, attempt: Attempt, *, now_ms: int) -> Requeue | Finish:
 
 
 def _nothing_ran(run: Run, attempt: Attempt, job: Job, now_ms: int) -> Requeue | Finish:
-    """Place it anew; only a run that is refused again and again is given up."""
+    """Place it again; only a run that is refused again and again is given up."""
     summary = exit_summary(job, run.template)
     failures = run.uncounted + 1
     if job.cause is Cause.PREPARE_FAILED and failures >= PREPARE_ATTEMPTS_MAX:
@@ -108,7 +108,7 @@ def _nothing_ran(run: Run, attempt: Attempt, job: Job, now_ms: int) -> Requeue |
 
 def _stopped(run: Run, attempt: Attempt, now_ms: int) -> Requeue | Finish:
     """
-    Every rank was stopped and nobody asked for the run's end: the attempt itself was given up.
+    Every rank was stopped without a request for the run's end: the attempt itself was given up.
 
     That is so when a rank did not start in time and was in fact running by the time the stop
     reached it. Its host is to blame, as for a rank that is lost.

@@ -119,7 +119,7 @@ def _surge(template: Template, there: dict[int, Place]) -> Iterable[Exchange]:
 
 
 def _leave_or_rest(early: Place) -> Iterable[Exchange]:
-    """One that came early for a template that nobody wants any more: its place is not to be had."""
+    """End or rest a host that came early for a template that is not wanted any more."""
     if early.is_idle and not early.is_leaving:
         yield Exchange(Move.LEAVE, early.uid)
     elif not (early.is_resting or early.is_leaving):

@@ -47,7 +47,7 @@ class FileLogStore:
     def append(
         self, run_uid: str, attempt: int, rank: int, offset: int, data: bytes, *, complete: bool
     ) -> None:
-        """Take in a piece; what of it is there already is passed over."""
+        """Write a piece; bytes that were written before are passed over."""
         path = self._path(run_uid, attempt, rank)
         make_private_folder(Path(path).parent)
         known = _length(path + ".log")

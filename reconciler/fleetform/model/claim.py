@@ -1,5 +1,5 @@
 """
-Who owns what a document asks for, where somebody does already.
+The other owner of a path that a document asks for.
 
 Whoever makes a plan may look at what lies on this machine and hand it in: the plan is still a
 function of values. Elsewhere the agent finds out, and refuses.
@@ -18,8 +18,8 @@ __all__ = ["Claim"]
 @dataclass(frozen=True, slots=True)
 class Claim:
     """
-    One thing of this machine that cannot be had: it bears another owner's mark, lies too near to
-    one that does, is a file, or is not there to be taken in.
+    A path of this machine that cannot be used: it has another owner's marker, is too near to
+    one that does, is a file, or is missing and so cannot be adopted.
 
     Attributes:
         what: The thing, as people find it: the absolute path of a directory.

@@ -1,5 +1,5 @@
 """
-Drift: what the world has become since it was made, beside the tree and the ledger.
+Drift: changes of the actual state outside fleetform.
 
 A difference between tree and ledger is a change of the plan. This is the other one, between the
 ledger and the world. How a job ended is neither: it is an attempt's outcome.
@@ -137,7 +137,7 @@ class Noted:
 @dataclass(frozen=True, slots=True)
 class Observed:
     """
-    One look at the world, and what was known of it before.
+    One reading of the actual state, and what was known of it before.
 
     Attributes:
         at_ms: Unix milliseconds.

@@ -64,7 +64,7 @@ class Instance:
     parts: int = 1
     message: str = ""
     template_digest: str = ""
-    """What it was made from; empty where nobody knows."""
+    """What it was made from; empty where that is unknown."""
     drained: str = ""
     """Why it gets nothing more, though it may be ready; empty: it does. What runs there goes on."""
     seen_at_ms: int | None = None

@@ -20,7 +20,7 @@ BACKGROUND = "background controller"
 @dataclass(frozen=True, slots=True)
 class Holder:
     """
-    Who holds an environment. `command` is `apply`, `serve` or the like; `since_ms` Unix ms.
+    The manager of an environment. `command` is `apply`, `serve` or the like; `since_ms` Unix ms.
 
     Attributes:
         pid: 0 for somebody who has not written it down yet.

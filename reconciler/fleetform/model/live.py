@@ -26,7 +26,7 @@ from fleetform.spec.references import mentioned, required
 
 class LedgerStatus(enum.StrEnum):
     """
-    `EMPTY`: new. `READY`: in use. `RECOVERING`: the world remembers a newer or another
+    `EMPTY`: new. `READY`: in use. `RECOVERING`: hosts remember a newer or another
     ledger; nothing is started, deleted or bought until the state has been rebuilt.
     """
 
@@ -159,7 +159,7 @@ class LiveResource:
 
 
 def references_of(kind: str, document: Mapping[str, Any]) -> frozenset[ResourceKey]:
-    """What a canonical document needs to exist; secrets, which are in expressions only, are not told."""
+    """What a canonical document needs to exist; secrets, which are in expressions only, are left out."""
     return frozenset(required(mentioned(document, kind, has_marks=False)))
 
 
@@ -187,15 +187,15 @@ class Live:
     exchanging: frozenset[str] = frozenset()
     """Fleets whose hosts are being exchanged for others of a new template."""
     let_go: frozenset[str] = frozenset()
-    """Uids of hosts that are up and belong to no fleet any more, by somebody's decision."""
+    """Uids of hosts that are up and were released, so that they belong to no fleet any more."""
     let_go_names: frozenset[str] = frozenset()
     """What those are called, each on its machine."""
     left: tuple[RetainedData, ...] = ()
-    """Data that volumes left behind which were let go, in the order in which they went."""
+    """Data of volumes that were released, in the order of their release."""
     overrides: tuple[Override, ...] = ()
-    """Those that nobody had lifted when it was read, by number; some may be out of date."""
+    """Overrides that were not lifted when it was read, by number; some may be out of date."""
     claims: Mapping[ResourceKey, Claim] = field(default_factory=dict)
-    """What of this machine somebody else owns, by the resource that is declared to be it."""
+    """Paths of this machine with another owner, by the resource that declares them."""
     work: tuple[Work, ...] = ()
     """By run, then by fleet: what is at work, and where."""
     outdated: Mapping[str, tuple[InputChange, ...]] = field(default_factory=dict)
@@ -203,10 +203,10 @@ class Live:
     dependents: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """By name of a run or sweep: the runs whose latest attempt started from its results."""
     drift: tuple[Drift, ...] = ()
-    """What the world has become beside the ledger; empty where nobody has asked it."""
+    """Differences between the actual state and the ledger; empty without a refresh."""
     recorded_drift: tuple[RecordedDrift, ...] = ()
     """What looks found and no look or correction has seen healed since; by resource and path."""
     newer_commit: str = ""
     """The commit applied last where the tree's is one that it was made from; else empty."""
     observed_at_ms: int | None = None
-    """When the world was asked, Unix milliseconds; None: this is the ledger's word alone."""
+    """When the actual state was read, Unix milliseconds; None: this is the ledger alone."""

@@ -1,5 +1,5 @@
 """
-What a person puts above the tree for a while, with a reason and an end.
+Overrides: decisions of a person for a limited time, with a reason and an end.
 
 Break glass: it outranks git, shows in every plan, and is gone when its time is up or somebody
 lifts it. It is a row of the ledger, never a document.
@@ -43,7 +43,7 @@ class OverrideKind(enum.StrEnum):
 @dataclass(frozen=True, slots=True)
 class Override:
     """
-    One override that nobody has lifted.
+    One override that was not lifted.
 
     Attributes:
         number: Of its row; what `lift` names.

@@ -155,7 +155,7 @@ class Change:
     moved_from: str = ""
     """The name it had: the resource is the same, whatever it is called."""
     cost_before: int | None = None
-    """Micro-dollars an hour as it is; None where nobody knows a price."""
+    """Micro-dollars an hour as it is; None where no price is known."""
     cost_after: int | None = None
     stake: Impact | None = None
     before: Mapping[str, Any] | None = None
@@ -188,7 +188,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """A change that nobody asked for this time: left by a target or an exclusion."""
+    """A change that this plan leaves out: by a target or an exclusion."""
 
     change: Change
     why: str
@@ -253,7 +253,7 @@ class Predicate:
 
     @property
     def is_free_if_archived(self) -> bool:
-        """Tell of a claim that something is absent whether it holds beside a tombstone."""
+        """Tell of a claim that something is absent whether it holds next to a tombstone."""
         return self.value == ARCHIVED or self.resource is None or self.resource.kind != "run"
 
 
@@ -340,7 +340,7 @@ class Plan:
     """By key: what differs and is left for another plan."""
     scope: Scope = WHOLE
     overrides: tuple[Override, ...] = ()
-    """What people have put above the tree for a while, and which is shown in every plan."""
+    """Overrides in force, which every plan shows."""
     kept: Kept | None = None
     """Of a plan in a file; None for one that is carried out at once."""
     salt: str = ""

@@ -284,7 +284,7 @@ class Reader(Protocol):
         """Read one apply by its uid; None where the ledger has none."""
 
     def read_noted(self) -> Mapping[ResourceKey, Mapping[str, Noted]]:
-        """Read what was right when the world was looked at last, by resource and path."""
+        """Read what was right at the last refresh, by resource and path."""
 
     def read_last_changes(self) -> Mapping[ResourceKey, Noted]:
         """Read who has last changed each fleet and volume through us, and when."""
@@ -293,10 +293,10 @@ class Reader(Protocol):
         """Tell which of these are uids of runs of this ledger."""
 
     def read_overrides(self) -> tuple[Override, ...]:
-        """Read those that nobody has lifted, by number; some may be out of date."""
+        """Read the overrides that were not lifted, by number; some may be out of date."""
 
     def read_snapshots(self) -> tuple[Snapshot, ...]:
-        """Read the volumes that were put aside, newest first."""
+        """Read the snapshots of volumes, newest first."""
 
     def read_past_overrides(self, *, limit: int | None = 50) -> tuple[PastOverride, ...]:
         """Read the newest, newest first, also those that were lifted or ran out; None: all."""
@@ -310,7 +310,7 @@ class Reader(Protocol):
 
     def glance(self) -> int | None:
         """
-        Return the serial if that takes microseconds, for whoever must not wait; and raises nothing.
+        Return the serial if that takes microseconds, for a caller that must not wait; and raises nothing.
 
         None where it does not (a server is asked, somebody is writing, something is wrong): the
         serial has to be asked for then, behind the gate.
@@ -324,7 +324,7 @@ class Reader(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of the connection; nothing else is called after it."""
+        """Close the connection; nothing else is called after it."""
 
 
 class Ledger(Reader, Protocol):
@@ -353,7 +353,7 @@ class Ledger(Reader, Protocol):
         self, digest: str, body: bytes, *, who: str, commit: str, summary: str, now_ms: int
     ) -> None:
         """
-        Keep a plan that somebody made, for those who ask afterwards; the same is kept once.
+        Keep a plan, for later questions about it; the same plan is kept once.
 
         `body` is as `plan.serialize` wrote it, `summary` what it changes, in a line.
         """
@@ -365,7 +365,7 @@ class Ledger(Reader, Protocol):
         self, apply_uid: str, steps: Sequence[Step], *, fence: int | None = None, now_ms: int
     ) -> Mapping[str, Begun]:
         """
-        Write the intent of steps that will touch the world: before any of them does.
+        Write the intent of steps that will have effects on hosts: before any of them does.
 
         Returns the uids by step key; a step begun before a crash gets the same ones again.
 
@@ -428,7 +428,7 @@ class Ledger(Reader, Protocol):
         now_ms: int,
     ) -> tuple[JobKey, ...]:
         """
-        Take in what a host says; returns the keys of jobs that moved.
+        Record what a host says; returns the keys of jobs that moved.
 
         Transitions are monotone. A finished job frees its allocation. What a `snapshot` lacks
         stays as it is here: `commit_host` tells what that proves, and what was only sent is sent
@@ -437,7 +437,7 @@ class Ledger(Reader, Protocol):
 
     def commit_host(self, seen: HostSeen, *, fence: int, now_ms: int) -> tuple[JobKey, ...]:
         """
-        Take in a hello: boot, install, capacity, state ready. Returns jobs that this proves lost.
+        Record a hello: boot, install, capacity, state ready. Returns jobs that this proves lost.
 
         Another boot or install id proves that jobs started under the old one are dead, and so do
         records that lack a job that was at work: they end as `lost`; those only reserved or
@@ -493,7 +493,7 @@ class Ledger(Reader, Protocol):
         until_ms: int | None,
     ) -> PutInForce:
         """
-        Put overrides above the tree, one a target; none means one for all.
+        Put overrides in force, one a target; none means one for all.
 
         One of kind STOP asks in the same transaction for the end of the runs that it is about and
         that are at work. What waits for a place keeps waiting. No placement is committed from then

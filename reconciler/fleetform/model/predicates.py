@@ -89,7 +89,7 @@ class AtWork:
         return sorted(here - self.runs)
 
     def concerns(self, hosts: Iterable[str]) -> bool:
-        """Tell whether work on these hosts would end; nobody knows where they are if there are none."""
+        """Tell whether work on these hosts would end; without hosts, where they run is unknown."""
         there = frozenset(hosts)
         return not self.hosts or not there or not self.hosts.isdisjoint(there)
 
@@ -124,7 +124,7 @@ class Facts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """Why a predicate no longer holds; `row` is what is there instead of the row that changed."""
+    """Why a predicate no longer holds; `row` is the row of now, in place of the one that changed."""
 
     detail: str
     row: RowFacts | None = None

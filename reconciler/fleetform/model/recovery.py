@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fleetform.spec.desired import Desired
 
 NO_EVIDENCE = "no-evidence"
-"""Cause of a run of which nobody can say whether it ever ran: only a person may run it."""
+"""Cause of a run of which it is unknown whether it ever ran: only a person may run it."""
 
 
 @dataclass(frozen=True, slots=True)

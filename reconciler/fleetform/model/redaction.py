@@ -1,5 +1,5 @@
 """
-What stands in the place of values that nobody is shown: versions, which are equal where they are.
+Versions in place of values that are not shown; equal values have equal versions.
 
 A version is the HMAC-SHA256 of the value under the environment's uid, cut to twelve digits. It
 tells that a password is another one and nothing else. Two environments with one password have two

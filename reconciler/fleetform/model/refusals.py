@@ -14,7 +14,7 @@ __all__ = ["FenceLost", "LedgerOutgrown", "LedgerUnavailable", "LedgerUnusable",
 
 
 class StalePlan(Exception):
-    """A predicate of the plan no longer holds. `failures` names each with what is there now."""
+    """A predicate of the plan no longer holds. `failures` names each with the value of now."""
 
     def __init__(self, failures: Sequence[str]) -> None:
         super().__init__("; ".join(failures))
@@ -42,7 +42,7 @@ class LedgerUnavailable(Exception):
 
 
 class LedgerUnusable(Exception):
-    """The ledger cannot be used, whoever tries; `advice` is the next thing to do."""
+    """The ledger cannot be used by any process; `advice` is the next thing to do."""
 
     def __init__(self, message: str, *, advice: str) -> None:
         super().__init__(message)
@@ -50,8 +50,8 @@ class LedgerUnusable(Exception):
 
 
 class LedgerOutgrown(Exception):
-    """A host knows what only a newer ledger than this one can have told it; says how."""
+    """A host knows what it can only have from a newer ledger than this one; says how."""
 
 
 class FenceLost(Exception):
-    """Somebody else has become the manager: stop causing effects."""
+    """Another process has become the manager: stop causing effects."""

@@ -47,7 +47,7 @@ class Template:
 
 
 UNWANTED = "unwanted"
-"""In the place of a host's template: somebody has asked for another host, whatever it is made from."""
+"""In place of a host's template: another host was requested, whatever it is made from."""
 
 RESTING = "a new host of its fleet replaces it"
 """Why no job starts on an outdated host; runs that wait for it show this reason."""

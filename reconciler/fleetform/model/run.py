@@ -195,7 +195,7 @@ class Run:
     cause: str = ""
     message: str = ""
     stop_requested: str = ""
-    """Who asked for the end and why; empty: nobody."""
+    """Who requested the end and why; empty: no request."""
     submitted_at_ms: int = 0
     started_at_ms: int | None = None
     finished_at_ms: int | None = None

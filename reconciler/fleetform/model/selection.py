@@ -1,5 +1,5 @@
 """
-Which resources an address means that somebody gave to a command: `run/train`, `volume/*`, `sweep[*]`.
+Which resources an address on a command line means: `run/train`, `volume/*`, `sweep[*]`.
 
 A star stands for any text, also across an element's brackets. A sweep's name means its elements
 too, and a part of an element's parameters is enough. `train-*[3-7]` means elements of several arrays.

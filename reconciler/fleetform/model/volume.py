@@ -53,7 +53,7 @@ class Snapshot:
 
 def snapshot_place(path: str, name: str, uid: str) -> str:
     """
-    Say where a volume's data is put aside: beside it, so that it is a rename.
+    Return the path of a volume's snapshot: next to the volume, so that it is a rename.
 
     By the volume's uid, since another of its name may have been put aside before.
     """
@@ -66,7 +66,7 @@ def snapshot_place(path: str, name: str, uid: str) -> str:
 @dataclass(frozen=True, slots=True)
 class RetainedData:
     """
-    One directory, as the ledger remembers it: its mark bears `uid`.
+    One directory, as the ledger remembers it: its marker has `uid`.
 
     `path` is as it was declared, in the one spelling of documents. Whether the data is still there
     is the host's to say.

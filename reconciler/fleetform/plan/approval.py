@@ -101,7 +101,7 @@ def runs_ended_by(change: Change) -> frozenset[str]:
 
 
 def _documents_after(change: Change) -> set[tuple[ResourceKey, str]]:
-    """What is there after it, by the digests of its documents: values that wait are sealed."""
+    """The resources after it, by the digests of their documents: values that wait are sealed."""
     return {
         (step.resource, step.arguments["digest"])
         for step in change.steps

@@ -64,7 +64,7 @@ def compare_resources(draft: PlanDraft) -> None:
 
 
 def _exchanged(draft: PlanDraft, replaces: Selection) -> dict[ResourceKey, list[str]]:
-    """Names of the single hosts that somebody asked for others of, by their fleet."""
+    """Names of the single hosts that `--replace` asks to replace, by their fleet."""
     found: dict[ResourceKey, list[str]] = {}
     for one in draft.live.instances if replaces else ():
         key = ResourceKey("fleet", one.fleet)
@@ -109,7 +109,7 @@ def _makes(change: Change) -> bool:
 def _differing(
     draft: PlanDraft, replaces: Selection, exchanged: Container[ResourceKey]
 ) -> Iterator[ResourceKey]:
-    """What is declared, less what is known to be as it should be and is not asked for anew."""
+    """Declared resources, without those that are unchanged and not asked to be replaced."""
     unchanged = unchanged_digests(draft.live.resources)
     for key, digest in digests_of(draft.wanted).items():
         if unchanged.get(key) != digest or (
@@ -124,7 +124,7 @@ def _is_gone(draft: PlanDraft, row: LiveResource) -> bool:
 
 
 def _propose_forgotten(draft: PlanDraft, removed: Iterable[LiveResource]) -> list[LiveResource]:
-    """Propose to forget what the environment lets go; returns the others."""
+    """Propose to release what `removed:` lists; returns the others."""
     let_go = frozenset(draft.desired.removed)
     others: list[LiveResource] = []
     # Of a volume it only keeps the uid for another try, which is nothing to be forgotten.
@@ -164,7 +164,7 @@ def _propose_new_and_gone(
 
 
 def _as_destroyed(change: Change) -> Change:
-    """Most of it is declared still: that is not why it goes, nor why a run is told to end."""
+    """Most of it is declared still: that is not why it goes, nor why a run is stopped."""
     steps = tuple(
         replace(step, arguments={**step.arguments, "cause": "destroyed"})
         if step.verb == Verb.RUN_STOP

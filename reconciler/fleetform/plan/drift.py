@@ -1,5 +1,5 @@
 """
-From one look at the world to what has drifted.
+From one reading of the actual state to what has drifted.
 
 Compared is what the ledger says was made, never the tree: what the tree wants otherwise is a
 change of the plan. What is being changed just now, or leaves, is passed over.
@@ -110,7 +110,7 @@ def _is_healed(book: _Book, live: Live, one: Drift) -> bool:
 
 
 def accept(drifts: tuple[Drift, ...]) -> dict[ResourceKey, dict[str, str]]:
-    """Return what is to be noted so that what only was observed is told no more."""
+    """Return what is to be noted so that drift which was only observed is no longer reported."""
     noted: dict[ResourceKey, dict[str, str]] = {}
     for one in drifts:
         if one.remedy is Remedy.ACCEPT:
@@ -275,7 +275,7 @@ def _find_strangers(book: _Book, live: Live, instance: Instance, seen: HostSeen)
 # -- volumes ------------------------------------------------------------------------------------
 
 _IDENTITY = "identity"
-"""Noted and never told: it says whether a directory is the one that was there before."""
+"""Noted and never reported: it says whether a directory is the one that was there before."""
 
 
 def _is_settled_volume(row: LiveResource) -> bool:
@@ -469,6 +469,6 @@ def _change(declared: Declared, row: LiveResource, drifts: Sequence[Drift], **mo
 
 
 def _step(declared: Declared, more: Mapping[str, Any]) -> Step:
-    """The same as makes it, for the world keeps what is there already."""
+    """The same as creates it, for hosts keep what exists already."""
     made = KINDS[declared.key.kind].create(declared).change.steps[0]
     return make_step(_VERBS[declared.key.kind], declared.key, {**made.arguments, **more})

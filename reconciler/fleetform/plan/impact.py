@@ -150,7 +150,7 @@ def hold_while_used(
     draft: PlanDraft, key: ResourceKey, here: Sequence[User], clauses: tuple[str, str]
 ) -> None:
     """
-    Hold a change until nobody uses what it takes away.
+    Block a change until no run uses what it removes.
 
     Args:
         draft: The plan so far.

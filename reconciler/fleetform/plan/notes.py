@@ -31,7 +31,7 @@ __all__ = ["GOING_MIN", "add_costs", "annex_of", "cautions", "hourly_cost", "wit
 
 def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
     """
-    Depth, time, what was read, and how long the work at stake has been going.
+    Depth, time, what was read, and how long the work that would end has been running.
 
     `hosts` says how old it is what the ledger knows of them. `drift` has what this look at the actual
     state found, and what earlier looks found that was not seen healed since, each with `seen_at_ms`.
@@ -180,7 +180,7 @@ def _unchanged(draft: PlanDraft) -> int:
 # change, because they are not those by which this plan was judged.
 
 GOING_MIN = 3
-"""Of two resources one is half; nobody needs to be told that."""
+"""Of two resources one is half; a caution would say nothing."""
 
 
 def cautions(draft: PlanDraft) -> tuple[str, ...]:

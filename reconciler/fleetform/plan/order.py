@@ -87,7 +87,7 @@ def _behind(draft: PlanDraft, key: ResourceKey, step: Step, needed: str) -> Step
 
 
 class _Asked(dict[tuple[ResourceKey, ...], tuple[str, ...]]):
-    """The steps that make what somebody refers to, sorted; most of a tree refers to the same."""
+    """The steps that create what a document refers to, sorted; most documents refer to the same."""
 
     def __init__(self, made: Mapping[ResourceKey, str]) -> None:
         self._made = made

@@ -18,7 +18,7 @@ class Phase(enum.Enum):
     WAITING = "waiting"
     """No process of it exists, nor is one being made: its document may change in place."""
     ACTIVE = "active"
-    """Places are taken or taken back for it, or nobody knows: a change would lose work."""
+    """It holds an allocation, or whether it does is unknown: a change would lose work."""
     FINISHED = "finished"
 
 
@@ -87,5 +87,5 @@ def documents_of(row: LiveResource) -> tuple[str, ...]:
 
 
 def is_unknown(row: LiveResource) -> bool:
-    """Nobody can say whether it still runs: nothing may be started in its place."""
+    """Whether it still runs is unknown: nothing may be started in its place."""
     return row.run is not None and row.run.state is RunState.UNKNOWN

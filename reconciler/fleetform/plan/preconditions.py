@@ -69,7 +69,7 @@ def predicates_of(draft: PlanDraft) -> tuple[Predicate, ...]:
 
 
 def _ends_use(change: Change) -> bool:
-    """Tell whether it takes something from under whoever uses it, destructive or not."""
+    """Tell whether it removes what a run may be using, destructive or not."""
     return any(step.verb in ENDS_USE for step in change.steps)
 
 
@@ -87,7 +87,7 @@ def _users_stopped(draft: PlanDraft) -> dict[str, set[str]]:
 
 
 def _at_work(draft: PlanDraft, change: Change, known_as: ResourceKey) -> AtWork:
-    """Who would end with it, by the names that the ledger knows; whoever begins later was not told."""
+    """Runs that would end with it, by the names of the ledger; a run that begins later is not among them."""
     runs = {ResourceKey("run", one.run) for one in draft.live.work if ends_with(draft, change, one)}
     return AtWork(
         frozenset(draft.known_as(run).name for run in runs),
@@ -135,7 +135,7 @@ class Failing:
 
 def failing(plan: Plan, live: Live) -> tuple[Failing, ...]:
     """
-    Compare a plan's predicates with what is there now, in their order.
+    Compare a plan's predicates with the rows of now, in their order.
 
     A resource that fails twice is named once: what came first says enough. A plan whose changes are
     all held has no predicates: what it holds must be as it was, or its reasons are those of the past.

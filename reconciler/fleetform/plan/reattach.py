@@ -1,5 +1,5 @@
 """
-Directories that volumes were let go from, and what is declared to lie there now.
+Directories of released volumes, and the volumes that are declared there now.
 
 A volume of the same name and path is the same volume: it comes back, with its uid and its data,
 whether it left the tree, was somewhere else in between, or went with everything. A volume of
@@ -22,7 +22,7 @@ __all__ = ["take_back"]
 
 
 def take_back(draft: PlanDraft) -> None:
-    """Let what was let go come back, and hold what would lie in another one's data."""
+    """Return released data to its volume, and block a volume that would be in another one's data."""
     left = Places((one.path, one) for one in draft.live.left)
     # Where nothing was left, only what a change itself lets go can be in its way.
     for change, step in tuple(_taking(draft, steps_min=1 if draft.live.left else 2)):
@@ -44,7 +44,7 @@ def take_back(draft: PlanDraft) -> None:
 
 
 def _released_by(draft: PlanDraft, change: Change, place: str) -> RetainedData | None:
-    """What this change itself lets go there: another fleet of one machine has the same folder."""
+    """The data that this change itself releases there: another fleet of one machine has the same folder."""
     for step in change.steps:
         if step.verb == Verb.VOLUME_FORGET and step.arguments["path"] == place:
             return RetainedData(draft.known_as(change.key).name, change.uid, place)

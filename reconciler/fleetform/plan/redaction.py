@@ -1,5 +1,5 @@
 """
-The last pass over what a plan shows: whole documents are put beside the changes, and nothing
+The last pass over what a plan shows: whole documents are put next to the changes, and nothing
 sensitive is left in sight.
 
 Steps keep the documents that they carry out, for a job is given its variables as they were written;
@@ -76,7 +76,7 @@ def _sealed_outcome(seal: Seal, change: Change) -> Mapping[str, Any] | None:
 
 
 def _shut(seal: Seal, change: Change) -> Change:
-    """Nobody carries out the steps of what waits, so they need no value either."""
+    """Steps of blocked changes are not executed, so they need no value either."""
     steps = tuple([_shut_step(seal, step) for step in change.steps])
     if all(map(is_, steps, change.steps)):
         return change

@@ -320,7 +320,7 @@ def _tell_own_digests(draft: PlanDraft, own: Mapping[str, str]) -> None:
 
 def hold_while_starting(draft: PlanDraft) -> None:
     """
-    A job that is on its way to its host is told what it is called: it arrives first.
+    A job that is on its way to its host carries its name: it arrives first.
 
     Two messages about one job that say different things are a conflict to the host.
     """

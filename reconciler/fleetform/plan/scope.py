@@ -1,5 +1,5 @@
 """
-What somebody asked a plan to be made of, and what is left for another.
+Which changes a plan was asked for, and which are left for another.
 
 Targets bring along what they need and is not there as it is declared: a run its fleet, its
 volumes and the runs it waits for. An exclusion wins over both. What is left is told as deferred, so that a part is
@@ -80,7 +80,7 @@ def with_new_names(desired: Desired, scope: Scope) -> Scope:
 
 
 def defer_the_rest(draft: PlanDraft) -> None:
-    """Take out of the plan what nobody asked for this time; before anything is held."""
+    """Take the changes out of the plan that it was not asked for; before any are blocked."""
     if draft.scope.is_whole:
         return
     draft.in_scope = _in_scope(draft)
@@ -93,7 +93,7 @@ def defer_the_rest(draft: PlanDraft) -> None:
 
 
 def defer_the_held(draft: PlanDraft) -> None:
-    """What a later pass holds and nobody asked for is no concern of this plan either."""
+    """A change that a later pass blocks and the plan was not asked for is left out as well."""
     if draft.scope.is_whole:
         return
     for key, held in list(draft.held.items()):
@@ -139,7 +139,7 @@ def _needs(
     changes: dict[ResourceKey, Change],
     fleets: Iterable[ResourceKey],
 ) -> Iterable[ResourceKey]:
-    """What must be changed before this can be: not there, not yet of that name, or made anew."""
+    """What must be changed before this can be: not there, not yet of that name, or recreated."""
     declared = draft.wanted.get(key)
     if declared is None:
         return _users(draft, key, changes)

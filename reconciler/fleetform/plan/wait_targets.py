@@ -1,4 +1,4 @@
-"""What an apply of a plan follows to its end, unless it was told not to: runs and ends of runs."""
+"""What an apply of a plan follows to its end, unless it is detached: runs and ends of runs."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Option:
                 yield space, take
 
     def free(self) -> Iterator[Pick]:
-        """Yield places that are not held for anybody, best fit first."""
+        """Yield places that are not held for a run, best fit first."""
         if self.search is None:
             self.search = self._narrow()
         takes, least = self.search

@@ -1,5 +1,5 @@
 """
-What people have put above the tree, as one round sees it.
+Overrides, as one round sees them.
 
 An override keeps a run waiting and never ends its wait: what it kept goes on by itself when the
 override is over, for which the round names the moment.

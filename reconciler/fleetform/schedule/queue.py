@@ -19,7 +19,7 @@ _PLACELESS = frozenset({AttemptState.WAITING, AttemptState.FINISHED})
 
 END_MARGIN_MS = 30_000
 """
-Added to `max_duration` and grace when an end is foretold: sending the start, and cleaning up
+Added to `max_duration` and grace when an end is forecast: sending the start, and cleaning up
 afterwards. Too small a margin delays the run that others are kept back for; too large a one
 only forgoes some backfill.
 """

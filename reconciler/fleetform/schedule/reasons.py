@@ -162,7 +162,7 @@ def _why_not_ready(space: Space) -> str:
 
 
 def _drained(option: Option) -> list[Waiting]:
-    """Hosts that could take it and get nothing, for whoever wonders why they stand empty."""
+    """Hosts that could take the run and get nothing, to explain why they are empty."""
     by_reason: dict[str, list[str]] = {}
     for rack in option.fleet.racks:
         for space in rack.spaces if rack.number in option.takes else ():

@@ -216,7 +216,7 @@ class Round:
         )
 
     def _hold(self, run: Run, equivalence: EquivalenceClass) -> None:
-        """Hold instances for a run that lacks room, on a fleet where nobody else does yet."""
+        """Hold instances for a run that lacks room, on a fleet without other holds."""
         if equivalence.is_done_holding:
             return
         choices = [

@@ -11,7 +11,7 @@ from fleetform.model.run import Run
 from fleetform.schedule.demand import Shape, Take, gpu_kind, shape_of
 
 UNCOUNTED_BYTES = 1 << 62
-"""What is free of a disk of which nobody knows the size: more than anything asks for."""
+"""What is free of a disk of unknown size: more than anything asks for."""
 
 
 @dataclass(slots=True)

@@ -207,7 +207,7 @@ def _sorted_out(root: Path, names: Sequence[str]) -> tuple[list[str], tuple[str,
 
 
 def _stays_inside(root: Path, name: str) -> bool:
-    """Whether the host will take the link: see `agents.host.bundles`, which believes nobody."""
+    """Whether the host will take the link: see `agents.host.bundles`, which checks every link."""
     target = str((root / name).readlink())
     steps = [step for step in target.split("/") if step not in {"", "."}]
     up = next((number for number, step in enumerate(steps) if step != ".."), len(steps))

@@ -109,7 +109,7 @@ _STATUS = ("status", "--ignore-submodules=dirty")
 
 def ignored_files(root: Path, files: Sequence[Path]) -> frozenset[Path]:
     """
-    Name those that git does not know and is told to ignore.
+    Name those that git does not know and ignores.
 
     Raises:
         GitRefused: There is no git, or no repository.

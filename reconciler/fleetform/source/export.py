@@ -1,5 +1,5 @@
 """
-A commit's files on disk, so that a tree can be read as it was or as somebody proposes it.
+A commit's files on disk, to read a configuration as it was or as it is proposed.
 
 The repository's own objects are written out as they are: no checkout, so that no hook and no
 filter of anybody's runs, and the working tree stays as it is. Links are left out: what they

@@ -28,7 +28,7 @@ def head(root: Path) -> str:
 
 def is_changing(root: Path) -> bool:
     """
-    Tell whether git is just changing the files: half a checkout is nobody's commit.
+    Tell whether git is just changing the files: half a checkout is no commit.
 
     The lock is git's own and goes when it ends; a forgotten one is shown as the reason why
     the tree is not read.

@@ -209,7 +209,7 @@ class _RunEvidence:
 
 
 def _adopt_jobs(context: Context, evidence: Evidence) -> _RunEvidence:
-    """Take in every record; returns what they tell of runs."""
+    """Adopt every record; returns what they say of runs."""
     transaction = context.transaction
     place = {one.uid: one.name for one in evidence.instances}
     names: dict[str, str] = {}

@@ -74,7 +74,7 @@ class LedgerBackend(Protocol):
     # -- the manager lease ------------------------------------------------------------------------
 
     def holder(self, environment_uid: str) -> Holder | None:
-        """Say who holds the lease now, or None when no process does."""
+        """Return the holder of the lease, or None when no process has it."""
         ...
 
     def try_lease(
@@ -100,7 +100,7 @@ class LedgerBackend(Protocol):
     # -- the reserve for an emergency on a full disk ----------------------------------------------
 
     def keep_reserve(self, environment_uid: str) -> None:
-        """Keep some room beside the ledger; a database server has its disk for itself."""
+        """Keep some disk space next to the ledger; a database server has its disk for itself."""
         ...
 
     def is_reserve_needed(self, environment_uid: str) -> bool:

@@ -349,7 +349,7 @@ TABLES = (
     "events", "applies", "operations", "usage", "overrides", "snapshots",
 )  # fmt: skip
 """
-In an order in which every row finds what it refers to. Without `leases`: who holds an
+In an order in which every row finds what it refers to. Without `leases`: who manages an
 environment is a fact about processes and not about what they wrote.
 """
 

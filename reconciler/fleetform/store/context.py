@@ -20,7 +20,7 @@ SHOWN_VERBS = {
 @dataclass(frozen=True, slots=True)
 class Context:
     """
-    `commit` and `who` are the apply's; every run that it submits bears them.
+    `commit` and `who` are the apply's; every run that it submits has them.
 
     `refused` collects the sentences of steps that could not be written down as asked, by key.
     """

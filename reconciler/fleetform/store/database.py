@@ -43,7 +43,7 @@ __all__ = ["BUSY_SECONDS", "Database", "Transaction", "connect", "connect_readin
 
 BUSY_SECONDS = 10.0
 """
-How long a writer waits for another process's transaction. The longest of ours, ten thousand
+How long a writer waits for another process's transaction. The longest one, ten thousand
 submissions, takes under two seconds; a waiting writer sleeps in SQLite's busy handler.
 """
 
@@ -176,7 +176,7 @@ class Database:
 
     def glance(self) -> int | None:
         """
-        Return the serial where nobody has to be waited for; it takes some microseconds.
+        Return the serial where that needs no lock; it takes some microseconds.
 
         None also where something is wrong: `serial` says what.
         """
@@ -268,7 +268,7 @@ def make_durable(connection: sqlite3.Connection, *, is_synchronous: bool = True)
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Wait for whoever makes the same switch: SQLite itself does not, whatever its timeout."""
+    """Wait for another process that makes the same switch: SQLite itself does not, whatever its timeout."""
     until = time.monotonic() + BUSY_SECONDS
     while True:
         try:

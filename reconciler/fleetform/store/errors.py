@@ -29,7 +29,7 @@ RESTORE_FILE = f"{RESTORE}, which renames it"
 """About a file that is no ledger."""
 
 RESTORE_SCHEMA = f"rename its schema with `ALTER SCHEMA … RENAME TO …`, then {RESTORE}"
-"""About a schema that is no ledger: what else a database has is moved by nobody but its owner."""
+"""About a schema that is no ledger: what else a database has is moved by its owner only."""
 
 UPGRADE = (
     "run `fleetform state upgrade`, which keeps a backup of it; commands that write do the same"
@@ -46,7 +46,7 @@ class MissingLedgerError(LedgerError):
 
 
 class MovedLedgerError(LedgerError):
-    """What is open is seen by nobody else any more: each further write would be lost."""
+    """What is open is not seen by other processes any more: each further write would be lost."""
 
 
 class DamagedLedgerError(LedgerError):

@@ -153,7 +153,7 @@ def _reserve_of(ledger: Path) -> Path:
 
 
 def _make(path: Path) -> None:
-    """Take the room; of half a reserve, which somebody was killed over, the rest."""
+    """Take the room; of half a reserve, where a process was killed over it, the rest."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         os.posix_fallocate(descriptor, 0, SIZE_BYTES)

@@ -46,7 +46,7 @@ class WriterGate:
         return await future
 
     def close(self) -> None:
-        """Carry out what was given, then end the thread. Call it once nobody gives any more."""
+        """Run the calls that were given, then end the thread. Call it after the last one."""
         if self._loop is not None:
             self._calls.put(None)
             self._thread.join()

@@ -48,7 +48,7 @@ class Generation:
 
     @property
     def reported(self) -> tuple[int, int]:
-        """Orders what hosts have been told."""
+        """Orders what has been reported to hosts."""
         return self.told_epoch, self.told_commits
 
 

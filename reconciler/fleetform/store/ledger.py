@@ -225,7 +225,7 @@ class StoredLedger(Reads):
     # -- recovery ---------------------------------------------------------------------------
 
     def begin_recovery(self, note: str) -> None:
-        """Refuse starts and plans until `end_recovery`: the world remembers another ledger."""
+        """Refuse starts and plans until `end_recovery`: hosts remember another ledger."""
         with self._database.write() as transaction:
             rebuild.begin_recovery(transaction, note)
 

@@ -42,7 +42,7 @@ class FileLock:
 
     def require(self) -> None:
         """
-        Make sure that its file lies there still; else the kernel takes it from nobody.
+        Make sure that its file is still there; else the lock excludes no other process.
 
         Raises:
             MovedLedgerError: Whoever asks for the lock now asks for another one.
@@ -68,7 +68,7 @@ class FileLock:
 
 
 def try_lock(path: Path, *, who: str, command: str, now_ms: int) -> FileLock | None:
-    """Take the lock, or return None within 50 ms when somebody else holds it."""
+    """Take the lock, or return None within 50 ms when another process holds it."""
     make_private_folder(path.parent)
     # Not inherited: a child that kept the descriptor would keep the lock.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -100,7 +100,7 @@ def _take(descriptor: int) -> bool:
 
 def who_holds(path: Path) -> Holder | None:
     """
-    Return who holds the lock, or None when nobody does.
+    Return the holder of the lock, or None when it is free.
 
     A holder writes its name just after it takes the lock, and wipes it just before it releases it.
     One without a name is looked at again for 50 ms: then it is a holder of another release.

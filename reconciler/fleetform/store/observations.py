@@ -1,5 +1,5 @@
 """
-What the actual state was last seen to be, kept beside what was made.
+The actual state as it was last seen, kept next to what was created.
 
 `observed` of a fleet or volume is JSON, an entry for each field: `[value, when]`, as it was last
 found right, and behind that the drift, if one was seen since. So the next look can say since when a

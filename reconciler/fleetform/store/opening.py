@@ -62,7 +62,7 @@ def open_ledger(path: Path, environment_uid: str, ids: Ids, clock: Clock) -> Sto
 
 
 def _make(path: Path, environment_uid: str, ids: Ids, clock: Clock) -> None:
-    """Write a whole ledger beside `path`, then give it its name if nobody else has."""
+    """Write a whole ledger next to `path`, then give it its name if that is free."""
     ledger_id = ids.uid()
     draft = path.with_name(f".{path.name}.{ledger_id}")
     try:

@@ -1,5 +1,5 @@
 """
-Overrides: what people put above the tree, in force from the moment it is committed.
+Overrides, in force from the moment of their commit.
 
 The end of runs that are at work is asked for in the same transaction, so that nothing starts
 between the two. An override that runs out stays as a row: its time is compared by whoever reads.
@@ -128,7 +128,7 @@ def lift_overrides(
 
 
 def read_overrides(connection: Transaction | Statements) -> tuple[Override, ...]:
-    """Read what nobody has lifted, by number; whether its time is up is the reader's to ask."""
+    """Read the overrides that were not lifted, by number; whether its time is up is the reader's to ask."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM overrides WHERE lifted_at_ms IS NULL ORDER BY number"
     )

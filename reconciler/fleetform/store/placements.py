@@ -51,7 +51,7 @@ def commit_placements(
 @dataclass(frozen=True, slots=True)
 class _Keeper:
     """
-    What people have put above the tree, as it is now.
+    Overrides, as they are now.
 
     Whoever decided on a placement may have done so before they did.
     """
@@ -94,7 +94,7 @@ class _Room:
     cpu_millicores: int
     memory_bytes: int
     disk_bytes: int | None
-    """None: nobody knows its size, so it is not counted; see `schedule.demand`."""
+    """None: its size is unknown, so it is not counted; see `schedule.demand`."""
     gpus: set[str]
     env: str
     """What the fleet gives to jobs, as it is stored."""

@@ -1,5 +1,5 @@
 """
-Plans in the ledger: entered once, resumed after a crash, and refused when the world has moved.
+Plans in the ledger: entered once, resumed after a crash, and refused when the ledger has moved.
 
 An apply is one entry of a plan. Its operations are the plan's steps: `planned`, `intended` (it may
 have touched the world), then `done` or `failed`, or `dropped` when the apply ended without them.

@@ -176,7 +176,7 @@ class Reads:
         return tuple(ApplyRecord(*row) for row in rows)
 
     def read_overrides(self) -> tuple[Override, ...]:
-        """Read those that nobody has lifted, by number."""
+        """Read the overrides that were not lifted, by number."""
         from fleetform.store.overrides import read_overrides
 
         with self._database.read() as connection:
@@ -190,7 +190,7 @@ class Reads:
             return read_past_overrides(connection, limit=limit)
 
     def read_noted(self) -> Mapping[ResourceKey, Mapping[str, Noted]]:
-        """Read what was right when the world was looked at last."""
+        """Read what was right at the last refresh."""
         from fleetform.store.observations import read_observations
 
         with self._database.read() as connection:
@@ -223,7 +223,7 @@ class Reads:
         return None if row is None else ApplyRecord(*row)
 
     def read_snapshots(self) -> tuple[Snapshot, ...]:
-        """Read the volumes that were put aside, newest first."""
+        """Read the snapshots of volumes, newest first."""
         from fleetform.store.volumes import read_snapshots
 
         with self._database.read() as connection:

@@ -1,5 +1,5 @@
 """
-A ledger that knows it is not the newest: marked as recovering, raised, filled from the world.
+A ledger that knows it is not the newest: marked as recovering, raised, filled from hosts.
 
 Whoever wires decides when; while it is recovering nothing is placed and no plan is accepted.
 """

@@ -93,7 +93,7 @@ def _own_digests(steps: Sequence[Step]) -> Mapping[str, str]:
 
 
 def _starting(transaction: Transaction, moves: Sequence[_Move], renames: Renames) -> str:
-    """Name a run that is told to its host just now by a name that would change, or nothing."""
+    """Name a run that is being sent to its host under a name that would change, or nothing."""
     going = {one.before.name for one in moves if one.before.kind == "run"}
     rows = transaction.execute(
         "SELECT r.name, r.document FROM runs r"
@@ -158,7 +158,7 @@ def _rename(transaction: Transaction, moves: Sequence[_Move], before: str, after
 
 
 def _rename_targets(transaction: Transaction, pairs: Mapping[ResourceKey, ResourceKey]) -> None:
-    """Have what stands above the tree hold for who it was said of: of a whole sweep, too."""
+    """Keep overrides on the resources that they were made for: of a whole sweep, too."""
     names = {str(before): str(after) for before, after in pairs.items()}
     statement = "UPDATE overrides SET target = ? WHERE target = ?"
     transaction.many(statement, ((after + _ON_THE_WAY, old) for old, after in names.items()))

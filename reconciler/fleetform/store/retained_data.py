@@ -1,5 +1,5 @@
 """
-Data that volumes left behind which were let go: where it is, and whose it was.
+Data of released volumes: where it is, and whose it was.
 
 The rows are those of snapshots whose place is the volume's own path. Read for each plan, so
 nothing is imported here that a plan does not need.
@@ -26,7 +26,7 @@ _LEFT = (
 
 
 def read_left(connection: Statements) -> tuple[RetainedData, ...]:
-    """Read what stayed where it was, in the order in which it was let go."""
+    """Read the data of released volumes, in the order of their release."""
     return tuple(RetainedData(*row) for row in connection.execute(_LEFT))
 
 

@@ -101,7 +101,7 @@ def _standing_still(connection: Statements | Transaction) -> frozenset[str]:
 
 def leaving_fleets(connection: Statements | Transaction) -> frozenset[str]:
     """
-    Fleets that somebody has agreed to remove or to forget, and that are not gone yet.
+    Fleets that an accepted plan removes or releases, and that are not gone yet.
 
     Their hosts look as ever until the step begins. What were placed there in between would end
     with them, or be nobody's, and nobody was told of it; and a host that were made in the place of one that has
@@ -304,7 +304,7 @@ def _entered(connection: Statements | Transaction) -> list[_Exchange]:
 
 
 def _under_way(connection: Statements | Transaction) -> list[_Exchange]:
-    """What fleets are known to want, of those that wait for nobody."""
+    """What fleets are known to want, of those that recreate hosts at once."""
     rows = connection.execute(
         "SELECT name, outputs FROM resources WHERE kind = 'fleet' AND outputs <> ''"
         " AND outputs <> '{}'"

@@ -53,7 +53,7 @@ def create_schema(connection: sqlite3.Connection, version: str = VERSION) -> Non
 
 
 def read_version(connection: sqlite3.Connection) -> str | None:
-    """Return the version of the schema, or None for a database that is none of ours."""
+    """Return the version of the schema, or None for a database that is not fleetform's."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION_ID:
         return None
@@ -119,7 +119,7 @@ def columns_of(connection: sqlite3.Connection) -> list[tuple[str, str]]:
 
 
 def is_of_another_shape(error: sqlite3.Error) -> bool:
-    """Tell whether a statement of ours failed because a table or column is not as we make it."""
+    """Tell whether a statement failed because a table or column is not as fleetform creates it."""
     return bool(_OTHERWISE.search(str(error)))
 
 

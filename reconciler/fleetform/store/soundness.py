@@ -1,5 +1,5 @@
 """
-Whether a file is a ledger of ours, of this release, and of this environment.
+Whether a file is a ledger of fleetform, of this release, and of this environment.
 
 Looked at before anything is read from it, by writer and snapshot alike. A file of no bytes is
 damage and not a new ledger: a full disk or a broken copy leaves one, and taking it for new would
@@ -50,7 +50,7 @@ __all__ = [
 
 
 def require_sound(path: Path) -> None:
-    """Refuse what is there and cannot be a database; what is missing passes."""
+    """Refuse a file that cannot be a database; a missing one passes."""
     if path.exists() and not path.stat().st_size:
         raise DamagedLedgerError(
             f"the ledger {path} is empty: its content was lost", advice=RESTORE_FILE

@@ -133,7 +133,7 @@ class LeaseStatements:
 
     @property
     def renew(self) -> str:
-        """Changes no row where somebody else has taken it since."""
+        """Changes no row that another process has taken since."""
         return f"UPDATE leases SET until_ms = {self.now} + ? WHERE name = ? AND fence = ?"
 
     @property

@@ -1,5 +1,5 @@
 """
-Steps of a plan written down: the intent before the world is touched, the outcome after.
+Steps of a plan written down: the intent before any effect, the outcome after.
 
 What a verb means for the rows of its kind is said in `fleets`, `volumes`, `submissions` and `renames`, or
 in `document_rows` for a kind without tables of its own; here is only what all steps have in common. A step that is done already is passed over, so that an

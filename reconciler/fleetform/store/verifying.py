@@ -91,7 +91,7 @@ def check_runs_rows(connection: Statements) -> Iterator[Flaw]:
 
 
 def check_runs_final(connection: Statements) -> Iterator[Flaw]:
-    """What is over says so in both columns; what nobody can vouch for counts as over."""
+    """What is over says so in both columns; what cannot be proven counts as over."""
     over = ", ".join(f"'{state}'" for state in sorted(FINAL))
     for name, state, final in connection.execute(
         "SELECT name, state, final FROM runs WHERE"  # noqa: S608 -- constants of ours
@@ -167,7 +167,7 @@ def check_operations(connection: Statements) -> Iterator[Flaw]:
 
 
 def check_documents(connection: Statements) -> Iterator[Flaw]:
-    """Documents are JSON, and what they digest to is what is written beside them."""
+    """Documents are JSON, and their digests are the ones in their rows."""
     for kind, name, document, wanted in connection.execute(
         "SELECT kind, name, document, digest FROM resources WHERE state <> 'making'"
         " ORDER BY kind, name"
@@ -187,7 +187,7 @@ def _digest_of(document: str) -> str | None:
 
 
 def check_plans(connection: Statements) -> Iterator[Flaw]:
-    """Each plan that was kept is the one whose digest it bears."""
+    """Each plan that was kept has its own digest."""
     digests = [row[0] for row in connection.execute("SELECT digest FROM plans ORDER BY digest")]
     for one in digests:
         # One at a time: a plan of ten thousand resources is 20 MB.

@@ -34,7 +34,7 @@ __all__ = [
 
 def leaving_volumes(connection: Statements | Transaction) -> frozenset[str]:
     """
-    Volumes that somebody has agreed to remove, to put aside or to forget, and that are there still.
+    Volumes that an accepted plan removes, keeps as a snapshot or releases, and that are still there.
 
     Whoever began with one mounted in between would lose it at work, and nobody was told of them.
     """
@@ -229,7 +229,7 @@ def _remember(context: Context, step: Step, uid: str, place: str) -> None:
 
 
 def read_snapshots(connection: Statements) -> tuple[Snapshot, ...]:
-    """Read what was put aside, newest first."""
+    """Read the snapshots, newest first."""
     rows = connection.execute(
         "SELECT volume, volume_uid, fleet, path, place, who, taken_at_ms FROM snapshots"
         " WHERE place <> path ORDER BY number DESC"

@@ -1,4 +1,4 @@
-"""Two declarations beside each other, and two runs: what differs, as people read it."""
+"""Two declarations or two runs compared: what differs, as people read it."""
 
 from __future__ import annotations
 

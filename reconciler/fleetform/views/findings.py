@@ -97,7 +97,7 @@ class Report:
 
 
 def to_json(report: Report) -> dict[str, Any]:
-    """Return JSON values; whoever prints chooses indentation."""
+    """Return JSON values; the caller chooses the indentation."""
     return {
         "valid": report.is_valid,
         "findings": json_value.to_json(report.findings),
@@ -366,6 +366,6 @@ def _identity(report: Report, finding: Finding) -> str:
 
 
 def _fingerprint(identity: str, occurrence: int) -> str:
-    """Two equal findings, as of two expressions in one line, are told apart by their order."""
+    """Two equal findings, as of two expressions in one line, are distinguished by their order."""
     data = f"{identity}\0{occurrence}".encode("utf-8", "surrogatepass")
     return hashlib.sha256(data).hexdigest()[:32]

@@ -262,7 +262,7 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class FieldRow:
-    """One field as it is, and who made it so; all but `field` and `value` empty if nobody knows."""
+    """One field as it is, and who made it so; all but `field` and `value` are empty if that is unknown."""
 
     field: str
     value: str

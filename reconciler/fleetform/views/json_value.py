@@ -21,7 +21,7 @@ _MOMENTS = ("at_ms", "since_ms", "until_ms")
 
 
 def moment_name(field: str) -> str | None:
-    """Name the text that stands beside a field, `started_at` of `started_at_ms`; None for no moment."""
+    """Name the text field of a moment, `started_at` of `started_at_ms`; None for no moment."""
     is_moment = field in _MOMENTS or field.endswith(tuple(f"_{one}" for one in _MOMENTS))
     return field.removesuffix("_ms") if is_moment else None
 

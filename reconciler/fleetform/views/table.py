@@ -121,7 +121,7 @@ def _cut(text: str, room: int) -> str:
 
 
 def _cell(value: Cell | str) -> Cell:
-    """Keep a cell on one line of text: a message may hold what a program or somebody else wrote."""
+    """Keep a cell on one line of text: a message may contain text of a program or another user."""
     cell = Cell(value) if isinstance(value, str) else value
     text = printable(" ".join(cell.text.split()))
     return cell if text == cell.text else Cell(text, cell.tone)

@@ -100,7 +100,7 @@ def _used_by(row: VolumeRow) -> str:
 @dataclass(frozen=True, slots=True)
 class SnapshotRow:
     """
-    The data of a volume that was put aside.
+    The snapshot of a volume.
 
     `place` is absolute. `there`: whether this machine has it; where the fleet is elsewhere, it
     need not.

@@ -1,5 +1,5 @@
 """
-The language server: what an editor can be told that no JSON schema knows.
+The language server: what an editor can show that no JSON schema knows.
 
 A schema judges one document by itself. What is said here takes the whole environment: findings
 of `validate`, where a name is declared and who refers to it, renaming across files, names to

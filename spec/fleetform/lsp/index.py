@@ -56,7 +56,7 @@ class Index:
         self._sorted: list[ResourceKey] | None = None
 
     def put(self, file: str, read: FileIndex) -> None:
-        """Take in a file as it is now."""
+        """Index a file as it is now."""
         before, declared = self._sound.get(file), self._declared_in(file)
         ordered = self._sorted
         self.remove(file)
@@ -298,14 +298,14 @@ class Tree:
         return file in (FILE_NAME, self.lone) or belongs(file)
 
     def batches(self, found: Scan) -> Iterator[Mapping[str, FileIndex | None]]:
-        """What a scan found to take in, some files at a time; None for a file that is gone."""
+        """What a scan found to index, some files at a time; None for a file that is gone."""
         gone = dict.fromkeys(self._signatures.keys() - found.signatures.keys())
         files = iter([*gone.items(), *found.read.items()])
         while batch := dict(islice(files, _BATCH)):
             yield batch
 
     def take(self, batch: Mapping[str, FileIndex | None], opened: Collection[str]) -> None:
-        """Take in some files of a scan; what stands open in the editor outranks it."""
+        """Index some files of a scan; a document that is open in the editor outranks it."""
         for file, read in batch.items():
             if file in opened:
                 continue
@@ -315,7 +315,7 @@ class Tree:
                 self.index.put(file, read)
 
     def settle(self, found: Scan) -> None:
-        """A scan was taken in."""
+        """A scan was indexed."""
         self._signatures = found.signatures
         self.bases = frozenset(self.path_of(folder) for folder in found.bases)
         self.was_scanned = True

@@ -323,7 +323,7 @@ class Expression(NamedTuple):
 
 
 def expressions(root: Node, text: Text) -> Iterator[Expression]:
-    """Every expression of a document, in its order; an anchored text is told once."""
+    """Every expression of a document, in its order; an anchored text is reported once."""
     seen: set[int] = set()
     for scalar in _texts(root):
         start = text.offset_of(scalar.place)

@@ -109,7 +109,7 @@ def _register_lifecycle(server: Server) -> None:
 
 
 async def _watch(server: Server) -> None:
-    """Ask to be told of files that change on disk, where the client can be asked."""
+    """Ask for notifications of files that change on disk, where the client can be asked."""
     workspace = server.client_capabilities.workspace
     watched = workspace.did_change_watched_files if workspace else None
     if not (watched and watched.dynamic_registration):

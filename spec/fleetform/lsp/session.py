@@ -114,7 +114,7 @@ class Session:
             self._ask(path)
 
     def left(self, folder: str) -> None:
-        """A folder is of the workspace no more; what nothing is open of, nobody asks about."""
+        """A folder left the workspace; a file that is not open is not asked about."""
         path = _path_of(folder)
         wanted = {root_of(document) for document in self._documents}
         for key in [one for one in self._trees if one.is_relative_to(path)]:

@@ -114,7 +114,7 @@ class Worker:
         self._caches: dict[Path, ReadingCache] = {}
 
     def serve(self) -> None:
-        """Work until nobody is left who asks."""
+        """Work until the last client is gone."""
         try:
             while True:
                 self._take(wait=True)
@@ -137,7 +137,7 @@ class Worker:
         return job.subject in self._waiting
 
     def _take(self, *, wait: bool) -> None:
-        """Take in what was asked: at least one job, or what is there."""
+        """Read the requests: at least one job, or all that have arrived."""
         while wait or select.select([self._asked], [], [], 0)[0]:
             wait = False
             size = HEADER.unpack(self._read(HEADER.size))[0]
@@ -162,7 +162,7 @@ class Worker:
 
 
 def main() -> None:
-    """Serve whoever started this process."""
+    """Serve the parent process."""
     # Unbuffered: what waits in a buffer of ours, `select` would not see.
     with os.fdopen(os.dup(0), "rb", buffering=0) as asked, os.fdopen(os.dup(1), "wb") as answers:
         # What anything else prints would be no frame.

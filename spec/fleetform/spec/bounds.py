@@ -10,7 +10,7 @@ __all__ = ["ELEMENTS_MAX", "PATCHES_MAX", "REASON_MAX", "WINDOWS_MAX"]
 
 ELEMENTS_MAX = 100_000
 """
-Elements of one array or sweep: what one plan can still show and one ledger still take in at once.
+Elements of one array or sweep: what one plan can still show and one ledger still write at once.
 Slurm's own limit is 4 000 001, and its default 1 001.
 """
 
@@ -27,7 +27,7 @@ REASON_MAX = 200
 @dataclass(frozen=True, slots=True)
 class Limits:
     """
-    How much one file may ask of whoever reads it; what is beyond is a finding.
+    How much one file may ask of its reader; what is beyond is a finding.
 
     The defaults let ten thousand documents of thirty values stand in one file, and keep the
     worst files there are (`tests/bench/bench_documents.py`) near three seconds and 120 MB.
@@ -43,7 +43,7 @@ class Limits:
     """Values of the file, aliases followed: one kilobyte of nested aliases can mean billions."""
 
     findings_max: int = 50
-    """Findings about one file; a binary file has a finding on every line, and nobody reads it."""
+    """Findings about one file; a binary file would have a finding on every line."""
 
 
 DEFAULT = Limits()

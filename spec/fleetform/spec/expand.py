@@ -48,7 +48,7 @@ class Element:
 
 def expand(run: Run, environment_uid: str = "") -> tuple[list[Element], list[Problem]]:
     """
-    The runs that a document declares, and what keeps some of them from being told apart.
+    The runs that a document declares, and the problems of names that are not distinct.
 
     `environment_uid` is the key by which secrets among the parameters are sealed in names.
     """

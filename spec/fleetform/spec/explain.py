@@ -57,7 +57,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A value that is allowed, and what it means; the meaning is empty where nobody has said it."""
+    """A value that is allowed, and what it means; the meaning is empty where none was written."""
 
     value: str
     meaning: str

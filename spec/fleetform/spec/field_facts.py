@@ -36,7 +36,7 @@ class OnChange(enum.StrEnum):
     RERUN = "rerun"
     """In place while it waits; held while it runs; run again once it has finished."""
     REPLACE = "replace"
-    """The object is made anew: it cannot be turned into what is wanted."""
+    """The object is recreated: it cannot be changed in place."""
     UPDATE = "update"
     """In place, without ending anything that runs."""
     RECORD = "record"
@@ -92,7 +92,7 @@ def control(supported_by: str = "", *, essential: bool = True, default: Default 
 
 
 def replaced(supported_by: str = "", *, default: Default = None) -> Row:
-    """A field of an object that has to be made anew for another value."""
+    """A field of an object that must be recreated for another value."""
     return Row(FieldClass.EXECUTION, OnChange.REPLACE, supported_by, default=default)
 
 

@@ -84,7 +84,7 @@ def _unsupported(kind: str) -> Mapping[str, Row]:
 @functools.lru_cache(maxsize=4096)
 def is_sensitive(kind: str, path: str) -> bool:
     """
-    Tell whether the value at `path` is shown to nobody.
+    Tell whether the value at `path` is never shown.
 
     A variable of `env` and a parameter of `matrix` are when their names say so. A password within an address is the value's to
     tell, not the field's.

@@ -58,7 +58,7 @@ class Places(Generic[Item]):
         return self._below.get(path, ())
 
     def meets(self, path: str) -> bool:
-        """Tell whether anything would share data with whoever has this directory."""
+        """Tell whether anything would share data with the owner of this directory."""
         return bool(self.at(path) or self.within(path) or any(True for _ in self.around(path)))
 
 

@@ -1,5 +1,5 @@
 """
-What a declaration comes to where some of its fields do not count: what is there stays.
+A declaration with some of its fields ignored: their values stay as they are.
 
 `ignore:` names fields that keep the value they have, whatever is declared. `initial:` names fields
 that count when something is made, or run, and not between: a difference of them alone changes
@@ -61,7 +61,7 @@ def overlook(
 def kept_values(
     declared: Mapping[str, Any], there: Mapping[str, Any], paths: Iterable[str]
 ) -> dict[str, Any]:
-    """The declared document with the values of what is there at the paths."""
+    """The declared document with the values last applied at the paths."""
     kept = dict(declared)
     for path in paths:
         kept = _kept(kept, there, path.split("."))

@@ -185,7 +185,7 @@ def split_parameters(element: str) -> dict[str, str]:
 @dataclass(frozen=True, slots=True)
 class Address:
     """
-    What somebody typed to mean one or more resources.
+    An address as it was typed, which means one or more resources.
 
     Attributes:
         kind: `fleet`, `volume`, `run`; empty when it was not said.

@@ -1,5 +1,5 @@
 """
-Which values are shown to nobody: by the field's row, by a variable's name, and within addresses.
+Which values are never shown: by the field's row, by a variable's name, and within addresses.
 
 What people put into `env:` is theirs and reaches the job as it is. But a variable whose name says
 that it holds a secret is warned of, and a plan shows a version of it and never the value.

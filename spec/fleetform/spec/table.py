@@ -1,5 +1,5 @@
 """
-Declared resources by key, each made when somebody asks for it.
+Declared resources by key, each made on first use.
 
 Most of those who are given ten thousand declared resources compare digests and look at the few
 that differ. A `Declared` has a document and eleven fields, so making all of them takes longer

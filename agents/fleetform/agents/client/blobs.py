@@ -32,7 +32,7 @@ from fleetform.agents.protocol.link import WINDOW_MAX_BYTES, WINDOW_MIN_BYTES, W
 from fleetform.agents.protocol.messages import Reply
 
 PIECE_BYTES = 1 << 20
-"""Small beside the frame's 16 MiB, so that other requests are not held up behind one piece."""
+"""Small compared with the frame's 16 MiB, so that other requests do not wait behind one piece."""
 
 _INLINE_BYTES_MAX = WINDOW_MIN_BYTES // 2
 """A content of this size is sent without asking first how much of it is there."""

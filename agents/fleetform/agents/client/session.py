@@ -192,7 +192,7 @@ class Session:
 
     async def put_blob(self, sha256: str, path: str) -> None:
         """
-        Send the file at `path` in pieces, beside requests, which overtake it.
+        Send the file at `path` in pieces, concurrently with requests, which overtake it.
 
         Raises:
             ContentChanged: Its content is not `sha256`; the host has kept nothing.

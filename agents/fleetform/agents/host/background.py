@@ -19,7 +19,7 @@ Report = Callable[[str], None]
 
 def detach(body: Callable[[Report], None]) -> str:
     """
-    Run `body` in a process without a terminal, a session or a parent of ours.
+    Run `body` in a process without a terminal, and outside this session and its process tree.
 
     Returns:
         What it reported; a sentence of our own when it ended without a report.

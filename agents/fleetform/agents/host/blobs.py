@@ -50,7 +50,7 @@ class BlobStore:
 
     def put(self, digest: str, offset: int, data: str) -> None:
         """
-        Take in one piece, base64. Pieces come in order; offset 0 begins again.
+        Write one piece, base64. Pieces come in order; offset 0 begins again.
 
         Raises:
             BlobError: The piece makes no sense, or the disk is full.
@@ -73,7 +73,7 @@ class BlobStore:
             return 0
 
     def write(self, digest: str, offset: int, piece: bytes) -> None:
-        """Take in one piece as `put` does."""
+        """Write one piece as `put` does."""
         if self.has(digest):
             return  # An earlier upload has completed it.
         try:

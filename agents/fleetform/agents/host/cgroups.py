@@ -205,7 +205,7 @@ def is_cgroup2_usable() -> bool:
 
 class Cgroup2:
     """
-    One group of cgroup 2 below or beside the agent's own; fills `limits.Limit`.
+    One group of cgroup 2 below the agent's own or next to it; fills `limits.Limit`.
 
     Names and meanings: Documentation/admin-guide/cgroup-v2.rst. A group with processes of its own
     cannot give controllers to groups below it ("no internal processes"), so the job's group lies

@@ -29,7 +29,7 @@ _log = logging.getLogger("fleetform.agent")
 
 class Listener(Protocol):
     """
-    Who takes in what connections bring. `settle` writes what has been decided, and then sends
+    Receives what connections bring. `settle` writes what has been decided, and then sends
     what has been said about it.
     """
 
@@ -122,7 +122,7 @@ class Connection(asyncio.Protocol):
                 self._listener.received(self, message)
 
     def close(self) -> None:
-        """Send what has been said, then end; nothing more is taken in."""
+        """Send what has been said, then end; nothing more is received."""
         self._closing = True
         # Nobody may hear of what is not written yet, also not as the last thing.
         self._listener.settle()

@@ -111,7 +111,7 @@ class Daemon:
     # -- life -------------------------------------------------------------------------------
 
     async def run(self, recovered: Iterable[Effect], listening: Callable[[], None]) -> None:
-        """Serve until told to end, or idle for long enough; calls `listening` once reachable."""
+        """Serve until a request to end, or idle for long enough; calls `listening` once reachable."""
         listener = _bind(layout.NOTICE_SOCKET, socket.SOCK_DGRAM)
         self._loop.add_reader(listener, self._take_notices, listener)
         self.perform(recovered)
@@ -345,7 +345,7 @@ class Daemon:
         self.perform(self._journal.stop_all(now_ms()))
 
     def _end_shutdown(self) -> None:
-        """End once all jobs have, and whoever manages them has their output."""
+        """End once all jobs have ended and the controller has their output."""
         if not self._shutting_down or self._journal.has_live_jobs():
             return
         if self._manager is None or not self._manager.outbox.owes_output:

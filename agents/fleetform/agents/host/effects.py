@@ -37,7 +37,7 @@ class Send:
 
 @dataclass(frozen=True)
 class Announce:
-    """Tell whoever manages this host; kept in the journal until it is acknowledged."""
+    """Report to the controller; kept in the journal until it is acknowledged."""
 
     event: Event
 

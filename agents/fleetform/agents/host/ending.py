@@ -52,7 +52,7 @@ class Ending:
 
     def ask(self, cause: Cause, grace_ms: int | None, now_ms: int) -> None:
         """
-        Take in a request to stop; a further one can only make it faster.
+        Accept a request to stop; a further one can only make it faster.
 
         A grace of 0 means at once: no checkpoint is waited for either. None means the job's own.
         """
@@ -66,7 +66,7 @@ class Ending:
         self._bring_forward(Step.KILL, self._moments[Step.TERM] + grace)
 
     def skip_checkpoint(self, now_ms: int) -> None:
-        """No process has a handler for the checkpoint signal: waiting for it is in vain."""
+        """No process has a handler for the checkpoint signal: waiting for it has no effect."""
         if self.cause is not None and Step.TERM not in self._taken:
             grace = self._moments[Step.KILL] - self._moments[Step.TERM]
             self._bring_forward(Step.TERM, now_ms)

@@ -21,7 +21,7 @@ _MACHINE = ("/etc/machine-id", "/var/lib/dbus/machine-id", "/sys/class/dmi/id/pr
 
 
 def boot_id(environment: Mapping[str, str]) -> str:
-    """Return the id of this boot; the same until the kernel starts anew."""
+    """Return the id of this boot; the same until the kernel starts again."""
     return environment.get(BOOT_VARIABLE) or _read(_BOOT)
 
 

@@ -1,5 +1,5 @@
 """
-Empty directories of jobs, made anew or used again.
+Empty directories of jobs, created or used again.
 
 A job's directory is put together out of sight and appears under the job's name complete, by one
 rename. What a job that ended cleanly leaves is taken apart the same way and serves the next one:
@@ -46,7 +46,7 @@ class JobDirPool:
                 os.rename(f"{self._folder}/{name}", f"{root}/{layout.TRASH}/{name}")
 
     def take(self) -> str:
-        """Return the path of one that is nobody's; raises OSError when none can be made."""
+        """Return the path of an unused one; raises OSError when none can be made."""
         try:
             return self._spares.pop()
         except IndexError:

@@ -116,7 +116,7 @@ class Jobs:
         self._runtime.attach(job_uid, lambda: self._look_after(job_uid))
 
     def notice(self, kind: str, job_uid: str) -> None:
-        """Take in what a supervisor says unasked."""
+        """Receive an unrequested message of a supervisor."""
         if kind == "cleaning":
             self._stage.perform(self._journal.supervisor_cleaning(job_uid))
         elif self._stage.outbox is not None:

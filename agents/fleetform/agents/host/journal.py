@@ -223,7 +223,7 @@ class Journal:
         return [*effects, accept(command.id, self._known(command.key))]
 
     def _advance(self, entry: Entry, gen: int, *, go: bool) -> list[Effect]:
-        """Take in a newer row of a live job, and start the job once that is committed."""
+        """Accept a newer row of a live job, and start the job once that is committed."""
         go = go or entry.go
         if (gen, go) == (entry.record.gen, entry.go):
             return []
@@ -409,7 +409,7 @@ class Journal:
         return process_tag.UNTAGGED if entry is None else entry.tag
 
     def lost(self, job_uid: str, message: str, log_bytes: int, now_ms: int) -> list[Effect]:
-        """Nothing of the job runs any more, and nobody knows how it ended."""
+        """Nothing of the job runs any more, and its end is unknown."""
         entry = self._table.by_uid(job_uid)
         if entry is None or not entry.live:
             return []
@@ -456,7 +456,7 @@ class Journal:
         return [memory.of_removal([entry.record.key])]
 
     def adopt(self, record: JobRecord) -> list[Effect]:
-        """Take in a job whose directory is here and whose record was lost."""
+        """Adopt a job whose directory is here and whose record was lost."""
         if self._table.get(record.key) or self._table.by_uid(record.job_uid):
             return []
         return [self._keep(Entry(record, self._boot_id))]

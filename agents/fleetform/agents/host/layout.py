@@ -59,7 +59,7 @@ NOTICE_FROM_JOB = f"../../{NOTICE_SOCKET}"
 """Relative, since a socket's address holds 107 bytes and a root's path may be longer."""
 
 JOB_UID_VARIABLE = "FLEETFORM_JOB_UID"
-"""In the environment of every process of a job: how they are found when nobody watches them."""
+"""In the environment of every process of a job: how they are found without a supervisor."""
 
 _JOB_UID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")
 

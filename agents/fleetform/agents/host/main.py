@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import argparse
 
 _IDLE_EXIT_SECONDS = 600
-"""A local environment nobody works on leaves no process behind; starting anew takes 0.2 s."""
+"""An idle local environment leaves no process behind; starting again takes 0.2 s."""
 
 _OTHER_SECONDS = 10.0
 """How long to wait for an agent that holds the lock and does not listen yet."""

@@ -39,7 +39,7 @@ class Store(Protocol):
 
 @dataclass(frozen=True)
 class StopOrder:
-    """A stop that the supervisor has been or will be told of."""
+    """A stop that was or will be sent to the supervisor."""
 
     cause: Cause
     grace_seconds: int | None
@@ -209,7 +209,7 @@ class Table:
         return list(self._entries.values())
 
     def put(self, entry: Entry) -> None:
-        """Take in a job, or its next state."""
+        """Store a job, or its next state."""
         record = entry.record
         known = self._entries.get(record.key)
         assert known is None or not moves_forward(record.state, known.record.state), record

@@ -44,7 +44,7 @@ class Misplaced:
 
 
 def find(root: str) -> Misplaced:
-    """Look for them in /proc; what belongs to somebody else is not seen, and not ours."""
+    """Look for them in /proc; processes of other users are not visible, and not searched for."""
     here = os.path.realpath(root)
     removed: dict[int, None] = {}
     spared: set[int] = set()

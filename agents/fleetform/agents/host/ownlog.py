@@ -1,5 +1,5 @@
 """
-The agent's own log: bounded, whoever of its processes writes and whatever makes them write.
+The agent's own log: bounded, for all of its processes together.
 
 The daemon, its spawner and the supervisors share one open file. Renaming it would leave the
 others writing to a file that nobody finds and nobody bounds, so that when it is full its

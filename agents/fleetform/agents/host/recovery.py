@@ -35,7 +35,7 @@ class Condition(enum.Enum):
     RUNNING = "running"
     """Its supervisor holds the lock."""
     ABANDONED = "abandoned"
-    """It was started, nobody holds the lock, and there is no result."""
+    """It was started, its lock is free, and there is no result."""
     ENDED = "ended"
 
 
@@ -107,7 +107,7 @@ def _resume_running(journal: Journal, entry: Entry, now_ms: int) -> list[Effect]
 
 
 def _take_in(journal: Journal, job_uid: str, seen: Found, now_ms: int) -> list[Effect]:
-    """A directory nobody remembers: a power cut took the record, or the store was lost."""
+    """A directory without a record: a power cut took the record, or the store was lost."""
     source = seen.result or seen.launch
     if source is None or seen.condition in {Condition.PREPARED, Condition.INCOMPLETE}:
         return [RemoveJobDirectory(job_uid)]

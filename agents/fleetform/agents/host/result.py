@@ -1,5 +1,5 @@
 """
-How a job ended, as its supervisor writes it for whoever comes later.
+How a job ended, as its supervisor writes it for a later agent.
 
 The slot is allocated when the job is prepared and written once, so a full disk cannot lose an
 outcome. A power cut can leave half of it: length and checksum tell, and half a result is none.
@@ -17,7 +17,7 @@ SLOT_BYTES = 4096
 """One block of most file systems: some 400 bytes of numbers, and a message that is cut to fit."""
 
 _MESSAGE_BYTES_MAX = 2048
-"""A sentence with a path in it; whoever needs more reads the log."""
+"""A sentence with a path in it; the log has more."""
 
 
 class Result(NamedTuple):

@@ -1,5 +1,5 @@
 """
-Volumes that were put aside: the directory under another name beside it, marked with what it was.
+Snapshots of volumes: the directory under another name in the same folder, marked with its origin.
 
 Where it lies on the same file system that is a rename, and takes no time or space. Where it is a
 mount point it is a copy, which gets its name only when it is whole. Nothing here removes a
@@ -71,7 +71,7 @@ def _all_of(command: SnapshotVolume, owner: str) -> tuple[str, ...]:
 
 def _is_another(path: str, into: str, volume_uid: str) -> bool:
     """
-    Tell whether the volume was made anew since it was put aside there.
+    Tell whether the volume was created again since its snapshot was taken.
 
     A try that has not ended leaves the volume's mark in the snapshot; one that has, none in the
     directory. What is there now was never put aside, and is not emptied for what was.

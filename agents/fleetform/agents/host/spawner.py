@@ -180,7 +180,7 @@ class _Spawner:
             self._reports.append(f"ended {uid} {status} {told}".rstrip())
 
     def _collect(self) -> list[tuple[str, int]]:
-        """Take in who has ended: supervisors, by job uid, and what others of theirs have left."""
+        """Collect the processes that ended: supervisors, by job uid, and what others of theirs have left."""
         ended: list[tuple[str, int]] = []
         while True:
             try:

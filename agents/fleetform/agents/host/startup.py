@@ -70,7 +70,7 @@ async def _run(
 
 
 def _remember(store: FileStore, *, is_reinstalled: bool) -> Memory:
-    """Read what an earlier life left, or begin anew where there is nothing of this machine's."""
+    """Read the memory of an earlier agent, or begin an empty one where there is none of this machine."""
     entries = store.load()
     known = memory.restore(entries)
     if memory.has_requests(entries):

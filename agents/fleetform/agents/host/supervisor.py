@@ -46,7 +46,7 @@ from fleetform.agents.protocol.states import Cause
 
 EXIT_DONE = 0
 EXIT_SECOND = 3
-"""Somebody else supervises or has supervised this job; nothing has been touched."""
+"""Another supervisor has, or had, this job; nothing has been touched."""
 
 REPAIR = signal.SIGUSR1
 """From an agent that does not find in the job's directory what a supervisor keeps there."""
@@ -342,7 +342,7 @@ class Supervisor:
         self._reap()
 
     def _reap(self) -> bool:
-        """Collect all that has ended; False when there is nobody left to wait for."""
+        """Collect all that has ended; False when no child is left to wait for."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -421,7 +421,7 @@ class Supervisor:
         return bool(select.select([self._output], [], [], 0)[0])
 
     def _drain(self) -> None:
-        """Take in what the pipe still holds. Nobody of the job is left to write more."""
+        """Read what the pipe still holds. No process of the job is left to write more."""
         while self._output_waits() and self._take_output():
             pass
 

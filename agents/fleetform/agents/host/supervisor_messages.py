@@ -22,7 +22,7 @@ from fleetform.agents.protocol.states import Cause
 
 
 def ask_to_stop(path: str, cause: Cause, grace_seconds: int | None) -> bool:
-    """Write the request; False when nobody listens yet, or no longer."""
+    """Write the request; False when no supervisor listens yet, or no longer."""
     grace = "-" if grace_seconds is None else str(grace_seconds * 1000)
     try:
         descriptor = os.open(f"{path}/{layout.CONTROL}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)

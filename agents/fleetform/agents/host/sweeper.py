@@ -47,7 +47,7 @@ class Sweeper:
         self._wait()
 
     def close(self) -> None:
-        """Leave what is there to the next agent."""
+        """Leave the remaining files to the next agent."""
         if self._timer is not None:
             self._timer.cancel()
 

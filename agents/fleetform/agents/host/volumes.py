@@ -32,7 +32,7 @@ class VolumeError(Exception):
 
 def make(command: MakeVolume, owner: str, *, owner_name: str = "", now_ms: int = 0) -> None:
     """
-    Make the directory and mark it; nothing when it bears our mark already.
+    Make the directory and mark it; nothing when it has our marker already.
 
     Args:
         command: What to make.
@@ -67,7 +67,7 @@ def make(command: MakeVolume, owner: str, *, owner_name: str = "", now_ms: int =
 
 
 def _check_taken(command: MakeVolume, path: str) -> None:
-    """What is there must be what the command means to take."""
+    """Require that the directory is the one that the command names."""
     if os.path.lexists(path) and not os.path.isdir(path):
         raise VolumeError(
             "invalid",
@@ -143,7 +143,7 @@ def _require_outside(path: str) -> None:
 
 def require_alone(path: str, so: str) -> None:
     """
-    Return when no other volume lies in a directory that is to go, to be moved or to be taken in.
+    Return when no other volume is in a directory that is to be deleted, moved or adopted.
 
     Args:
         path: The directory. Links in it are not followed: what they lead to stays where it is.

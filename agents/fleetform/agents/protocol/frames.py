@@ -124,7 +124,7 @@ class Decoder:
 
     def feed(self, data: bytes) -> list[Message | Unknown]:
         """
-        Take in a piece and return the messages that it completes, in order.
+        Read a piece and return the messages that it completes, in order.
 
         Raises:
             FrameError: What arrived is not a message; those before it in the piece are lost.

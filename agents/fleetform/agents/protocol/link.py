@@ -103,7 +103,7 @@ class Window:
         self._pieces.append((self._sent, self._taken, self._taken_at))
 
     def take(self, size: int, now: float) -> None:
-        """The receiver has taken in so much more."""
+        """The receiver has processed so much more."""
         self._taken = min(self._taken + size, self._sent)
         self._taken_at = now
         while self._pieces and self._pieces[0][0] <= self._taken:

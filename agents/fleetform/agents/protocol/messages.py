@@ -33,7 +33,7 @@ CAPABILITIES = ("channel.blob",)
 """What this release can do beyond what its newest version says of every peer."""
 
 BUNDLE_FILES_MAX = 50_000
-"""Of one archive. A working copy has some thousand; more is data, or somebody's packages."""
+"""Of one archive. A working copy has some thousand; more is data, or installed packages."""
 
 BUNDLE_BYTES_MAX = 512 << 20
 """All of its contents together, written out on each host of the run."""
@@ -147,7 +147,7 @@ class Hello:
     protocol: int = PROTOCOL_OLDEST
     look: bool = False
     environment_name: str = ""
-    """What people call it: told to those who would take the host from it."""
+    """Its name, shown to users who would take the host from it."""
     protocol_newest: int = 0
     capabilities: tuple[str, ...] = ()
 
@@ -244,7 +244,7 @@ class MakeVolume:
 
 @dataclass(frozen=True)
 class RemoveVolume:
-    """Forget a directory of ours; `delete_data` removes what is in it too."""
+    """Release a directory of this environment; `delete_data` removes what is in it too."""
 
     id: int
     operation_uid: str
@@ -256,7 +256,7 @@ class RemoveVolume:
 @dataclass(frozen=True)
 class SnapshotVolume:
     """
-    Put a directory of ours aside under another name beside it; it is no volume then.
+    Keep a directory of this environment as a snapshot, under another name in the same folder.
 
     Asking twice is the same as once. Only a person removes what was put aside. The answer's
     `places` are all that this volume's data has been put aside in on this host.
@@ -334,7 +334,7 @@ class ChannelData:
 @dataclass(frozen=True)
 class Credit:
     """
-    So much more of a channel's data has been taken in, counted as it travelled: `len(data)`.
+    So much more of a channel's data has been processed, counted as it travelled: `len(data)`.
 
     Sent for whatever arrives, also on a channel that has failed or is unknown.
     """
@@ -346,7 +346,7 @@ class Credit:
 @dataclass(frozen=True)
 class CloseChannel:
     """
-    End a channel; no data follows. The reply says whether what was sent has been taken in.
+    End a channel; no data follows. The reply says whether all that was sent has been processed.
 
     outcome: `complete` (that was all of it), `interrupted` (the rest may be sent later, over
     another channel), `discard` (what was sent is of no use).

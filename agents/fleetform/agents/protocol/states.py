@@ -55,7 +55,7 @@ ORDER = {state: number for number, state in enumerate(JobState)}
 
 
 def moves_forward(known: JobState, reported: JobState) -> bool:
-    """Tell whether `reported` is news to somebody who knows `known`."""
+    """Tell whether `reported` is news to a controller that knows `known`."""
     return ORDER[reported] > ORDER[known]
 
 

@@ -1,4 +1,4 @@
-"""`/overrides`: what people put above the tree for a while, and who."""
+"""`/overrides`: limited-time overrides of the configuration, and their authors."""
 
 from __future__ import annotations
 

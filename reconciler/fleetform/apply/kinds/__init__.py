@@ -1,5 +1,5 @@
 """
-What each kind's steps do in the world: one module a kind, one function a verb, found by their names.
+Effects of each kind's steps on hosts: one module a kind, one function a verb, found by their names.
 
 `volume.remove` is carried out by `remove` in `volume`. Verbs that change only the ledger have none.
 """

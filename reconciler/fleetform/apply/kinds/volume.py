@@ -26,7 +26,7 @@ EXCHANGE_SECONDS = 60.0
 
 
 async def make(step: Step, begun: Begun, access: HostAccess) -> None:
-    """A new directory, or one that is empty; what holds data is nobody's to take unasked."""
+    """A new directory, or one that is empty; a directory with data is only adopted when that is declared."""
     await _make(step, begun, access, "new")
 
 
@@ -71,7 +71,7 @@ async def forget(step: Step, begun: Begun, access: HostAccess) -> None:
 
 async def snapshot(step: Step, begun: Begun, access: HostAccess) -> dict[str, list[str]]:
     """
-    Put the data aside on every host, where the plan says; nobody but a person removes it.
+    Move the data to a snapshot on every host, where the plan says; only a person removes it.
 
     Returns:
         `places` where the volume's data lies by now, as declared ones are written.

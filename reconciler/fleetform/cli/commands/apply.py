@@ -237,7 +237,7 @@ def _make_plan(workspace: Workspace, options: dict[str, Any]) -> Plan:
 
 
 def _accept_drift(workspace: Workspace, *, yes: bool) -> int:
-    """Accept what was only observed; the rest stays as it is and is told again."""
+    """Accept what was only observed; the rest stays as it is and is reported again."""
     from fleetform.app.observe import accept_drift
     from fleetform.cli.apply_flow import ask
     from fleetform.cli.arguments import who_asks

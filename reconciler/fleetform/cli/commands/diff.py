@@ -1,4 +1,4 @@
-"""`fleetform diff`: two commits, two environments or two runs beside each other."""
+"""`fleetform diff`: two commits, two environments or two runs compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fleetform drift`: what the world has become since it was made."""
+"""`fleetform drift`: what changed outside fleetform."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fleetform emergency`: break glass, above the tree, for a while."""
+"""`fleetform emergency`: override the configuration for a limited time."""
 
 from __future__ import annotations
 
@@ -322,7 +322,7 @@ def _say_protected(workspace: Workspace, put: PutInForce) -> None:
 
 
 def _drive(workspace: Workspace, names: Sequence[str], paused: PausedJobs) -> None:
-    """End the runs from here, unless somebody else begins to."""
+    """End the runs from here, unless a controller begins to."""
     import asyncio
 
     from fleetform.app.emergency import drive_ends

@@ -1,4 +1,4 @@
-"""`fleetform import`: have the tree say that something is taken in as it is found."""
+"""`fleetform import`: declare that an existing resource is adopted."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def command(path: str, name: str | None, editors: tuple[str, ...]) -> None:
 
 
 def _editors_of(root: Path) -> tuple[str, ...]:
-    """The editors that somebody uses in this folder, as far as they have left traces."""
+    """The editors that are used in this folder, as far as they have left traces."""
     folders = {"vscode": ".vscode", "jetbrains": ".idea"}
     used = tuple(editor for editor, folder in folders.items() if (root / folder).is_dir())
     return used or ("vscode",)
@@ -173,7 +173,7 @@ def editor_settings(editors: Sequence[str]) -> dict[str, str]:
 
 
 def missing_setting(path: str) -> str:
-    """What to add by hand to a settings file that somebody else wrote."""
+    """What to add by hand to a settings file that `init` did not write."""
     if path.endswith("settings.json"):
         return f'add `"yaml.schemas": {json.dumps({_SCHEMA: _patterns()})}` to it'
     if path.endswith("extensions.json"):

@@ -86,7 +86,7 @@ def _usual_folder(editor: Editor) -> str:
 
 
 def _say_of_code(source: Source) -> None:
-    """Say where the code is: at a commit that anybody may have, or only as a bundle."""
+    """Say where the code is: at a commit that was pushed, or only as a bundle."""
     code = source.value.get("code")
     if not isinstance(code, dict):
         return

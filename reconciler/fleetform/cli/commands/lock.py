@@ -1,4 +1,4 @@
-"""`fleetform lock`: who holds which environment, and how it is taken from them."""
+"""`fleetform lock`: show the manager of an environment, or take the environment over."""
 
 from __future__ import annotations
 

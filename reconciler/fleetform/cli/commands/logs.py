@@ -140,7 +140,7 @@ def command(
 
 
 def _say_of(history: RunHistory, notices: Screen, *, printed: bool) -> None:
-    """Say what explains that there is no output, or output that nobody expects."""
+    """Say what explains that there is no output, or unexpected output."""
     run = history.run
     if not printed and run.started_at_ms is None and run.state is not RunState.RUNNING:
         notices.line(

@@ -82,7 +82,7 @@ def _may_run_again(run: WantedRun) -> bool:
 
 
 def _is_lost(row: LiveResource) -> bool:
-    """Nobody knows whether it ran: only a person can ask for it, which is what happens here."""
+    """Whether it ran is unknown: only a person can request another try, as here."""
     return row.run is not None and row.run.cause == NO_EVIDENCE
 
 

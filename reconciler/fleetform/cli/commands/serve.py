@@ -1,4 +1,4 @@
-"""`fleetform serve`: keep an environment as its tree says, until told to stop."""
+"""`fleetform serve`: keep an environment as its configuration says, until a signal."""
 
 from __future__ import annotations
 

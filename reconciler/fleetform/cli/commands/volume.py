@@ -69,7 +69,7 @@ def show_volume(name: str, path: str | None, as_json: bool) -> None:
 
 
 def _list_snapshots(path: str | None, *, as_json: bool) -> None:
-    """Only a person removes a snapshot; nobody tells the ledger, so this machine is asked."""
+    """Only a person removes a snapshot; the ledger does not know of that, so this machine is asked."""
     from fleetform.views.volumes import snapshot_rows, snapshots_table
 
     workspace = open_workspace(or_default(path))

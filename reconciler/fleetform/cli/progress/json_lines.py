@@ -60,7 +60,7 @@ EVENTS: Mapping[str, Mapping[str, str]] = {
         "message": "why the apply was refused; else empty",
     },
 }
-"""The fields of each type beside `type` and `at_ms` (Unix milliseconds), and what they are."""
+"""The fields of each type other than `type` and `at_ms` (Unix milliseconds), and what they are."""
 
 
 class JsonProgress:

@@ -1,5 +1,5 @@
 """
-A directory is one volume's, with all that lies in it: what is to be made or taken in waits until its
+A directory belongs to one volume, with all its content: a volume to create or adopt waits until its
 place is free.
 
 A volume that was given another name without `moved:` is one that goes and one that comes, in one

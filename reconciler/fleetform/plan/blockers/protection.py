@@ -19,7 +19,7 @@ from fleetform.plan.impact import User, ends_with, hold_while_used, users
 from fleetform.spec.desired import ResourceKey
 
 ENDING = frozenset({Action.REPLACE, Action.DELETE, Action.FORGET, Action.ARCHIVE})
-"""Actions after which what was there is no longer there."""
+"""Actions after which the earlier resource no longer exists."""
 
 
 def hold_protected(draft: PlanDraft) -> None:

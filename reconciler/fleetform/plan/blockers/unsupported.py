@@ -70,7 +70,7 @@ def held_by_obstacles(beyond: Beyond, row: LiveResource | None) -> Held:
 
 
 def _unbuilt(obstacles: Sequence[Obstacle]) -> str:
-    """One is told with its reason; of several, that would be a page which `validate` has."""
+    """One is shown with its reason; of several, that would be a page which `validate` has."""
     if len(obstacles) == 1:
         return _clause(obstacles[0])
     return f"not supported yet: {_fields(obstacles)}"
@@ -281,7 +281,7 @@ def _broken_reference(broken: frozenset[ResourceKey], declared: Declared) -> Res
 
 
 def _unknown_change(draft: PlanDraft, key: ResourceKey) -> Change:
-    """Something would happen to it, and nobody can say what."""
+    """It would change in an unknown way."""
     row = draft.present.get(key)
     return Change(
         key=key,

@@ -87,7 +87,7 @@ def propose_renew(
     declared: Declared, row: LiveResource, permissions: Permissions
 ) -> Proposal | None:
     """
-    Run it again because somebody asks for it.
+    Run it again because a rerun was requested.
 
     What waits is not begun twice, and what is to stand still does not run: those are changed as
     ever.
@@ -316,7 +316,7 @@ def _withdrawn(case: _Case, earlier: str) -> Proposal:
 
 
 def _may_restart(case: _Case) -> bool:
-    """Tell whether it or somebody allows to end what is at work for this."""
+    """Tell whether the document or a permission allows to end the running work for this."""
     asks = case.declared.document.get("on_change", "hold") == "restart"
     return case.permissions.allow_restart or (asks and _applied(case.row, "on_change") == "restart")
 
@@ -327,7 +327,7 @@ def _applied(row: LiveResource, field: str) -> Any:
 
 
 def _restarted(case: _Case, reasons: tuple[Reason, ...]) -> Proposal:
-    """A run at work whose execution changed: only what it or somebody allows."""
+    """A running run whose execution changed: only what its document or a permission allows."""
     on_change = case.declared.document.get("on_change", "hold")
     proposal = _submitted(case, reasons, after_uid=case.row.uid)
     if case.row.run is not None and case.row.run.cause == NO_EVIDENCE:

@@ -36,7 +36,7 @@ DRIVER_VARIABLES = (
     "PGTARGETSESSIONATTRS",
     "PGUSER",
 )
-"""What the driver reads beside the address, as libpq does."""
+"""Variables that the driver reads in addition to the address, as libpq does."""
 
 SCHEMA_PREFIX = "fleetform_"
 

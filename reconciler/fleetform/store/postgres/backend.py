@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 __all__ = ["PostgresBackend", "close_looks"]
 
 _looks: dict[tuple[str, str], LeaseLook] = {}
-"""One connection an environment: whoever follows a manager asks many times a second."""
+"""One connection an environment: a command that follows a manager asks many times a second."""
 
 _LOOKS_MAX = 4
-"""Whoever lists the locks of hundreds of environments is not to hold a connection for each."""
+"""A list of the locks of hundreds of environments must not keep a connection for each."""
 
 
 class PostgresBackend:

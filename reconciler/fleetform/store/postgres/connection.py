@@ -1,5 +1,5 @@
 """
-One connection to PostgreSQL with a synchronous face, beside the one that sqlite3 has.
+One connection to PostgreSQL with a synchronous face, like the one that sqlite3 has.
 
 The driver is asyncpg (ADR 17). Its loop is private to the connection and runs only inside a
 call, in the caller's thread; where a loop runs there already, in a thread made for the call.
@@ -41,7 +41,7 @@ _PAUSE_SECONDS = 0.1
 
 IDLE_SECONDS = 7.0
 """
-How long a transaction of ours may stand still before the server ends it.
+How long a transaction may stand still before the server ends it.
 
 A process that was paused inside one holds locks which its successor needs. It was paused at most
 3 s after it last renewed its lease of 10 s, so its locks are gone when its lease ends. The
@@ -158,7 +158,7 @@ class Connection:
         return not self.is_lost and bool(self._driver.is_in_transaction())
 
     def drop(self) -> None:
-        """Let go of it at once; the server rolls back what is under way."""
+        """Close it at once; the server rolls back what is under way."""
         if not self._loop.is_closed():
             self._driver.terminate()
             self._run(asyncio.sleep(0))

@@ -46,7 +46,7 @@ _PAUSE_SECONDS = 0.1
 
 class PostgresDatabase:
     """
-    A connection with a lock, made anew when it is lost. Implements `statements.Storage`.
+    A connection with a lock, opened again when it is lost. Implements `statements.Storage`.
 
     A transaction whose connection is lost raises `UnreachableLedgerError`; the next one tries a
     new connection.
@@ -226,7 +226,7 @@ class PostgresDatabase:
         return connection
 
     def _undo(self, connection: Connection) -> None:
-        """Roll back; a connection on which that cannot be done is let go, which does the same."""
+        """Roll back; a connection on which that cannot be done is closed, which does the same."""
         try:
             if connection.in_transaction:
                 connection.script("ROLLBACK")

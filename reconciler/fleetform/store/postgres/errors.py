@@ -169,7 +169,7 @@ def translated(address: Address) -> Iterator[None]:
 
 
 def _why(error: BaseException) -> str:
-    """Say what the machine said: `connection refused`, without numbers and addresses told twice."""
+    """Say what the machine said: `connection refused`, without repeated numbers and addresses."""
     # Where a name has several addresses, the loop puts what each of them said into one sentence.
     numbers = {int(one) for one in re.findall(r"\[Errno (\d+)\]", str(error))}
     if len(numbers) == 1:

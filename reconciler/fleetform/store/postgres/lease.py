@@ -137,7 +137,7 @@ def try_lease(
     address: Address, environment_uid: str, ids: Ids, clock: Clock, *, who: str, command: str
 ) -> Lease | None:
     """
-    Take the environment's lease, or return None when somebody else holds it.
+    Take the environment's lease, or return None when another process holds it.
 
     A paused holder may stand in a transaction: its server ends that before the lease does.
 
@@ -165,7 +165,7 @@ def try_lease(
 
 def break_lease(address: Address, environment_uid: str, clock: Clock, *, who: str) -> Holder | None:
     """
-    End the lease at once, whoever holds it; returns who did.
+    End the lease of any process at once; returns its holder.
 
     From here on nothing that the former holder writes is taken; it stops by itself, half a term
     after it last renewed at the latest.
@@ -216,7 +216,7 @@ def asking_for_lease(
 
 class LeaseLook:
     """
-    Sees who holds an environment, again and again on one connection.
+    Reads the manager of an environment, repeatedly on one connection.
 
     `exists`: whether there is a ledger; where there is none, nobody holds anything.
     """

@@ -1,5 +1,5 @@
 """
-Whether a schema of a PostgreSQL database holds a ledger of ours, and how one gets there.
+Whether a schema of a PostgreSQL database holds a ledger of fleetform, and how one gets there.
 
 As on SQLite: a new one is made of a frozen text, a current one only looked at, and one of an earlier
 release upgraded when that is asked for. Making and upgrading are one transaction each, under
@@ -93,7 +93,7 @@ def ensure_ledger(
     connection: Connection, schema: str, environment_uid: str, ids: Ids, clock: Clock
 ) -> None:
     """
-    Make the ledger where there is none; refuse an older one, and what is none of ours.
+    Make the ledger where there is none; refuse an older one, and other schemas.
 
     Raises:
         LedgerError: By kind, see `errors`; nothing was changed.
@@ -143,7 +143,7 @@ def upgrade_ledger(
 
 @contextmanager
 def _alone(connection: Connection, schema: str) -> Iterator[None]:
-    """Run one transaction beside which no other makes or upgrades the same ledger."""
+    """Run one transaction while no other creates or upgrades the same ledger."""
     connection.script("BEGIN ISOLATION LEVEL READ COMMITTED")
     try:
         # Freed with the transaction. Whoever waited sees what the first has made.

@@ -28,7 +28,7 @@ __all__ = [
 
 
 FORCES = "forces replacement"
-"""What stands beside a field because of which a run is executed once more."""
+"""The remark at a field whose change makes a run execute again."""
 
 
 class FieldRow(NamedTuple):

@@ -141,7 +141,7 @@ def group_held(held: Iterable[Held]) -> tuple[HeldGroup, ...]:
 
 def split_held(held: Iterable[Held]) -> tuple[tuple[HeldGroup, ...], tuple[HeldGroup, ...]]:
     """
-    What somebody can release, and what waits for another version of the program.
+    Changes that a user can unblock, and changes that another version of fleetform will support.
 
     A reader has to decide about the first; the second is to be known, and may be long.
     """

@@ -38,7 +38,7 @@ __all__ = ["actions_of", "change_json", "errored_json", "to_json"]
 
 def to_json(plan: Plan, *, version: str) -> PlanDocument:
     """
-    Return JSON values; whoever prints chooses indentation.
+    Return JSON values; the caller chooses the indentation.
 
     Args:
         plan: Any, also one that was read from a file or from the history.

@@ -57,7 +57,7 @@ __all__ = ["SIZE_MAX", "render"]
 
 
 SIZE_MAX = 60_000
-"""Characters. GitHub takes 65 536 in a comment; the rest is for whoever wraps this one."""
+"""Characters. GitHub takes 65 536 in a comment; the rest is for text around this one."""
 
 LIST_MAX = 50
 
@@ -294,7 +294,7 @@ def _html(text: str) -> str:
 
 def _escaped(text: str) -> str:
     """
-    Prose of ours that may quote a name: nothing in it is markup.
+    Prose that may quote a name: nothing in it is markup.
 
     GitHub looks for mentions and addresses in what is rendered, where a character reference is
     the character again; a space of no width behind it keeps them from being found.

@@ -134,7 +134,7 @@ def _side(micros: int | None) -> str:
 
 FRESH_MS = 60_000
 """
-Up to this age nobody is told.
+Up to this age no note is shown.
 
 Whoever manages the environment asks its hosts every few seconds; what is a minute old was heard by
 an apply that has just ended.

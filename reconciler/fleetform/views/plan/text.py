@@ -71,7 +71,7 @@ LIST_MAX = 10
 
 
 def render(plan: Plan) -> tuple[Line, ...]:
-    """The whole plan; lines are as long as they are, whoever prints may cut them."""
+    """The whole plan; lines have any length, the caller may cut them."""
     return tuple(rendered(plan))
 
 
@@ -229,7 +229,7 @@ def _open_until(plan: Plan, held: Held) -> str:
 
 
 def _deferred(plan: Plan) -> Iterator[Line]:
-    """What differs and nobody asked for this time: one line each."""
+    """Differences that this plan was not asked for: one line each."""
     if not plan.deferred:
         return
     why = {one.change.key: one.why for one in plan.deferred}

@@ -90,7 +90,7 @@ def hosts_of(fleet: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def nodes_max(fleet: Mapping[str, Any]) -> int | None:
-    """How many hosts it may have; None: nobody says."""
+    """How many hosts it may have; None: unknown."""
     if "ssh_config" in fleet:
         return len(hosts_of(fleet))
     if "nodes" in fleet:
@@ -139,7 +139,7 @@ _PORT = 22
 
 
 def check_hosts(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
-    """Told at each of the two fleets; a fleet's own hosts are its model's to compare."""
+    """Reported at each of the two fleets; a fleet's own hosts are its model's to compare."""
     claimed: dict[tuple[str, int], Entry] = {}
     for entry in catalogue.of_kind("fleet"):
         mine: dict[tuple[str, int], str] = {}
@@ -157,7 +157,7 @@ def check_hosts(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
 
 
 def _claimed(config: Mapping[str, Any]) -> dict[tuple[str, int], str]:
-    """The name as it is written, by what tells a host from others; lost ones are nobody's."""
+    """The name as it is written, by what tells a host from others; lost ones are left out."""
     port = config.get("port", _PORT)
     return {
         (host["hostname"].casefold().rstrip("."), host.get("port", port)): host["hostname"]

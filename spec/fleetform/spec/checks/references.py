@@ -24,7 +24,7 @@ _SUGGESTIONS_MAX = 50
 
 
 def check_unknown(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
-    """Each unknown name is told once for each document that says it."""
+    """Each unknown name is reported once for each document that says it."""
     suggestions = _SUGGESTIONS_MAX
     known: set[Reference] = set()
     for entry in (*catalogue.entries, *catalogue.unnamed):
@@ -109,7 +109,7 @@ def _element_advice(name: str, catalogue: Catalogue) -> str:
 
 
 def check_duplicates(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
-    """Told at each of the documents, so that none of them is planned."""
+    """Reported at each of the documents, so that none of them is planned."""
     declared: dict[ResourceKey, list[Entry]] = {}
     for entry in catalogue.entries:
         declared.setdefault(entry.key, []).append(entry)

@@ -110,7 +110,7 @@ _FIELDS = frozenset({"files", "volumes", ""})
 
 
 def check_mounts(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
-    """Each path that is in the way of another is told once."""
+    """Each path that conflicts with another is reported once."""
     for entry in catalogue.of_kind("run"):
         if not entry.wrong.isdisjoint(_FIELDS):
             continue
@@ -180,7 +180,7 @@ def _word(path: str, mounts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def check_attachments(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
-    """Told at the first volume that does not go with the rest."""
+    """Reported at the first volume that does not go with the rest."""
     for entry in catalogue.of_kind("run"):
         if entry.key in catalogue.broken:
             continue

@@ -1,5 +1,5 @@
 """
-What people have from elsewhere, as documents of ours: dstack's files and Slurm's batch scripts.
+Files of other tools as documents of fleetform: dstack's files and Slurm's batch scripts.
 
 `dstack` edits a file in place, so that its comments stay; `slurm` makes a task of a script; `tree`
 goes over a file or folder. Each says in findings what is said

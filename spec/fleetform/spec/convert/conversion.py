@@ -58,7 +58,7 @@ class Notes:
         self._tell(Level.NOTE, "converted-otherwise", line, detail, advice)
 
     def lost(self, line: int, detail: str, advice: str = "") -> None:
-        """It means something else now, or nothing, unless somebody acts."""
+        """It means something else now, or nothing, unless the user acts."""
         self._tell(Level.WARNING, "not-converted", line, detail, advice)
 
     def left_out(self, line: int, detail: str, advice: str = "") -> None:

@@ -1,5 +1,5 @@
 """
-A file of dstack's, edited until it is one of ours.
+A file of dstack's, edited until it is one of fleetform's.
 
 The language is dstack's to begin with, so nearly everything stays as it is written, comments and
 all. What is changed: a document without a name gets one, spellings that dstack has given up get
@@ -51,7 +51,7 @@ def convert_dstack(
     text: str, file: str, *, fallback: str, names: Names
 ) -> tuple[str, list[Finding]]:
     """
-    Return the text of a file of dstack's as one of ours, and what has to be told about it.
+    Return the text of a file of dstack's as one of fleetform's, and the findings about it.
 
     Args:
         text: The file's.

@@ -47,7 +47,7 @@ def refuse(code: str, detail: str, advice: str = "") -> PydanticCustomError:
 
 
 def within(error: ValidationError, model: type[Model], type_name: str) -> PydanticCustomError:
-    """The errors of a part that a validator reads by another model; told as the part's own."""
+    """The errors of a part that a validator reads by another model; reported as the part's own."""
     return PydanticCustomError(
         WITHIN, "a part is wrong", {"error": error, "model": model, "type": type_name}
     )

@@ -1,5 +1,5 @@
 """
-Values that nobody else may know: keys and passwords that stand in documents.
+Secret values: keys and passwords in documents.
 
 They may stand there, because files of dstack have them there. But whoever reads the tree reads
 them, so each is a warning with a better place; and a canonical document, which plans and the

@@ -1,5 +1,5 @@
 """
-A dev environment: a place to work in, with an editor, until somebody stops it.
+A dev environment: a place to work in, with an editor, until it is stopped.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from fleetform.spec.quantities.price import parse_price
 from fleetform.spec.quantities.ranges import shown, unfit
 
 Text = Annotated[str, Field(min_length=1, max_length=4000), AfterValidator(storable)]
-"""A name that somebody else gave: of a region, an instance type, an account."""
+"""A name from another party: of a region, an instance type, an account."""
 
 
 def _listed(entry: Any, what: str) -> tuple[BeforeValidator, AfterValidator]:

@@ -1,5 +1,5 @@
 """
-A reservation: hosts that are kept for somebody, for a while, once or again and again.
+A reservation: hosts that are reserved for some users, for a limited time, once or repeatedly.
 """
 
 from __future__ import annotations

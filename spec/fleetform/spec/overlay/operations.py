@@ -57,7 +57,7 @@ _NEEDS: Mapping[str, str] = {
     "copy": "from",
     "test": "value",
 }
-"""What each step needs beside `op` and `path`."""
+"""What each step needs in addition to `op` and `path`."""
 
 
 def parse_operations(node: Node) -> tuple[list[Operation], list[Problem]]:

@@ -43,7 +43,7 @@ class Teller:
 
     def origin(self, place: Span, *, values: Collection[str] = ()) -> str:
         """
-        Where the value at `place` is from; empty where nobody wants to know.
+        Where the value at `place` is from; empty where origins are not shown.
 
         `values` are names of the environment's values that stand in it.
         """

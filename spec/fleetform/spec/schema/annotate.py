@@ -131,7 +131,7 @@ class _Annotator:
         return {**schema, **self._about(path, text, words), **hidden}
 
     def _about(self, path: str, text: str, words: Words) -> Schema:
-        """What is said beside the shape of a field."""
+        """Keywords of a field other than its shape."""
         row = fields.row(self._kind, path)
         default = _default(self._kind, path)
         found = wording.examples(text)
@@ -275,7 +275,7 @@ def _with_messages(schema: Any, texts: Sequence[str]) -> Any:
 
 def _explained(schema: Any, choices: Mapping[str, str]) -> Any:
     """
-    The schema with what each choice means beside it.
+    The schema with the meaning of each choice.
 
     Three spellings, because each editor reads another: the YAML language server shows
     `enumDescriptions` in its list and in the hover, JetBrains its own keyword. `oneOf` of

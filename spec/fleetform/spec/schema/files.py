@@ -214,7 +214,7 @@ def _editor_text() -> str:
 
 
 def editor_files() -> dict[str, str]:
-    """What an environment needs beside it for its editors: one schema, of any document."""
+    """What an environment needs for its editors: one schema, of any document."""
     return {ALL_KINDS: _editor_text()}
 
 

@@ -83,7 +83,7 @@ _DOCUMENTS: Mapping[str, tuple[_Part, ...]] = {
         ),
     ),
 }
-"""Beside the example of the kind, by `type:`."""
+"""Further snippets than the example of the kind, by `type:`."""
 
 _FIELDS: Mapping[str, tuple[_Part, ...]] = {
     "resources": (
@@ -144,7 +144,7 @@ def document_snippets(kind: str) -> list[Snippet]:
 
 def field_snippets(kind: str, path: str, text: str) -> list[Snippet]:
     """
-    The values that an editor offers for a field, beside the examples that are scalars.
+    The values that an editor offers for a field, other than the examples that are scalars.
 
     Args:
         kind: A document's `type:`.
@@ -158,7 +158,7 @@ def field_snippets(kind: str, path: str, text: str) -> list[Snippet]:
 
 
 def filled_in(body: Any) -> Any:
-    """A snippet's body as it is when nobody changes what stands in its places."""
+    """A snippet's body with the default text in all of its places."""
     if isinstance(body, dict):
         return {key: filled_in(value) for key, value in body.items()}
     if isinstance(body, list):

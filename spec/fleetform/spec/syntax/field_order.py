@@ -63,7 +63,7 @@ class Arranged(NamedTuple):
 
 @functools.cache
 def hints_of_document(type_name: str) -> Hints | None:
-    """Return what a document of this type has; None when it is no type of ours."""
+    """Return what a document of this type has; None when fleetform has no such type."""
     if type_name == "environment":
         return (_shape(EnvironmentDocument),)
     kind = KINDS.get(type_name)

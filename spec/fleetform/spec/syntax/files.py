@@ -1,5 +1,5 @@
 """
-A file's new content, at once: whoever reads it sees the old text or the new one.
+A file's new content, at once: a reader sees the old text or the new one.
 
 The other order of things (truncate, then write) leaves an empty document behind a full disk or
 a killed process, and an empty document means that its resources are to be removed.
@@ -17,7 +17,7 @@ __all__ = ["FileChanged", "create_file", "remove_file", "replace_file"]
 
 
 class FileChanged(Exception):
-    """Somebody else wrote to the file since it was read; it was left alone."""
+    """Another process wrote to the file since it was read; it was not changed."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(str(path))

@@ -1,5 +1,5 @@
 """
-A file written anew, document by document, and the proof that it still says the same.
+A file written again, document by document, and the proof that it still says the same.
 
 A document that is not ours is copied as it is: a file may hold others, and what a program makes
 of its own YAML is not for us to know.

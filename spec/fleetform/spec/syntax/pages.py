@@ -1,5 +1,5 @@
 """
-One document written anew: order, indentation, quotes and blank lines as they should be.
+One document written again: order, indentation, quotes and blank lines as they should be.
 
 Comments go with what they describe. One above a field or an item moves with it, one behind a
 value stays behind it, and one that is indented as a block's fields below its last of them stays

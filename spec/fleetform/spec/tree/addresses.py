@@ -1,5 +1,5 @@
 """
-What `environment.yaml` says of single resources: which were renamed, are let go, or taken in.
+What `environment.yaml` says of single resources: which were renamed, released or adopted.
 
 An entry is compared with what the tree declares. One that contradicts it stops the environment.
 One that names what is declared no more is a warning: it may have been carried out long ago.

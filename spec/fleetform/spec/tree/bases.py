@@ -37,10 +37,10 @@ __all__ = ["Bases", "Folder", "Parse", "ReadNodes", "overlaid"]
 BASES_MAX = 8
 
 Parse: TypeAlias = "Callable[[str], tuple[Node, EnvironmentDocument] | None]"
-"""Reads `environment.yaml` of a folder by its path; what is wrong is told elsewhere."""
+"""Reads `environment.yaml` of a folder by its path; errors are reported elsewhere."""
 
 ReadNodes = Callable[[str, str], Sequence[Node] | None]
-"""Reads a file of YAML in a folder; None for one that cannot be read, which is told elsewhere."""
+"""Reads a file of YAML in a folder; None for one that cannot be read, which is reported elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 """
-What a whole tree may ask of whoever loads it, counted down as its documents are read.
+What a whole configuration may ask of its reader, counted down as its documents are read.
 
 `bounds.Limits` bounds a file by what is written in it. An array of a hundred thousand, or a
 text that repeats another ten thousand times, is written in a line: these are bounded by what
@@ -17,10 +17,10 @@ from fleetform.spec.findings import Problem
 __all__ = ["FINDINGS_MAX", "PROBLEMS_MAX", "Budget"]
 
 PROBLEMS_MAX = 100
-"""Problems of one sort that are told of one document; each costs a search for what was meant."""
+"""Problems of one sort that are reported of one document; each costs a search for what was meant."""
 
 FINDINGS_MAX = 200
-"""Findings of one level that are told of one file. The rest of them is a number."""
+"""Findings of one level that are reported of one file. The rest of them is a number."""
 
 
 @dataclass(slots=True)

@@ -162,7 +162,7 @@ Header: TypeAlias = Sequence[tuple[str, str | int | float | bool | None, str]]
 
 class Kept(NamedTuple):
     """
-    One document: what it came to, when that holds, and its problems as they were told.
+    One document: its outcome, when that holds, and its problems as they were reported.
 
     Problems that it had with others are among those told; where they come up again, their places
     need not be looked for.
@@ -288,7 +288,7 @@ class ReadingCache:
         self._put(made)
 
     def keep_whole(self, whole: Whole | None) -> None:
-        """What the tree comes to from now on; None: nobody knows any more."""
+        """What the configuration declares from now on; None: unknown."""
         self.is_changed = self.is_changed or whole is not self.whole
         self.whole = whole
 

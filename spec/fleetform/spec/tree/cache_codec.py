@@ -178,7 +178,7 @@ def encode_whole(whole: Whole) -> bytes:
 
 def decode_whole(data: bytes, files: Sequence[KeptFile]) -> Whole:
     """
-    What was encoded; `files` are the readings that were kept beside it, in the same order.
+    What was encoded; `files` are the readings that were kept with it, in the same order.
 
     Raises:
         ValueError, TypeError, KeyError, IndexError: It is nothing that `encode_whole` has written.

@@ -125,7 +125,7 @@ def _sums(data: bytes) -> list[tuple[int, int]]:
 
 
 def _read_own(path: Path, size_max: int) -> bytes:
-    """The file's first bytes, unless somebody else could have written them."""
+    """The file's first bytes, unless another user could have written them."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:

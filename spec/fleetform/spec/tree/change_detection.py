@@ -25,10 +25,10 @@ __all__ = ["OBSTACLES", "OF_THE_TREE", "claims_of", "has_moved", "looks_alike", 
 
 
 OBSTACLES = frozenset({"not-supported", "undeclared-reference"})
-"""Problems of which nobody can carry out a document that is right."""
+"""Problems that a valid document may have: a feature is not supported."""
 
 OF_THE_TREE = frozenset({"too-many-elements", "too-much-text"})
-"""Problems that depend on what other documents asked for, and are told anew each time."""
+"""Problems that depend on what other documents asked for, and are found again each time."""
 
 
 def looks_alike(one: Kept, two: Kept, *, has_disputes: bool) -> bool:
@@ -66,7 +66,7 @@ def has_moved(one: Kept, two: Kept) -> bool:
 
 
 def _is_plain(kept: Kept) -> bool:
-    """It was read, nobody is refused for it, and nothing is wrong with it but by itself."""
+    """It was read, causes no error elsewhere, and has only problems of its own."""
     outcome = kept.outcome
     return (
         outcome.is_read
@@ -99,7 +99,7 @@ _BETWEEN = "|"
 
 
 def claims_of(documents: Iterable[Mapping[str, Any]]) -> str | None:
-    """The places of volumes; None where a name in one of them cannot be told from its end."""
+    """The places of volumes; None where the end of a name in one of them is ambiguous."""
     lines = [_line(place) for document in documents for place in places(document)]
     return None if None in lines else "".join((_END, *(line for line in lines if line)))
 

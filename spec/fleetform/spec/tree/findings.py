@@ -120,7 +120,7 @@ class FindingLog:
         self._findings.pop(file, None)
 
     def has_room(self, file: str, level: Level) -> bool:
-        """Whether one more is told of the file; finding its place takes the most time."""
+        """Whether one more is reported of the file; finding its place takes the most time."""
         if self._counts[file, level] < FINDINGS_MAX:
             self._counts[file, level] += 1
             return True
@@ -153,7 +153,7 @@ def _is_same(one: Finding, other: Finding) -> bool:
 
 
 def _without_zeros(findings: list[Finding]) -> list[Finding]:
-    """Drop the warning of a zero in front where what becomes of the number is told."""
+    """Drop the warning of a zero in front where the changed value of the number is reported."""
     spots = {(one.place.line, one.place.column) for one in findings if one.code == _REWRITTEN}
     return [
         one

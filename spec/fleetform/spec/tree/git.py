@@ -1,5 +1,5 @@
 """
-Ask git about a repository that may come from anybody: at which commit a tree is, and what is on the way to another.
+Ask git about an untrusted repository: at which commit a configuration is, and what is on the way to another.
 
 A repository's own configuration can name programs: hooks, the file system monitor, filters, a program
 that signs. Git runs them as its user, also for a mere question. So these are turned off where the
@@ -225,7 +225,7 @@ class Commit:
         return _parse(output) if process.returncode == 0 else ""
 
     def drop(self) -> None:
-        """Nobody wants to know any more; after `read` this does nothing."""
+        """Cancel the question; after `read` this does nothing."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()

@@ -56,7 +56,7 @@ class Recall:
         return whole.loaded(contents, self._commit.read())
 
     def close(self) -> None:
-        """Nobody asks for more."""
+        """No caller asks for more."""
         self._commit.drop()
 
     # Which files have changed
@@ -97,7 +97,7 @@ class Recall:
         return changed
 
     def _walk(self, folder: str) -> Walk | None:
-        """The files of a folder; None where something is wrong with them, which is not told here."""
+        """The files of a folder; None where something is wrong with them, which is not reported here."""
         path = self._root / folder
         if not path.is_dir():
             return None

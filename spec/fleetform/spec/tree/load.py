@@ -166,7 +166,7 @@ class Loader:
     # Files into documents
 
     def _read_tree(self) -> bool:
-        """Read all documents; False when nobody can tell what they come to."""
+        """Read all documents; False when what they declare cannot be known."""
         folders = list(reversed(self._environments.folders))
         looks = [self._looks(folder) for folder in folders]
         given = [

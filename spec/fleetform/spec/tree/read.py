@@ -162,7 +162,7 @@ class Readings:
                 yield self.kept(stub.file, stub.number) if stub else self.now(written)
 
     def kept(self, file: KeptFile, number: int) -> Read:
-        """One that was read before, if that still holds; else read anew."""
+        """One that was read before, if that still holds; else read again."""
         kept = file.documents[number]
         if self._holds(kept.conditions):
             return Read(file.path, kept.outcome, kept.conditions, (file, number))
@@ -278,7 +278,7 @@ def _kept_form(read: Read, data: Mapping[str, bytes]) -> Kept | None:
 
 
 def _is_known(read: Read) -> bool:
-    """Whether it comes from a kept document, and nothing is told of it that was not before."""
+    """Whether it comes from a kept document, and has no findings that it did not have before."""
     if read.stub is None:
         return False
     file, number = read.stub

@@ -138,7 +138,7 @@ def _only(fields: Mapping[str, Any], names: Any) -> dict[str, Any]:
 
 
 _LISTS = {"fleets": "fleet", "queue": "queue", "volumes": "volume", "depends_on": "run"}
-"""Fields of a run that may hold names beside a wrong entry, and the kind of what they name."""
+"""Fields of a run that may hold names next to a wrong entry, and the kind of what they name."""
 
 
 def names_in(value: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[Reference]:

@@ -78,7 +78,7 @@ def _open_in(descriptor: int, name: str) -> int:
 
 class Inside:
     """
-    Opens files of one tree that lie beside each other, one after the other.
+    Opens files of one configuration in the same folder, one after the other.
 
     The way to their folder is gone once for all of them: a descriptor of a folder means that
     folder, whatever its name leads to later.

@@ -147,7 +147,7 @@ class Sources:
         return [Written(file, node, None if base else node) for node in nodes]
 
     def nodes(self, file: str, base: str = "") -> list[Node]:
-        """The documents of a file as they are written; what is wrong with it is told."""
+        """The documents of a file as they are written; its errors are reported."""
         data = self.data.get(file)
         if data is None:
             data = self._read(file, base)
@@ -177,7 +177,7 @@ class Sources:
         return self._stubs.get(id(written.node))
 
     def lay_open(self, kept: KeptFile, number: int) -> Written | None:
-        """A kept document with all its nodes; None: its file has changed, which is told."""
+        """A kept document with all its nodes; None: its file has changed, which is reported."""
         nodes = self._laid_open(kept)
         if number >= len(nodes):
             return None

@@ -25,7 +25,7 @@ class PrepareError(Exception):
 @dataclass(frozen=True)
 class Listener:
     """
-    Who takes in what a runtime reports of jobs.
+    Receives what a runtime reports of jobs.
 
     Attributes:
         started: The job has begun; nobody else can begin it.

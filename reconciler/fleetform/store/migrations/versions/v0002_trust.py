@@ -1,5 +1,5 @@
 """
-What a plan that can be trusted needs: who made it, what people put above the tree, what was seen.
+What a plan that can be trusted needs: who made it, overrides, what was seen.
 
 Revises: 0001
 """

@@ -95,7 +95,7 @@ _IMPLIED: Final = {
     "make": ("Makefile", "makefile"),
     "snakemake": ("Snakefile", "workflow/Snakefile"),
 }
-"""Files that a program reads without being told."""
+"""Files that a program reads by default."""
 
 _FILES_MAX: Final = 500
 _BYTES_MAX: Final = 64 << 20
@@ -237,7 +237,7 @@ class _Search:
                 self._take(number, word, where, before, is_needed=not is_found)
 
     def _write_to(self, path: str) -> None:
-        """Remember a directory that exists beside the script, and that the script writes to."""
+        """Remember a directory that exists next to the script, and that the script writes to."""
         for one in (path, posixpath.dirname(path)):
             is_inside = one not in {"", "."} and not one.startswith(("/", "..", "-", "~"))
             if is_inside and not _is_pattern(one) and (self._folder / one).is_dir():

@@ -163,7 +163,7 @@ def convert_slurm(
     variables: frozenset[str] = frozenset(),
 ) -> SlurmTask:
     """
-    Return the task that a batch script describes, and what has to be told about it.
+    Return the task that a batch script describes, and the findings about it.
 
     Args:
         text: The script's.
