@@ -20,8 +20,8 @@ from fleetform.model.drift import (
 )
 from fleetform.model.instance import Gpu, Instance, InstanceState
 from fleetform.model.live import Live
+from fleetform.model.verbs import ON_HOSTS
 from fleetform.plan.drift import accept, compare
-from fleetform.plan.kinds import KINDS
 from fleetform.providers.contract.observed import HostSeen, InstanceSeen, PlaceSeen, VolumeSeen
 from fleetform.spec.desired import ResourceKey
 from unit.plan.trees import NOW_MS, UID, fleet, ledger, row, task, volume
@@ -120,8 +120,8 @@ def test_each_row_of_the_table_is_found(place) -> None:
 
 def test_the_table_is_whole() -> None:
     """Every kind that is planned has rows; what a person must decide says how; nothing is in both."""
-    # A queue is a name in the ledger: nothing of it is outside that could differ.
-    assert {kind for kind, _ in TABLE} == set(KINDS) - {"queue"}
+    # Nothing of the other kinds is outside of the ledger, so nothing of them could differ.
+    assert {kind for kind, _ in TABLE} == ON_HOSTS | {"run"}
     assert not TABLE.keys() & NOT_DRIFT.keys()
     for place, one in TABLE.items():
         assert bool(one.cure) == (one.remedy in {Remedy.DECIDE, Remedy.ACCEPT}), place
