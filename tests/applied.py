@@ -22,7 +22,7 @@ from fleetform.model.ports import StepOutcome
 from fleetform.model.verbs import ACTS_ON_HOSTS
 from fleetform.plan.serialize import dump
 from fleetform.providers.contract.observed import HostSeen
-from fleetform.schedule import Policies, queue_from_book, schedule
+from fleetform.schedule import Policies, queue_from_state, schedule
 from fleetform.store.ledger import StoredLedger
 
 NOW_MS = 1_790_000_000_000
@@ -96,7 +96,7 @@ def run_all(root: Path, *, exit_codes: dict[str, int], output: bytes = b"one\ntw
                     if code
                     else Finish("done", "exited", "")
                 )
-                ledger.commit_verdicts([(uid, end)], fence=fence, now_ms=NOW_MS + 3000)
+                ledger.commit_transitions([(uid, end)], fence=fence, now_ms=NOW_MS + 3000)
 
 
 def _place_all(ledger: StoredLedger) -> int:
@@ -112,7 +112,7 @@ def _place_all(ledger: StoredLedger) -> int:
             fence=fence, now_ms=NOW_MS,
         )  # fmt: skip
     book = ledger.read_book()
-    starts = schedule(queue_from_book(book), book.instances, (), Policies(), now_ms=NOW_MS).starts
+    starts = schedule(queue_from_state(book), book.instances, (), Policies(), now_ms=NOW_MS).starts
     assert all(ledger.commit_placements(starts, fence=fence, now_ms=NOW_MS))
     return fence
 

@@ -177,7 +177,7 @@ def measure_runs(table: Table, place: Place, number: int = 1000, slots: int = 25
                 timed("records", news, piece, fence=fence, now_ms=3)
         verdicts = [(uid, Finish(RunState.DONE, "exited", "")) for uid in uids]
         for some in pieces(verdicts):
-            timed("verdicts", ledger.commit_verdicts, some, fence=fence, now_ms=4)
+            timed("verdicts", ledger.commit_transitions, some, fence=fence, now_ms=4)
         timed("forgotten", ledger.mark_forgotten, [record.key for record in records])
     for name, seconds in spent.items():
         table.add(f"  {name}", number, seconds)

@@ -244,7 +244,7 @@ class Desk:
         )
 
     def decide(self, name: str, verdict: object) -> None:
-        self.ledger.commit_verdicts(
+        self.ledger.commit_transitions(
             [(self.run(name).uid, verdict)], fence=self.fence, now_ms=self.now_ms
         )
 

@@ -128,7 +128,7 @@ WRITES = {
     "commit_host",
     "commit_placements",
     "commit_records",
-    "commit_verdicts",
+    "commit_transitions",
     "commit_exchanges",
     "retire",
     "begin_recovery",

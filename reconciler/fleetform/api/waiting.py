@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fleetform.model.decision import Waiting
-    from fleetform.model.ports import Book
+    from fleetform.model.ports import SchedulerState
     from fleetform.model.run import RunUid
 
 
-def waiting_reasons(book: Book, *, now_ms: int) -> Mapping[RunUid, tuple[Waiting, ...]]:
+def waiting_reasons(book: SchedulerState, *, now_ms: int) -> Mapping[RunUid, tuple[Waiting, ...]]:
     """Answer for every run that waits; one that would start now has no reason left."""
     if not book.runs:
         return {}
     # Behind that: looking at runs that are over is most of what people do, and costs no round.
     from fleetform.model.decision import Waiting
-    from fleetform.schedule import Policies, queue_from_book, schedule
+    from fleetform.schedule import Policies, queue_from_state, schedule
 
-    queue = queue_from_book(book)
+    queue = queue_from_state(book)
     if not queue.runs:
         return {}
     decisions = schedule(queue, book.instances, (), Policies(), now_ms=now_ms)

@@ -209,7 +209,7 @@ class _Apply:
     ) -> None:
         self._workspace = workspace
         # Taken already; used once.
-        self._tenure = manager_lease
+        self._manager_lease = manager_lease
         # A background controller carries it out; else its place is taken.
         self._makes_way = makes_way
         # The world was, and nobody else has managed since.
@@ -285,7 +285,7 @@ class _Apply:
 
     @contextlib.asynccontextmanager
     async def _lock(self) -> AsyncIterator[ManagerLease | None]:
-        manager_lease, self._tenure = self._tenure, None
+        manager_lease, self._manager_lease = self._manager_lease, None
         if manager_lease is None:
             manager_lease = await self._take()
         try:

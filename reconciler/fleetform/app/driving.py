@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleetform.app.clock import SystemClock
 from fleetform.app.generations import GenerationNotes
-from fleetform.controllers.fencing import GuardedHosts
+from fleetform.controllers.fencing import FencedHosts
 from fleetform.controllers.manager import Manager
 from fleetform.model.history import LogLevel
 from fleetform.plan.serialize import load as load_plan
@@ -60,7 +60,7 @@ def build_manager(
     if problem := notes.note(live.serial):
         progress.notice(problem, event="ledger.generation-problem", level=LogLevel.WARNING)
     return Manager(
-        provider=GuardedHosts(hosts, manager_lease),
+        provider=FencedHosts(hosts, manager_lease),
         identity=Identity(
             environment_uid=live.environment_uid,
             environment_name=workspace.environment.name,

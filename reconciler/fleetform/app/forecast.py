@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from fleetform.model.instance import Gpu, Instance, InstanceState
-from fleetform.model.ports import Book, Outcome
+from fleetform.model.ports import Outcome, SchedulerState
 from fleetform.model.run import Run, RunState, RunUid
 from fleetform.model.template import from_document
 from fleetform.model.verbs import Verb
 from fleetform.plan.renames import renames_of
-from fleetform.schedule import Policies, queue_from_book, schedule
+from fleetform.schedule import Policies, queue_from_state, schedule
 from fleetform.spec.names import natural_order
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ _NOT_FOR_ROOM = frozenset(
     }
 )
 
-_NOTHING = Book(0, {}, {}, (), (), (), {})
+_NOTHING = SchedulerState(0, {}, {}, (), (), (), {})
 
 
 class Machine(Protocol):
@@ -75,7 +75,7 @@ _Fates = Mapping[RunUid, tuple[_Fate, tuple[str, ...]]]
 
 
 def forecast(
-    plan: Plan, book: Book | None, *, machine: Machine | None = None, now_ms: int
+    plan: Plan, book: SchedulerState | None, *, machine: Machine | None = None, now_ms: int
 ) -> dict[str, Any]:
     """
     Foretell the first round after a plan.
@@ -99,7 +99,7 @@ def forecast(
     for change in sorted(plan.changes, key=lambda change: natural_order(str(change.key))):
         for step in change.steps:
             later.carry_out(step)
-    queue = queue_from_book(later.book())
+    queue = queue_from_state(later.book())
     if not queue.runs:
         return {}
     if len(queue.runs) > RUNS_MAX:
@@ -112,7 +112,7 @@ def forecast(
     if untouched:
         # What waited before and still waits is no news of this plan.
         now = _After(before, machine)
-        known = _fates(now, queue_from_book(now.book()), now_ms)
+        known = _fates(now, queue_from_state(now.book()), now_ms)
         after = {
             uid: fate
             for uid, fate in after.items()
@@ -169,7 +169,7 @@ def _listed(items: Iterable[Any]) -> dict[str, Any]:
 class _After:
     """The book as it will be, step by step."""
 
-    before: Book
+    before: SchedulerState
     machine: Machine | None = None
     runs: dict[RunUid, Run] = field(init=False)
     outcomes: dict[str, Outcome] = field(init=False)
@@ -195,7 +195,7 @@ class _After:
         self.by_name = {run.name: uid for uid, run in self.runs.items()}
         self.number = max((run.number for run in self.runs.values()), default=0)
 
-    def book(self) -> Book:
+    def book(self) -> SchedulerState:
         # What is ended gives back what it holds, sooner or later.
         return replace(
             self.before,

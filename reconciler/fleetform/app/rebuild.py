@@ -35,7 +35,7 @@ from fleetform.app.ledger import (
 )
 from fleetform.app.problems import LedgerProblem, Problem, RecoveringProblem
 from fleetform.app.serve import locked
-from fleetform.controllers.fencing import GuardedHosts
+from fleetform.controllers.fencing import FencedHosts
 from fleetform.model.live import LedgerStatus
 from fleetform.model.recovery import Difference, Evidence, Recovered, differences
 from fleetform.plan.kinds.fleet import propose_create
@@ -117,7 +117,7 @@ async def rebuild(
         )
         hosts = host_provider(workspace)
         if lock is not None:
-            hosts = GuardedHosts(hosts, lock)
+            hosts = FencedHosts(hosts, lock)
         work = Rebuild(ledger, hosts, desired, who, lost, lock, known=known)
         if trial and not from_nothing:
             # It is a copy, and whoever manages goes on with the ledger that it was taken of.
@@ -190,7 +190,7 @@ class Rebuild:
         self._known = known
         self._clock = clock or SystemClock()
         self._ledger = ledger
-        self._tenure = manager_lease
+        self._manager_lease = manager_lease
         self._hosts = hosts
         self._desired = desired
         self._who = who
@@ -257,7 +257,7 @@ class Rebuild:
         if self._known is not None:
             heard.append(self._known.epoch)
         epoch = self._ledger.raise_epoch(above=max(heard, default=0))
-        fence = fence_of(self._tenure, self._ledger, who=self._who)
+        fence = fence_of(self._manager_lease, self._ledger, who=self._who)
         identity = Identity(live.environment_uid, live.ledger_id, epoch, fence)
         obeyed: dict[str, HostSeen] = {}
         for instance in instances:

@@ -23,7 +23,7 @@ from fleetform.views.controllers import held_by
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.leadership import Holder
-    from fleetform.model.ports import Book, Clock, Ledger
+    from fleetform.model.ports import Clock, Ledger, SchedulerState
 
 __all__ = ["ACTS_MS", "PickUpWatch", "wait_until_ends"]
 
@@ -64,13 +64,13 @@ async def wait_until_ends(workspace: Workspace, names: Collection[str], *, clock
     return True
 
 
-def _named(book: Book, uids: Collection[RunUid]) -> str:
+def _named(book: SchedulerState, uids: Collection[RunUid]) -> str:
     """Name one of these runs, and count the others."""
     names = sorted({book.runs[uid].name for uid in uids}, key=natural_order)
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def _at_work(book: Book, uids: Collection[RunUid]) -> tuple[RunUid, ...]:
+def _at_work(book: SchedulerState, uids: Collection[RunUid]) -> tuple[RunUid, ...]:
     """Return the runs whose requested end has not begun."""
     return tuple(
         uid

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.instance import Instance
     from fleetform.model.leadership import ManagerLease
-    from fleetform.model.ports import Book
+    from fleetform.model.ports import SchedulerState
     from fleetform.providers.contract.observed import HostSeen
     from fleetform.store.soundness import Upgraded
     from fleetform.store.statements import Statements
@@ -186,7 +186,7 @@ async def _ask_hosts(workspace: Workspace, reader: Reads) -> tuple[tuple[str, ..
     return tuple(one.name for one in instances), flaws
 
 
-def _find_forgotten(row: Instance, seen: HostSeen, book: Book) -> Iterator[Flaw]:
+def _find_forgotten(row: Instance, seen: HostSeen, book: SchedulerState) -> Iterator[Flaw]:
     """
     Find what this ledger has at work on a host that knows nothing of it.
 
@@ -212,7 +212,9 @@ _TAKES_OVER = "`fleetform state rebuild` adopts it with its running jobs"
 _ASK_AGAIN = "start it again and verify again: its records were not compared"
 
 
-def _compare(host: str, record: JobRecord, runs: frozenset[str], book: Book) -> list[Flaw]:
+def _compare(
+    host: str, record: JobRecord, runs: frozenset[str], book: SchedulerState
+) -> list[Flaw]:
     """Compare one record with the row of its job, as far as that is not over."""
     if record.key.run_uid not in runs:
         return [

@@ -47,7 +47,7 @@ class WaitPolicy:
         self._kept: dict[str, tuple[str, ...]] = {}
         """The silent hosts, by the name of each run that waits for them; none: for any host."""
         self._reported: tuple[str, ...] = ()
-        self._is_homeless = False
+        self._is_hostless = False
 
     def is_over(self, states: Mapping[str, RunState | None], rows: Rows) -> bool:
         """
@@ -64,7 +64,7 @@ class WaitPolicy:
         self._kept = {}
         if moving and not any(True for _ in rows.instances):
             self._kept = dict.fromkeys((*moving, *unknown), ())
-            self._tell_homeless()
+            self._report_hostless()
         elif moving or unknown:
             kept = kept_by_silence(rows)
             self._kept = {name: kept[name] for name in (*moving, *unknown) if name in kept}
@@ -90,16 +90,16 @@ class WaitPolicy:
         if self._reported:
             then = "they continue when it answers again, without another apply"
             return (f"{self._silence(self._reported)}; {then}",)
-        if self._is_homeless:
+        if self._is_hostless:
             cure = "declare a fleet, or run `fleetform plan` to see what blocks one"
             return (f"{self._no_host()}: {cure}; then run `fleetform apply` again",)
         return ()
 
-    def _tell_homeless(self) -> None:
+    def _report_hostless(self) -> None:
         """Say once that there is nothing to run on."""
-        if not self._is_homeless:
+        if not self._is_hostless:
             self._notice(self._no_host())
-        self._is_homeless = True
+        self._is_hostless = True
 
     def _no_host(self) -> str:
         names = sorted(self._kept, key=natural_order)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from fleetform.checker.context import Invariant, PlanContext, Violation, at_work, host_called
-from fleetform.checker.writing import text_of
+from fleetform.checker.digest_text import text_of
 from fleetform.model.live import LedgerStatus, LiveResource
 from fleetform.model.plan import Change
 from fleetform.model.redaction import fingerprint

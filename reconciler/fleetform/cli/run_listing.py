@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fleetform.model.decision import Waiting
-    from fleetform.model.ports import Book, Reader, RunHistory
+    from fleetform.model.ports import Reader, RunHistory, SchedulerState
     from fleetform.model.run import RunUid
     from fleetform.views.run_list import RunList
     from fleetform.views.runs import RunRow
@@ -44,7 +44,7 @@ class RunListing:
         self._work = Reread(reader, self._read_work)
 
     @property
-    def book(self) -> Book:
+    def book(self) -> SchedulerState:
         """Hosts, overrides and all else that is not over."""
         return self._work()[0]
 
@@ -98,7 +98,7 @@ class RunListing:
         found = select_runs(self._reader, names) if names else in_order(self._reader.read_runs())
         return [each for each in found if self.query.archived or not each.archived]
 
-    def _read_work(self) -> tuple[Book, Mapping[RunUid, tuple[Waiting, ...]]]:
+    def _read_work(self) -> tuple[SchedulerState, Mapping[RunUid, tuple[Waiting, ...]]]:
         from fleetform.api.waiting import waiting_reasons
 
         book = self._reader.read_book()

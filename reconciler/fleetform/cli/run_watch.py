@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.cli.run_listing import RunListing
     from fleetform.cli.screen import Screen
-    from fleetform.model.ports import Book
+    from fleetform.model.ports import SchedulerState
     from fleetform.views.runs import RunRow
 
 __all__ = ["print_changes", "redraw"]
@@ -118,7 +118,7 @@ def _frame(listing: RunListing, workspace: Workspace, out: Screen, height: int) 
     return frame
 
 
-def _title(rows: tuple[RunRow, ...], book: Book, now_ms: int) -> str:
+def _title(rows: tuple[RunRow, ...], book: SchedulerState, now_ms: int) -> str:
     """Write the time, the counts, and the age of what the ledger knows of hosts."""
     counts = f"{len(rows)} runs: {counts_text(rows)}" if rows else "no runs"
     title = f"{moment(now_ms)}  {counts}"

@@ -21,10 +21,10 @@ from fleetform.providers.contract.observed import (
     VolumeSeen,
 )
 
-__all__ = ["GuardedHosts"]
+__all__ = ["FencedHosts"]
 
 
-class GuardedHosts:
+class FencedHosts:
     """
     Implements `providers.contract.hosts.HostProvider`; the docstrings there hold here.
 
@@ -33,25 +33,27 @@ class GuardedHosts:
 
     def __init__(self, provider: HostProvider, manager_lease: ManagerLease) -> None:
         self._provider = provider
-        self._tenure = manager_lease
+        self._manager_lease = manager_lease
 
     @property
     def environment_variables(self) -> tuple[str, ...]:
         return self._provider.environment_variables
 
     async def ensure(self, request: InstanceRequest) -> None:
-        self._tenure.require()
+        self._manager_lease.require()
         await self._provider.ensure(request)
 
     async def connect(
         self, request: InstanceRequest, identity: Identity, cursor: Cursor | None
     ) -> Host:
         # A hello ends the session of an older fence: it is an effect.
-        self._tenure.require()
-        return _GuardedHost(await self._provider.connect(request, identity, cursor), self._tenure)
+        self._manager_lease.require()
+        return _FencedHost(
+            await self._provider.connect(request, identity, cursor), self._manager_lease
+        )
 
     async def release(self, request: InstanceRequest) -> None:
-        self._tenure.require()
+        self._manager_lease.require()
         await self._provider.release(request)
 
     async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
@@ -79,53 +81,53 @@ class GuardedHosts:
         return self._provider.volume_path(environment_uid, path)
 
 
-class _GuardedHost:
+class _FencedHost:
     """Implements `providers.contract.hosts.Host`."""
 
     def __init__(self, host: Host, manager_lease: ManagerLease) -> None:
         self._host = host
-        self._tenure = manager_lease
+        self._manager_lease = manager_lease
         self.seen = host.seen
 
     async def prepare(self, job: StartJob) -> Reply:
-        self._tenure.require()
+        self._manager_lease.require()
         return await self._host.prepare(job)
 
     async def start(self, key: JobKey, gen: int, boot_id: str) -> Reply:
-        self._tenure.require()
+        self._manager_lease.require()
         return await self._host.start(key, gen, boot_id)
 
     async def stop(
         self, key: JobKey, job_uid: str, gen: int, *, cause: Cause, grace_seconds: int | None
     ) -> Reply:
-        self._tenure.require()
+        self._manager_lease.require()
         return await self._host.stop(key, job_uid, gen, cause=cause, grace_seconds=grace_seconds)
 
     async def forget(self, keys: Sequence[JobKey]) -> Reply:
-        self._tenure.require()
+        self._manager_lease.require()
         return await self._host.forget(keys)
 
     async def acknowledge(self, cursor: Cursor, commits: int = 0) -> None:
-        self._tenure.require()
+        self._manager_lease.require()
         await self._host.acknowledge(cursor, commits)
 
     async def missing_blobs(self, digests: Sequence[str]) -> Sequence[str]:
         return await self._host.missing_blobs(digests)
 
     async def put_blob(self, sha256: str, path: str) -> None:
-        self._tenure.require()
+        self._manager_lease.require()
         await self._host.put_blob(sha256, path)
 
     async def make_volume(
         self, operation_uid: str, volume_uid: str, name: str, path: str, *, take: str = "any"
     ) -> Reply:
-        self._tenure.require()
+        self._manager_lease.require()
         return await self._host.make_volume(operation_uid, volume_uid, name, path, take=take)
 
     async def remove_volume(
         self, operation_uid: str, volume_uid: str, path: str, *, delete_data: bool
     ) -> Reply:
-        self._tenure.require()
+        self._manager_lease.require()
         return await self._host.remove_volume(
             operation_uid, volume_uid, path, delete_data=delete_data
         )
@@ -133,14 +135,14 @@ class _GuardedHost:
     async def snapshot_volume(
         self, operation_uid: str, volume_uid: str, name: str, path: str, into: str
     ) -> Reply:
-        self._tenure.require()
+        self._manager_lease.require()
         return await self._host.snapshot_volume(operation_uid, volume_uid, name, path, into)
 
     async def follow_log(self, job_uid: str, offset: int) -> None:
         await self._host.follow_log(job_uid, offset)
 
     async def shutdown(self, *, force: bool) -> Reply:
-        self._tenure.require()
+        self._manager_lease.require()
         return await self._host.shutdown(force=force)
 
     def news(self) -> AsyncIterator[Sequence[Event | LogData]]:

@@ -120,21 +120,21 @@ class Suspects:
         self._gate = gate
         self._clock = clock
         self._progress = progress
-        self._suspicion = HostHealth()
+        self._health = HostHealth()
         self._blamed: dict[str, None] = {}
 
     def greeted(self, instance_uid: str) -> None:
-        self._suspicion.greeted(instance_uid, now_ms=self._clock.now_ms())
+        self._health.greeted(instance_uid, now_ms=self._clock.now_ms())
 
     def note(self, run: Run, attempt: Attempt, *, now_ms: int) -> None:
         """Count an attempt that is over."""
-        self._blamed.update(dict.fromkeys(self._suspicion.note(run, attempt, now_ms=now_ms)))
+        self._blamed.update(dict.fromkeys(self._health.note(run, attempt, now_ms=now_ms)))
 
     async def mark(self, mirror: Mirror) -> None:
         """Bring the instances' rows up to what has been noted and to the time."""
         now_ms = self._clock.now_ms()
         marks = [
-            (uid, InstanceState.READY, "") for uid in self._suspicion.take_pardoned(now_ms=now_ms)
+            (uid, InstanceState.READY, "") for uid in self._health.take_pardoned(now_ms=now_ms)
         ]
         blamed, self._blamed = self._blamed, {}
         ready = [one for one in mirror.instances if one.state is InstanceState.READY]
@@ -142,7 +142,7 @@ class Suspects:
             if instance.uid not in blamed:
                 continue
             others = [one.uid for one in ready if one.fleet == instance.fleet]
-            why = self._suspicion.judge(instance.uid, others, now_ms=now_ms)
+            why = self._health.judge(instance.uid, others, now_ms=now_ms)
             if why:
                 self._progress.notice(
                     f"host {instance.name} is suspect: {why}",

@@ -15,7 +15,7 @@ from typing import TypeVar
 from fleetform.agents.protocol.messages import JobKey
 from fleetform.model.instance import Allocation, Instance
 from fleetform.model.override import Override
-from fleetform.model.ports import Book, Outcome
+from fleetform.model.ports import Outcome, SchedulerState
 from fleetform.model.rollout import Template
 from fleetform.model.run import Attempt, Job, Run, RunState, RunUid
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Mirror:
-    """Same names as `Book`, so that what reads a book reads this."""
+    """Same names as `SchedulerState`, so that what reads a book reads this."""
 
     serial: int = 0
     runs: dict[RunUid, Run] = field(default_factory=dict)
@@ -48,8 +48,8 @@ class Mirror:
     def allocations(self) -> tuple[Allocation, ...]:
         return tuple(one for many in self.allocations_by_run.values() for one in many)
 
-    def as_book(self) -> Book:
-        return Book(
+    def as_scheduler_state(self) -> SchedulerState:
+        return SchedulerState(
             serial=self.serial,
             runs=self.runs,
             attempts=self.attempts,
@@ -65,7 +65,7 @@ class Mirror:
             default_queue=self.default_queue,
         )
 
-    def replace(self, book: Book) -> None:
+    def replace(self, book: SchedulerState) -> None:
         """Take over a whole reading."""
         self.runs.clear()
         self.attempts.clear()
@@ -80,7 +80,7 @@ class Mirror:
         self.templates = book.templates
         self.merge((), book)
 
-    def merge(self, uids: Iterable[RunUid], book: Book) -> None:
+    def merge(self, uids: Iterable[RunUid], book: SchedulerState) -> None:
         """Take over a partial reading: what `book` lacks of `uids` is over."""
         for uid in uids:
             self.runs.pop(uid, None)

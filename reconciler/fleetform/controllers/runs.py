@@ -33,7 +33,7 @@ from fleetform.model.ports import (
     Progress,
 )
 from fleetform.model.run import FINAL, AttemptState, Run, RunState, RunUid
-from fleetform.schedule import Policies, queue_from_book, schedule
+from fleetform.schedule import Policies, queue_from_state, schedule
 
 UNSETTLED = frozenset(
     {
@@ -242,15 +242,15 @@ class RunController:
     async def _judge(self, touched: Mapping[RunUid, None]) -> dict[RunUid, None]:
         """Let `lifecycle` say what happens next to each run that moved or is overdue."""
         now = self._clock.now_ms()
-        verdicts: list[tuple[RunUid, Next]] = []
+        transitions: list[tuple[RunUid, Next]] = []
         for uid in self._to_judge(touched):
             run, attempt = self.mirror.runs[uid], self.mirror.attempts[uid]
             verdict = advance(run, attempt, now_ms=now)
             if not isinstance(verdict, Wait):
-                verdicts.append((uid, verdict))
+                transitions.append((uid, verdict))
             if isinstance(verdict, Requeue | Finish):
                 self._suspects.note(run, attempt, now_ms=now)
-        return await self._commit_verdicts(verdicts, now)
+        return await self._commit_transitions(transitions, now)
 
     def _to_judge(self, touched: Mapping[RunUid, None]) -> Sequence[RunUid]:
         uids = dict.fromkeys(uid for uid in touched if uid in self.mirror.attempts)
@@ -266,18 +266,18 @@ class RunController:
             )
         return tuple(uids)
 
-    async def _commit_verdicts(
-        self, verdicts: Sequence[tuple[RunUid, Next]], now: int
+    async def _commit_transitions(
+        self, transitions: Sequence[tuple[RunUid, Next]], now: int
     ) -> dict[RunUid, None]:
-        if not verdicts:
+        if not transitions:
             return {}
         await self._gate(
-            lambda: self._ledger.commit_verdicts(verdicts, fence=self._fence, now_ms=now)
+            lambda: self._ledger.commit_transitions(transitions, fence=self._fence, now_ms=now)
         )
-        for uid, verdict in verdicts:
+        for uid, verdict in transitions:
             if isinstance(verdict, Finish) and (run := self.mirror.runs.get(uid)) is not None:
                 self._ended[uid] = as_ended(run, self.mirror.attempts.get(uid), verdict, now)
-        moved = dict.fromkeys(uid for uid, _ in verdicts)
+        moved = dict.fromkeys(uid for uid, _ in transitions)
         await self._reread(moved)
         return moved
 
@@ -285,7 +285,7 @@ class RunController:
         """Start what can start; end what never can."""
         now = self._clock.now_ms()
         decisions = schedule(
-            queue_from_book(self.mirror.as_book()),
+            queue_from_state(self.mirror.as_scheduler_state()),
             self.mirror.instances,
             (),
             Policies(),
@@ -303,7 +303,7 @@ class RunController:
             (uid, Finish(RunState.ABORTED, DEPENDENCY, sentence))
             for uid, sentence in decisions.aborts.items()
         )
-        moved = await self._commit_verdicts(ends, now)
+        moved = await self._commit_transitions(ends, now)
         if decisions.starts:
             starts = decisions.starts
             await self._gate(

@@ -50,7 +50,7 @@ class Sender:
         self._uploads = Uploads(blobs)
         self._mirror = mirror
         self._progress = progress
-        self._nursery = task_group
+        self._task_group = task_group
         self._unavailable = unavailable
         # By job, then by (gen, message): in which session it was sent. Gone with the job.
         self._sent: dict[JobKey, dict[tuple[int, Due], int]] = {}
@@ -102,7 +102,7 @@ class Sender:
             session = self._hosts.session(instance_uid)
             assert session is not None
             assert session.host is not None
-            self._nursery.start(self._forget(session.host, jobs), name="forget")
+            self._task_group.start(self._forget(session.host, jobs), name="forget")
 
     def owes_stop(self, job: Job) -> bool:
         """Tell whether the job's host has yet to say that it ends it; asked of what is to end."""
@@ -147,7 +147,7 @@ class Sender:
             work = self._start(job, session, host)
         else:
             work = self._stop(run, job, session, host)
-        self._nursery.start(self._sending(work, job, what), name=f"{what} {job.key}")
+        self._task_group.start(self._sending(work, job, what), name=f"{what} {job.key}")
 
     async def _sending(self, work: Coroutine[Any, Any, None], job: Job, what: Due) -> None:
         try:

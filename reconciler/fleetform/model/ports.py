@@ -44,7 +44,6 @@ __all__ = [
     "ApplyRecord",
     "Begun",
     "BlobStore",
-    "Book",
     "Clock",
     "FenceLost",
     "Gate",
@@ -59,6 +58,7 @@ __all__ = [
     "Reader",
     "RunHistory",
     "RunQuery",
+    "SchedulerState",
     "StalePlan",
     "StepOutcome",
 ]
@@ -96,7 +96,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
+class SchedulerState:
     """
     Everything the run controllers work on: what is not over yet.
 
@@ -230,7 +230,7 @@ class Reader(Protocol):
         """
         ...
 
-    def read_book(self, only: Sequence[RunUid] | None = None) -> Book:
+    def read_book(self, only: Sequence[RunUid] | None = None) -> SchedulerState:
         """
         Read what is not over.
 
@@ -406,8 +406,8 @@ class Ledger(Reader, Protocol):
         A gang of one passes its commit point in the same transaction: its job is `starting`.
         """
 
-    def commit_verdicts(
-        self, verdicts: Sequence[tuple[RunUid, Next]], *, fence: int, now_ms: int
+    def commit_transitions(
+        self, transitions: Sequence[tuple[RunUid, Next]], *, fence: int, now_ms: int
     ) -> None:
         """
         Carry out what `lifecycle` decided.

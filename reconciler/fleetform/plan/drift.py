@@ -65,19 +65,19 @@ def compare(live: Live, observed: Observed) -> Comparison:
         live: The ledger, read after the world was looked at.
         observed: The world.
     """
-    book = _Book(observed)
-    _compare_hosts(book, live)
+    log = _DriftLog(observed)
+    _compare_hosts(log, live)
     for row in live.resources.values():
         if _is_settled_volume(row) and row.uid not in observed.moving:
-            _compare_volume(book, row)
-    drifts = sorted(book.drifts, key=lambda one: (one.resource, one.path))
-    return Comparison(tuple(drifts), book.right, tuple(_recorded(book, live, drifts)))
+            _compare_volume(log, row)
+    drifts = sorted(log.drifts, key=lambda one: (one.resource, one.path))
+    return Comparison(tuple(drifts), log.right, tuple(_recorded(log, live, drifts)))
 
 
-def _recorded(book: _Book, live: Live, drifts: Sequence[Drift]) -> list[RecordedDrift]:
+def _recorded(log: _DriftLog, live: Live, drifts: Sequence[Drift]) -> list[RecordedDrift]:
     """What is to be remembered after this look: what it found, and what it could not judge."""
-    now_ms = book.observed.at_ms
-    before = {one.place: one for one in book.observed.recorded}
+    now_ms = log.observed.at_ms
+    before = {one.place: one for one in log.observed.recorded}
     found = {}
     for one in drifts:
         place = (one.resource, one.path)
@@ -86,25 +86,25 @@ def _recorded(book: _Book, live: Live, drifts: Sequence[Drift]) -> list[Recorded
         since_ms = known.found_at_ms if known is not None and is_same else now_ms
         found[place] = RecordedDrift(one, since_ms, now_ms)
     for place, earlier in before.items():
-        if place not in found and not _is_healed(book, live, earlier.drift):
+        if place not in found and not _is_healed(log, live, earlier.drift):
             found[place] = earlier
     return sorted(found.values(), key=lambda one: one.place)
 
 
-def _is_healed(book: _Book, live: Live, one: Drift) -> bool:
+def _is_healed(log: _DriftLog, live: Live, one: Drift) -> bool:
     """
     Tell whether this look has seen that an earlier drift, which it has not found, is over.
 
     A host that does not answer, or what is being changed just now, proves nothing.
     """
-    if one.path in book.right.get(one.resource, {}):
+    if one.path in log.right.get(one.resource, {}):
         return True
     if one.field == "unknown":
         return not _is_under_change(live, one.resource.name)
     hosts = {instance.name: instance.uid for instance in live.instances}
     if one.field == "record":
         uid = hosts.get(one.part.partition("/")[0])
-        return uid is None or uid in book.observed.hosts
+        return uid is None or uid in log.observed.hosts
     # A host that left with its place needs nothing any more.
     return bool(one.part) and one.part not in hosts
 
@@ -119,7 +119,7 @@ def accept(drifts: tuple[Drift, ...]) -> dict[ResourceKey, dict[str, str]]:
 
 
 @dataclass(slots=True)
-class _Book:
+class _DriftLog:
     """Collects what is found, and fills in since when and by whom."""
 
     observed: Observed
@@ -165,21 +165,21 @@ class _Book:
 # -- hosts --------------------------------------------------------------------------------------
 
 
-def _compare_hosts(book: _Book, live: Live) -> None:
+def _compare_hosts(log: _DriftLog, live: Live) -> None:
     rows = {one.uid: one for one in live.instances}
-    there = {one.uid: one for one in book.observed.instances}
+    there = {one.uid: one for one in log.observed.instances}
     for instance in live.instances:
         fleet = live.resources.get(ResourceKey("fleet", instance.fleet))
-        if instance.uid in book.observed.moving or fleet is None or fleet.operation:
+        if instance.uid in log.observed.moving or fleet is None or fleet.operation:
             continue
         if _is_settled(instance):
-            _compare_host(book, live, instance, there.get(instance.uid))
-    for seen in book.observed.instances:
-        if seen.uid not in {*rows, *book.observed.moving, *live.let_go} and not _is_under_change(
+            _compare_host(log, live, instance, there.get(instance.uid))
+    for seen in log.observed.instances:
+        if seen.uid not in {*rows, *log.observed.moving, *live.let_go} and not _is_under_change(
             live, seen.fleet
         ):
             key = ResourceKey("fleet", seen.fleet)
-            book.tell(key, "unknown", "in the ledger", "not in the ledger", part=seen.name)
+            log.tell(key, "unknown", "in the ledger", "not in the ledger", part=seen.name)
 
 
 def _is_settled(instance: Instance) -> bool:
@@ -192,36 +192,38 @@ def _is_under_change(live: Live, fleet: str) -> bool:
     return row is not None and bool(row.operation)
 
 
-def _compare_host(book: _Book, live: Live, instance: Instance, there: InstanceSeen | None) -> None:
+def _compare_host(
+    log: _DriftLog, live: Live, instance: Instance, there: InstanceSeen | None
+) -> None:
     key, part = ResourceKey("fleet", instance.fleet), instance.name
     if there is None:
-        book.tell(key, "host", "there", GONE, part=part)
+        log.tell(key, "host", "there", GONE, part=part)
         return
-    book.note(key, "host", "there", part=part)
+    log.note(key, "host", "there", part=part)
     ours = f"{live.ledger_id} of epoch {live.epoch}"
     if there.ledger_id and (
         (there.ledger_id != live.ledger_id and there.epoch >= live.epoch)
         or (there.ledger_id == live.ledger_id and there.epoch > live.epoch)
     ):
         theirs = f"{there.ledger_id} of epoch {there.epoch}"
-        book.tell(key, "ledger", ours, theirs, part=part)
+        log.tell(key, "ledger", ours, theirs, part=part)
         return
-    book.note(key, "ledger", ours, part=part)
-    seen = book.observed.hosts.get(instance.uid)
+    log.note(key, "ledger", ours, part=part)
+    seen = log.observed.hosts.get(instance.uid)
     if seen is None:
         if not there.resting:
-            book.tell(key, "agent", "answers", "does not answer", part=part)
+            log.tell(key, "agent", "answers", "does not answer", part=part)
         return
-    book.note(key, "agent", "answers", part=part)
-    _compare_greeting(book, key, instance, seen)
-    _compare_capacity(book, key, instance, seen)
-    _find_strangers(book, live, instance, seen)
+    log.note(key, "agent", "answers", part=part)
+    _compare_greeting(log, key, instance, seen)
+    _compare_capacity(log, key, instance, seen)
+    _find_strangers(log, live, instance, seen)
 
 
-def _compare_greeting(book: _Book, key: ResourceKey, instance: Instance, seen: HostSeen) -> None:
+def _compare_greeting(log: _DriftLog, key: ResourceKey, instance: Instance, seen: HostSeen) -> None:
     if instance.install_id != seen.install_id:
         by = "its folder or the machine was created again"
-        book.tell(
+        log.tell(
             key,
             "install",
             instance.install_id[:12],
@@ -230,44 +232,44 @@ def _compare_greeting(book: _Book, key: ResourceKey, instance: Instance, seen: H
             by=by,
         )
         return
-    book.check(
+    log.check(
         key, "boot", instance.boot_id[:12], seen.boot_id[:12], part=instance.name, by="a reboot"
     )
 
 
-def _compare_capacity(book: _Book, key: ResourceKey, instance: Instance, seen: HostSeen) -> None:
+def _compare_capacity(log: _DriftLog, key: ResourceKey, instance: Instance, seen: HostSeen) -> None:
     """Compare what was found on the machine; what is declared instead is the tree's word."""
     report, part = seen.report, instance.name
     if "cpu" not in instance.declared and report.cpu_millicores < instance.cpu_millicores:
-        book.tell(
+        log.tell(
             key, "cpu", cores(instance.cpu_millicores), cores(report.cpu_millicores), part=part
         )
     else:
-        book.note(key, "cpu", cores(instance.cpu_millicores), part=part)
+        log.note(key, "cpu", cores(instance.cpu_millicores), part=part)
     if "memory" not in instance.declared and report.memory_bytes < instance.memory_bytes:
-        book.tell(key, "memory", size(instance.memory_bytes), size(report.memory_bytes), part=part)
+        log.tell(key, "memory", size(instance.memory_bytes), size(report.memory_bytes), part=part)
     else:
-        book.note(key, "memory", size(instance.memory_bytes), part=part)
+        log.note(key, "memory", size(instance.memory_bytes), part=part)
     have = {gpu.uuid for gpu in report.gpus}
     missing = [gpu.uuid for gpu in instance.gpus if gpu.uuid not in have]
     wanted = f"{len(instance.gpus)} GPUs"
     if missing and "gpu" not in instance.declared:
-        book.tell(key, "gpus", wanted, f"without {', '.join(missing)}", part=part)
+        log.tell(key, "gpus", wanted, f"without {', '.join(missing)}", part=part)
     else:
-        book.note(key, "gpus", wanted, part=part)
+        log.note(key, "gpus", wanted, part=part)
 
 
-def _find_strangers(book: _Book, live: Live, instance: Instance, seen: HostSeen) -> None:
+def _find_strangers(log: _DriftLog, live: Live, instance: Instance, seen: HostSeen) -> None:
     """Find jobs that the host remembers from this ledger and this ledger does not know."""
     if seen.ledger_id != live.ledger_id:
         return
     for record in seen.records or ():
-        if record.key.run_uid not in book.observed.known_runs:
+        if record.key.run_uid not in log.observed.known_runs:
             name = record.run_name or f"recovered-{record.key.run_uid[:12]}"
             part = (
                 f"{instance.name}/{record.key.run_uid[:12]}.{record.key.attempt}.{record.key.rank}"
             )
-            book.tell(
+            log.tell(
                 ResourceKey("run", name), "record", "in the ledger", record.state.value, part=part
             )
 
@@ -283,19 +285,19 @@ def _is_settled_volume(row: LiveResource) -> bool:
     return made and not row.archived and not row.operation
 
 
-def _compare_volume(book: _Book, row: LiveResource) -> None:
+def _compare_volume(log: _DriftLog, row: LiveResource) -> None:
     key = row.key
-    place = book.observed.places.get(key.name)
+    place = log.observed.places.get(key.name)
     if place is None:
         return
     marked_as_ours = place.volume_uid == row.uid
-    if not marked_as_ours and (moved := _found_elsewhere(book.observed, row.uid, place.path)):
-        book.tell(key, "path", place.path, moved, changed_at_ms=place.changed_at_ms)
+    if not marked_as_ours and (moved := _found_elsewhere(log.observed, row.uid, place.path)):
+        log.tell(key, "path", place.path, moved, changed_at_ms=place.changed_at_ms)
         return
     if place.volume_uid and not marked_as_ours:
-        _tell_claim(book, row, place)
+        _tell_claim(log, row, place)
         return
-    noted = book.noted(key, _IDENTITY)
+    noted = log.noted(key, _IDENTITY)
     another = noted is not None and noted.value != place.identity
     if not place.exists:
         seen, lost = GONE, True
@@ -304,35 +306,35 @@ def _compare_volume(book: _Book, row: LiveResource) -> None:
     else:
         seen, lost = "there", False
     if lost:
-        book.tell(
+        log.tell(
             key, "directory", f"there, at {_path_of(row)}", seen,
             changed_at_ms=place.changed_at_ms,
             by=f"it belongs to {place.owner}" if place.owner else "",
         )  # fmt: skip
         return
-    book.note(key, "directory", "there")
-    book.note(key, _IDENTITY, place.identity)
-    book.note(key, "claim", "ours")
-    book.note(key, "path", place.path)
+    log.note(key, "directory", "there")
+    log.note(key, _IDENTITY, place.identity)
+    log.note(key, "claim", "ours")
+    log.note(key, "path", place.path)
     if marked_as_ours:
-        book.note(key, "mark", "ours")
+        log.note(key, "mark", "ours")
     else:
-        book.tell(key, "mark", "ours", "none", changed_at_ms=place.changed_at_ms)
-    _compare_permissions(book, key, place)
+        log.tell(key, "mark", "ours", "none", changed_at_ms=place.changed_at_ms)
+    _compare_permissions(log, key, place)
 
 
-def _tell_claim(book: _Book, row: LiveResource, place: PlaceSeen) -> None:
-    book.tell(
+def _tell_claim(log: _DriftLog, row: LiveResource, place: PlaceSeen) -> None:
+    log.tell(
         row.key, "claim", "ours", f"volume {place.volume_name or place.volume_uid}",
         by=f"environment {short_uid(place.environment_uid)}",
         changed_at_ms=place.changed_at_ms,
     )  # fmt: skip
 
 
-def _compare_permissions(book: _Book, key: ResourceKey, place: PlaceSeen) -> None:
+def _compare_permissions(log: _DriftLog, key: ResourceKey, place: PlaceSeen) -> None:
     for name, value in (("owner", place.owner), ("mode", place.mode)):
-        before = book.noted(key, name)
-        book.check(
+        before = log.noted(key, name)
+        log.check(
             key, name, before.value if before is not None else value, value,
             changed_at_ms=place.changed_at_ms,
         )  # fmt: skip

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 
 from fleetform.model.decision import Decisions
 from fleetform.model.instance import Instance
-from fleetform.schedule.queue import Policies, Queue, Reservations, queue_from_book
+from fleetform.schedule.queue import Policies, Queue, Reservations, queue_from_state
 from fleetform.schedule.round import Round
 
-__all__ = ["Policies", "Queue", "Reservations", "queue_from_book", "schedule"]
+__all__ = ["Policies", "Queue", "Reservations", "queue_from_state", "schedule"]
 
 
 def schedule(

@@ -55,17 +55,17 @@ class Dependencies:
     outcomes: Mapping[str, Outcome]
     _families: dict[str, list[tuple[str, Outcome]]] | None = None
     _standings: dict[tuple[Dependency, str], tuple[Standing, str]] = field(default_factory=dict)
-    _verdicts: dict[tuple[tuple[Dependency, ...], bool, str], Verdict] = field(default_factory=dict)
+    _judged: dict[tuple[tuple[Dependency, ...], bool, str], Verdict] = field(default_factory=dict)
 
     def judge(self, template: Template) -> Verdict:
         has_each = any(dependency.each for dependency in template.depends_on)
         element = template.element if has_each else ""
         key = (template.depends_on, template.depends_on_all, element)
-        known = self._verdicts.get(key)
+        known = self._judged.get(key)
         if known is None:
             standings = [self._standing(one, element) for one in template.depends_on]
             known = _combine(standings, need_all=template.depends_on_all)
-            self._verdicts[key] = known
+            self._judged[key] = known
         return known
 
     def _standing(self, dependency: Dependency, element: str) -> tuple[Standing, str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from fleetform.model.instance import Allocation
 from fleetform.model.override import Override
-from fleetform.model.ports import Book, Outcome
+from fleetform.model.ports import Outcome, SchedulerState
 from fleetform.model.run import FINAL, Attempt, AttemptState, Run
 
 _PLACELESS = frozenset({AttemptState.WAITING, AttemptState.FINISHED})
@@ -60,7 +60,7 @@ class Queue:
     default_queue: str = ""
 
 
-def queue_from_book(book: Book) -> Queue:
+def queue_from_state(book: SchedulerState) -> Queue:
     """
     Pick out of the book what waits.
 

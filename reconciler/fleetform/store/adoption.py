@@ -31,7 +31,7 @@ from fleetform.store.hosts import commit_host, mark_instance
 from fleetform.store.rebuild import interrupt_applies, judge_runs, put_records
 from fleetform.store.records import commit_records
 from fleetform.store.runs import refresh_runs
-from fleetform.store.transitions import commit_verdicts
+from fleetform.store.transitions import commit_transitions
 
 __all__ = ["adopt_evidence"]
 
@@ -319,7 +319,7 @@ def _newest(context: Context, name: str, uids: Sequence[str], run_evidence: _Run
         for uid, final, unproven, began in rows
     )
     transaction.many("UPDATE runs SET listed = 0 WHERE uid = ?", [(one.uid,) for one in others])
-    commit_verdicts(
+    commit_transitions(
         transaction,
         [(RunUid(one.uid), _OVERTAKEN) for one in others if one.is_overtaken and not one.is_final],
         now_ms=context.now_ms,
@@ -446,7 +446,7 @@ def _mark_unproven(context: Context) -> list[Recovered]:
         )
         for uid, name in rows
     ]
-    commit_verdicts(context.transaction, ends, now_ms=context.now_ms, ids=context.ids)
+    commit_transitions(context.transaction, ends, now_ms=context.now_ms, ids=context.ids)
     context.transaction.many(
         "UPDATE runs SET state = ? WHERE uid = ?", [(RunState.UNKNOWN, uid) for uid, _ in rows]
     )

@@ -35,7 +35,7 @@ from fleetform.store.errors import (
 from fleetform.store.schema import WHY, is_of_another_shape
 
 if TYPE_CHECKING:
-    from fleetform.store.lock import Whereabouts
+    from fleetform.store.lock import FileLocation
     from fleetform.store.statements import Statements
 
 __all__ = ["BUSY_SECONDS", "Database", "Transaction", "connect", "connect_reading", "make_durable", "to_json",
@@ -112,12 +112,12 @@ class Database:
     """A look takes some ten microseconds."""
 
     def __init__(
-        self, connection: sqlite3.Connection, whereabouts: Whereabouts | None = None
+        self, connection: sqlite3.Connection, location: FileLocation | None = None
     ) -> None:
         self.connection = connection
         self.lock = threading.RLock()
         # None: it is in memory.
-        self._whereabouts = whereabouts
+        self._location = location
 
     @contextmanager
     def write(
@@ -224,8 +224,8 @@ class Database:
             self.connection.close()
 
     def _require_in_place(self) -> None:
-        if self._whereabouts is not None:
-            self._whereabouts.require()
+        if self._location is not None:
+            self._location.require()
 
     def _raise_serial(self, fence: int | None) -> None:
         if fence is None:

@@ -37,7 +37,7 @@ from fleetform.store.records import commit_records
 from fleetform.store.rollouts import commit_exchanges
 from fleetform.store.statements import Storage
 from fleetform.store.steps import begin_steps, finish_steps
-from fleetform.store.transitions import commit_verdicts
+from fleetform.store.transitions import commit_transitions
 
 __all__ = ["StoredLedger"]
 
@@ -114,11 +114,11 @@ class StoredLedger(Reads):
         with self._database.write(fence=fence) as transaction:
             return commit_placements(transaction, placements, now_ms=now_ms)
 
-    def commit_verdicts(
-        self, verdicts: Sequence[tuple[RunUid, Next]], *, fence: int, now_ms: int
+    def commit_transitions(
+        self, transitions: Sequence[tuple[RunUid, Next]], *, fence: int, now_ms: int
     ) -> None:
         with self._database.write(fence=fence) as transaction:
-            commit_verdicts(transaction, verdicts, now_ms=now_ms, ids=self._ids)
+            commit_transitions(transaction, transitions, now_ms=now_ms, ids=self._ids)
 
     def commit_records(
         self,

@@ -25,7 +25,7 @@ from fleetform.store.lineage import read_abort_reasons, read_lineage
 from fleetform.store.observations import read_drift
 from fleetform.store.overrides import read_overrides
 from fleetform.store.retained_data import read_left
-from fleetform.store.rollouts import Closing, read_closing, read_templates
+from fleetform.store.rollouts import Cordon, read_cordon, read_templates
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements
@@ -267,8 +267,8 @@ def _released_hosts(connection: Statements) -> dict[str, str]:
 
 def read_instances(connection: Statements) -> tuple[Instance, ...]:
     """All that are not gone; one on which nothing begins any more says why, as a drained one does."""
-    closing = read_closing(connection)
-    return tuple(_instance_of(row, closing) for row in connection.execute(_INSTANCES))
+    cordon = read_cordon(connection)
+    return tuple(_instance_of(row, cordon) for row in connection.execute(_INSTANCES))
 
 
 def _notes(note: str, instances: Iterable[Instance]) -> tuple[str, ...]:
@@ -280,7 +280,7 @@ def _notes(note: str, instances: Iterable[Instance]) -> tuple[str, ...]:
     return (note, *silent) if note else tuple(silent)
 
 
-def _instance_of(row: Sequence[Any], closing: Closing) -> Instance:
+def _instance_of(row: Sequence[Any], cordon: Cordon) -> Instance:
     (uid, name, fleet, number, state, generation, sharing, blocks, cpu, memory, disk, gpus,
      address, boot_id, install_id, log_id, log_number, declared, parts, message,
      drained, seen_at_ms, template_digest) = row  # fmt: skip
@@ -304,7 +304,7 @@ def _instance_of(row: Sequence[Any], closing: Closing) -> Instance:
         declared=json.loads(declared) if declared else {},
         parts=parts,
         message=message,
-        drained=drained or closing.reason(fleet, name, template_digest),
+        drained=drained or cordon.reason(fleet, name, template_digest),
         template_digest=template_digest,
         seen_at_ms=seen_at_ms,
     )

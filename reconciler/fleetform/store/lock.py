@@ -21,7 +21,7 @@ from fleetform.model.leadership import Holder
 from fleetform.spec.private_folder import make_private_folder
 from fleetform.store.errors import RESTORE, MovedLedgerError
 
-__all__ = ["FileLock", "Whereabouts", "asking", "is_asked", "try_lock", "who_holds"]
+__all__ = ["FileLocation", "FileLock", "asking", "is_asked", "try_lock", "who_holds"]
 
 
 _PAUSES_SECONDS = (0.002, 0.01, 0.03)
@@ -37,7 +37,7 @@ class FileLock:
 
     def __init__(self, path: Path, descriptor: int, holder: Holder) -> None:
         self._descriptor: int | None = descriptor
-        self._whereabouts = Whereabouts(path, "the lock", descriptor)
+        self._location = FileLocation(path, "the lock", descriptor)
         self.holder = holder
 
     def require(self) -> None:
@@ -48,7 +48,7 @@ class FileLock:
             MovedLedgerError: Whoever asks for the lock now asks for another one.
         """
         assert self._descriptor is not None, "the lock was released"
-        self._whereabouts.require()
+        self._location.require()
 
     def renew(self) -> None:
         """Do nothing: it does not end by itself."""
@@ -171,7 +171,7 @@ def is_asked(path: Path) -> bool:
 # work, and is a ledger that nobody else sees and a lock that keeps nobody off: it must end.
 
 
-class Whereabouts:
+class FileLocation:
     """
     Where a file was opened, and which file that was.
 

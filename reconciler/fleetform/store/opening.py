@@ -19,7 +19,7 @@ from fleetform.store.database import Database, connect, make_durable, translated
 from fleetform.store.errors import LedgerFullError, ReadOnlyLedgerError
 from fleetform.store.filesystem import require_local
 from fleetform.store.ledger import StoredLedger
-from fleetform.store.lock import Whereabouts
+from fleetform.store.lock import FileLocation
 from fleetform.store.schema import create_schema
 from fleetform.store.soundness import require_current, require_shape, require_sound
 
@@ -123,8 +123,8 @@ def _open(path: Path, environment_uid: str, ids: Ids) -> StoredLedger:
         require_current(connection, path, environment_uid)
         require_shape(connection, path)
         make_durable(connection)
-        whereabouts = Whereabouts(path, "the ledger")
+        location = FileLocation(path, "the ledger")
     except BaseException:
         connection.close()
         raise
-    return StoredLedger(Database(connection, whereabouts), ids)
+    return StoredLedger(Database(connection, location), ids)

@@ -23,7 +23,7 @@ from fleetform.model.volume import mounted_volumes
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.lineage import record_upstream
 from fleetform.store.overrides import read_overrides
-from fleetform.store.rollouts import read_closing
+from fleetform.store.rollouts import read_cordon
 from fleetform.store.runs import gpus_text
 from fleetform.store.volumes import leaving_volumes
 
@@ -300,7 +300,7 @@ def _read_rooms(transaction: Transaction, instance_uids: Iterable[str]) -> dict[
         taken.setdefault(uid, set()).add(unit)
     rooms = {}
     # Whoever decided on a placement may have done so before somebody agreed to the end of its host.
-    closing = read_closing(transaction)
+    closing = read_cordon(transaction)
     for (
         uid,
         name,

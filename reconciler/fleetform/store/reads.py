@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fleetform.model.live import Live, LiveResource
     from fleetform.model.override import Override, PastOverride
     from fleetform.model.overview import Overview
-    from fleetform.model.ports import ApplyRecord, Book, RunHistory, RunQuery
+    from fleetform.model.ports import ApplyRecord, RunHistory, RunQuery, SchedulerState
     from fleetform.model.run import ArrayFacts, RunUid
     from fleetform.model.volume import Snapshot
     from fleetform.spec.desired import ResourceKey
@@ -81,7 +81,7 @@ class Reads:
         with self._database.read() as connection:
             return read_rows(connection, serial)
 
-    def read_book(self, only: Sequence[RunUid] | None = None) -> Book:
+    def read_book(self, only: Sequence[RunUid] | None = None) -> SchedulerState:
         from fleetform.store.scheduler_state import read_book
 
         with self._database.read() as connection:

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from fleetform.model.ports import Ids
     from fleetform.store.statements import Statements
 __all__ = [
-    "Closing",
+    "Cordon",
     "closings_of",
     "commit_exchanges",
     "env_text",
     "is_exchanged",
     "leaving_fleets",
-    "read_closing",
+    "read_cordon",
     "read_templates",
     "template_outputs",
 ]
@@ -273,7 +273,7 @@ class _Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Closing:
+class Cordon:
     """What one reading of the ledger says."""
 
     leaving: frozenset[str]
@@ -286,8 +286,8 @@ class Closing:
         return RESTING if any(one.ends(fleet, host, template) for one in self.exchanges) else ""
 
 
-def read_closing(connection: Statements | Transaction) -> Closing:
-    return Closing(leaving_fleets(connection), (*_entered(connection), *_under_way(connection)))
+def read_cordon(connection: Statements | Transaction) -> Cordon:
+    return Cordon(leaving_fleets(connection), (*_entered(connection), *_under_way(connection)))
 
 
 def _entered(connection: Statements | Transaction) -> list[_Exchange]:
@@ -337,13 +337,13 @@ def closings_of(plan: Plan) -> dict[str, str]:
         if step.verb == Verb.RESOURCE_MOVE and step.resource.kind == "fleet"
     }
     return {
-        step.key: _closing_of(step, earlier.get(step.resource.name))
+        step.key: _cordon_of(step, earlier.get(step.resource.name))
         for step in plan.steps
         if step.verb == Verb.FLEET_UPDATE and _recreates_at_once(step.arguments["document"])
     }
 
 
-def _closing_of(step: Step, earlier: str | None) -> str:
+def _cordon_of(step: Step, earlier: str | None) -> str:
     fleet = step.resource.name
     hosts = list(step.arguments.get("exchange", ()))
     if earlier is not None:

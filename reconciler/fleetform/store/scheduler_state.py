@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fleetform.model.ports import Book, Outcome, RunHistory
+from fleetform.model.ports import Outcome, RunHistory, SchedulerState
 from fleetform.model.run import ArrayFacts, Attempt, Job, Run, RunUid
 from fleetform.model.run_state import Outdated, RunState
 from fleetform.store.lineage import read_abort_reasons, read_outdated
@@ -41,7 +41,7 @@ __all__ = ["read_array", "read_book", "read_histories", "read_history_page"]
 _THESE = "r.uid IN (SELECT value FROM json_each(?1))"
 
 
-def read_book(connection: Statements, only: Sequence[RunUid] | None) -> Book:
+def read_book(connection: Statements, only: Sequence[RunUid] | None) -> SchedulerState:
     """Read the open runs, or those of `only`; statements differ in that condition alone."""
     which, values = ("TRUE", ()) if only is None else (_THESE, (json.dumps(list(only)),))
     (serial,) = connection.execute("SELECT serial FROM meta").fetchone()
@@ -71,7 +71,7 @@ def read_book(connection: Statements, only: Sequence[RunUid] | None) -> Book:
         )
     }
     queue_fleets, default_queue = read_queues(connection) if only is None else ({}, "")
-    return Book(
+    return SchedulerState(
         serial=serial,
         runs=runs,
         attempts=attempts,

@@ -18,17 +18,17 @@ from fleetform.store.database import Transaction, to_json
 from fleetform.store.runs import refresh_runs
 from fleetform.store.submissions import insert_jobs
 
-__all__ = ["commit_verdicts", "record_usage"]
+__all__ = ["commit_transitions", "record_usage"]
 
 
-def commit_verdicts(
-    transaction: Transaction, verdicts: Sequence[tuple[RunUid, Next]], *, now_ms: int, ids: Ids
+def commit_transitions(
+    transaction: Transaction, transitions: Sequence[tuple[RunUid, Next]], *, now_ms: int, ids: Ids
 ) -> None:
-    """See `model.ports.Ledger.commit_verdicts`."""
+    """See `model.ports.Ledger.commit_transitions`."""
     # All are read before any is changed, and ends are written together: a host's news ends runs
     # by the dozen, and each statement of its own is an exchange with the database.
-    assert len({uid for uid, _ in verdicts}) == len(verdicts), "a run has one verdict a round"
-    decided = {uid: verdict for uid, verdict in verdicts if not isinstance(verdict, Wait)}
+    assert len({uid for uid, _ in transitions}) == len(transitions), "a run has one verdict a round"
+    decided = {uid: verdict for uid, verdict in transitions if not isinstance(verdict, Wait)}
     standing = _read(transaction, list(decided))
     ended: list[tuple[_Standing, Finish]] = []
     for uid, verdict in decided.items():

@@ -19,7 +19,7 @@ from fleetform.model.run import AttemptState, RunUid
 if TYPE_CHECKING:
     from fleetform.model.history import LoggedEvent
     from fleetform.model.instance import Instance
-    from fleetform.model.ports import Book
+    from fleetform.model.ports import SchedulerState
     from fleetform.model.run import Attempt, Run
 
 __all__ = ["at_work_lines"]
@@ -31,7 +31,7 @@ _ASKS = frozenset({"run.stop-requested", "run.stopping"})
 
 
 def at_work_lines(
-    run: Run, book: Book, events: Iterable[LoggedEvent], *, now_ms: int
+    run: Run, book: SchedulerState, events: Iterable[LoggedEvent], *, now_ms: int
 ) -> tuple[str, ...]:
     """
     Say what is at work of a run that is to end, or of the one that it waits for.

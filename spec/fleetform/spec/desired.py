@@ -82,7 +82,7 @@ class Obstacle(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Beyond:
+class Unsupported:
     """A resource that is declared and that nothing can carry out as it is declared."""
 
     declared: Declared
@@ -189,7 +189,7 @@ class Desired:
     digest: str = ""
     broken: frozenset[ResourceKey] = frozenset()
     unread: tuple[str, ...] = ()
-    beyond: Mapping[ResourceKey, Beyond] = field(default_factory=dict)
+    beyond: Mapping[ResourceKey, Unsupported] = field(default_factory=dict)
     moved: tuple[tuple[ResourceKey, ResourceKey], ...] = ()
     removed: tuple[ResourceKey, ...] = ()
     imports: tuple[ResourceKey, ...] = ()

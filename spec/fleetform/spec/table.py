@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, KeysView, Mapping
 from typing import Any
 
-from fleetform.spec.desired import Beyond, Declared, Obstacle, ResourceKey
+from fleetform.spec.desired import Declared, Obstacle, ResourceKey, Unsupported
 
-__all__ = ["BeyondTable", "Table", "digests_of"]
+__all__ = ["Table", "UnsupportedTable", "digests_of"]
 
 
 class Table(Mapping[ResourceKey, Declared]):
@@ -71,7 +71,7 @@ class Table(Mapping[ResourceKey, Declared]):
         return repr(dict(self))
 
 
-class BeyondTable(Mapping[ResourceKey, Beyond]):
+class UnsupportedTable(Mapping[ResourceKey, Unsupported]):
     """The same of what nothing can carry out as it is declared, with what stands in the way."""
 
     __slots__ = ("_declared", "_obstacles")
@@ -82,8 +82,8 @@ class BeyondTable(Mapping[ResourceKey, Beyond]):
         self._declared = declared
         self._obstacles = obstacles
 
-    def __getitem__(self, key: ResourceKey) -> Beyond:
-        return Beyond(self._declared[key], self._obstacles[key])
+    def __getitem__(self, key: ResourceKey) -> Unsupported:
+        return Unsupported(self._declared[key], self._obstacles[key])
 
     def __iter__(self) -> Iterator[ResourceKey]:
         return iter(self._declared)

@@ -77,7 +77,7 @@ def test_resubmission_waits_for_the_earlier(desk: Desk) -> None:
     desk.submit(submit_step("a", env={"A": "1"}))
     assert desk.run("a").after_uid == earlier
     assert not desk.place("a")
-    desk.ledger.commit_verdicts(
+    desk.ledger.commit_transitions(
         [(earlier, Finish(RunState.STOPPED, "given-up", ""))], fence=desk.fence, now_ms=1
     )
     (job,) = desk.ledger.read_book().lingering
@@ -310,7 +310,7 @@ def test_a_name_that_is_not_given_back(desk: Desk, what: str) -> None:
     desk.place("a")
     (earlier,) = desk.ledger.read_book().runs
     desk.submit(submit_step("a", env={"A": "1"}))
-    desk.ledger.commit_verdicts(
+    desk.ledger.commit_transitions(
         [(earlier, Finish(RunState.STOPPED, "given-up", ""))], fence=desk.fence, now_ms=1
     )
     (job,) = desk.ledger.read_book().lingering

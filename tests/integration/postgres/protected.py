@@ -75,11 +75,11 @@ def _commit_placements(desk: Desk) -> Call:
     return lambda: desk.ledger.commit_placements([placement], fence=desk.fence, now_ms=desk.now_ms)
 
 
-def _commit_verdicts(desk: Desk) -> Call:
+def _commit_transitions(desk: Desk) -> Call:
     desk.submit(submit_step("alpha"))
     uid = desk.run("alpha").uid
     verdict = Finish(RunState.STOPPED, "stopped", "")
-    return lambda: desk.ledger.commit_verdicts(
+    return lambda: desk.ledger.commit_transitions(
         [(uid, verdict)], fence=desk.fence, now_ms=desk.now_ms
     )
 
@@ -87,7 +87,7 @@ def _commit_verdicts(desk: Desk) -> Call:
 def _pass_commit_point(desk: Desk) -> Call:
     prepared_gang(desk, "gang")
     uid = desk.run("gang").uid
-    return lambda: desk.ledger.commit_verdicts(
+    return lambda: desk.ledger.commit_transitions(
         [(uid, AllPrepared())], fence=desk.fence, now_ms=desk.now_ms
     )
 
@@ -150,7 +150,7 @@ PROTECTED = tuple(
         _finish_steps,
         _finish_apply,
         _commit_placements,
-        _commit_verdicts,
+        _commit_transitions,
         _pass_commit_point,
         _commit_records,
         _commit_host,

@@ -13,14 +13,14 @@ from itertools import chain
 from fleetform.agents.protocol.states import JobState
 from fleetform.lifecycle.rollout import Place, next_moves
 from fleetform.model.instance import Instance, InstanceState
-from fleetform.model.ports import Book, Clock, Ledger
+from fleetform.model.ports import Clock, Ledger, SchedulerState
 from fleetform.model.rollout import Template
 from fleetform.model.run import Job
 
 __all__ = ["exchange_hosts", "open_jobs"]
 
 
-def exchange_hosts(ledger: Ledger, book: Book, clock: Clock, fence: int) -> bool:
+def exchange_hosts(ledger: Ledger, book: SchedulerState, clock: Clock, fence: int) -> bool:
     """Write down what is next for each fleet that needs it; returns whether any does."""
     # What a rebuilt ledger has found at work holds nothing, and is there.
     occupied = {one.instance_uid for one in book.allocations}
@@ -37,7 +37,7 @@ def exchange_hosts(ledger: Ledger, book: Book, clock: Clock, fence: int) -> bool
     return bool(book.templates)
 
 
-def open_jobs(book: Book) -> Iterator[Job]:
+def open_jobs(book: SchedulerState) -> Iterator[Job]:
     """Jobs that have a place, and of which nobody has written down that they are over."""
     for job in chain(*(one.jobs for one in book.attempts.values()), book.lingering):
         if job.instance_uid and job.state is not JobState.FINISHED:

@@ -15,7 +15,7 @@ from fleetform.agents.protocol.states import JobState
 from fleetform.lifecycle import advance
 from fleetform.model.decision import Next, Placement, Requeue, Share, Wait
 from fleetform.model.instance import Instance, InstanceState
-from fleetform.model.ports import Book, Clock
+from fleetform.model.ports import Clock, SchedulerState
 from fleetform.model.rollout import ENDED, EXCHANGED, SURGE, UNWANTED
 from fleetform.model.run import AttemptState, Run, RunUid
 from fleetform.providers.contract.errors import ProviderError
@@ -76,7 +76,7 @@ class RunDriver:
         now_ms = self._clock.now_ms()
         verdicts = list(self._verdicts(book))
         if verdicts:
-            self._ledger.commit_verdicts(verdicts, fence=self._fence, now_ms=now_ms)
+            self._ledger.commit_transitions(verdicts, fence=self._fence, now_ms=now_ms)
             for uid, verdict in verdicts:
                 if isinstance(verdict, Requeue):
                     self._judge.requeued(uid)
@@ -92,7 +92,7 @@ class RunDriver:
 
     # -- between rows and hosts ---------------------------------------------------------------
 
-    def _greet(self, book: Book) -> None:
+    def _greet(self, book: SchedulerState) -> None:
         """
         Say hello to each host that has not heard of this fence; one that knows more says so.
 
@@ -108,7 +108,7 @@ class RunDriver:
                         seen, fence=self._identity.fence, now_ms=self._clock.now_ms()
                     )
 
-    def _send(self, book: Book) -> None:
+    def _send(self, book: SchedulerState) -> None:
         """Compare each job's row with what its host knows, and send what is due."""
         names = {uid: run.name for uid, run in book.runs.items()}
         for job in open_jobs(book):
@@ -137,7 +137,7 @@ class RunDriver:
                 with self._calling("job.start"):
                     self._machine.start(host, record)
 
-    def _take_in(self, book: Book) -> bool:
+    def _take_in(self, book: SchedulerState) -> bool:
         """Write down what hosts know and rows do not."""
         news: dict[str, list[JobRecord]] = {}
         for job in open_jobs(book):
@@ -164,7 +164,7 @@ class RunDriver:
 
     # -- what happens next ----------------------------------------------------------------------
 
-    def _verdicts(self, book: Book) -> Iterator[tuple[RunUid, Next]]:
+    def _verdicts(self, book: SchedulerState) -> Iterator[tuple[RunUid, Next]]:
         now_ms = self._clock.now_ms()
         for uid, run in book.runs.items():
             verdict = advance(run, book.attempts[uid], now_ms=now_ms)
@@ -172,7 +172,7 @@ class RunDriver:
                 yield uid, verdict
 
 
-def _placements(book: Book) -> Iterator[Placement]:
+def _placements(book: SchedulerState) -> Iterator[Placement]:
     used: dict[str, int] = {}
     for one in book.allocations:
         used[one.instance_uid] = used.get(one.instance_uid, 0) + one.cpu_millicores
@@ -200,7 +200,7 @@ def _placements(book: Book) -> Iterator[Placement]:
         yield Placement(uid, run.generation, attempt.number, (share,))
 
 
-def _place(book: Book, run: Run, used: dict[str, int]) -> Instance | None:
+def _place(book: SchedulerState, run: Run, used: dict[str, int]) -> Instance | None:
     volumes = {book.volume_fleets.get(mount.name) for mount in run.template.volumes}
     for instance in book.instances:
         if (

@@ -3,7 +3,7 @@ from __future__ import annotations
 import applied
 from fleetform.api.waiting import waiting_reasons
 from fleetform.app.workspace import Workspace
-from fleetform.schedule import Policies, queue_from_book, schedule
+from fleetform.schedule import Policies, queue_from_state, schedule
 
 FAR = """\
 type: fleet
@@ -38,6 +38,6 @@ def test_a_run_waits_for_the_fleet_of_its_volume(tmp_path, monkeypatch):
     assert "fleet far" in reasons[0].detail
     # The manager's own rounds are over the same book.
     decisions = schedule(
-        queue_from_book(book), book.instances, (), Policies(), now_ms=applied.NOW_MS
+        queue_from_state(book), book.instances, (), Policies(), now_ms=applied.NOW_MS
     )
     assert tuple(decisions.waiting.values()) == (reasons,)

@@ -8,14 +8,14 @@ from typing import Any
 from fleetform.app.forecast import MachineSize, forecast
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.plan import Plan
-from fleetform.model.ports import Book, Outcome
+from fleetform.model.ports import Outcome, SchedulerState
 from fleetform.model.run import Run, RunState, RunUid
 from fleetform.model.template import from_document
 from fleetform.views.plan.notes import forecast_lines
 from unit.plan.trees import NOW_MS, element, fleet, item, ledger, planned, row, task, tree
 
 OLD = tuple(element("s", lr=lr) for lr in (1, 2, 3))
-EMPTY = Book(0, {}, {}, (), (), (), {})
+EMPTY = SchedulerState(0, {}, {}, (), (), (), {})
 HOST = {"local": {"cpu": 4000, "memory": 8 << 30}}
 
 

@@ -12,7 +12,7 @@ from fleetform.model.plan import HeldBy, Permissions, Plan
 from fleetform.model.run import RunState
 from fleetform.plan.exit import plan_code
 from fleetform.plan.serialize import dump, load
-from fleetform.spec.desired import Beyond, Desired, Obstacle, ResourceKey, Rules
+from fleetform.spec.desired import Desired, Obstacle, ResourceKey, Rules, Unsupported
 from fleetform.spec.tree.document_type import any_kind
 from unit.plan.trees import CONTAINER, element, fleet, ledger, planned, row, task, tree, volume
 
@@ -139,7 +139,7 @@ def test_what_cannot_be_carried_out_is_held() -> None:
 
 def test_several_things_that_nothing_carries_out_are_named() -> None:
     """Their reasons would be a page; `validate` has them."""
-    beyond = Beyond(task("new"), (CONTAINER, CONTAINER._replace(field="repos")))
+    beyond = Unsupported(task("new"), (CONTAINER, CONTAINER._replace(field="repos")))
     desired = replace(tree(), beyond={beyond.declared.key: beyond})
     (one,) = checked(desired, ledger()).held
     assert one.detail == "not supported yet: `image` and `repos`"
@@ -149,7 +149,7 @@ def test_several_things_that_nothing_carries_out_are_named() -> None:
 def test_what_is_missing_and_what_nobody_carries_out_are_told_together() -> None:
     """Declaring the one would not release the run."""
     secret = Obstacle("undeclared-reference", "env", "No document declares the secret `x`.")
-    beyond = Beyond(task("new"), (secret, CONTAINER))
+    beyond = Unsupported(task("new"), (secret, CONTAINER))
     (held,) = checked(replace(tree(), beyond={beyond.declared.key: beyond}), ledger()).held
     assert held.by is HeldBy.DEPENDENCY
     assert held.detail == "no document declares the secret `x`; containers are not supported yet"

@@ -13,13 +13,13 @@ from fleetform.model.run import FINAL, RunState
 from fleetform.plan.planner import plan as make_plan
 from fleetform.spec.canonical import digest
 from fleetform.spec.desired import (
-    Beyond,
     Declared,
     Desired,
     Environment,
     Obstacle,
     ResourceKey,
     Rules,
+    Unsupported,
 )
 from fleetform.spec.fields import EXECUTION_FIELDS
 
@@ -116,7 +116,8 @@ def tree(
         broken=frozenset(broken),
         unread=unread,
         beyond={
-            one.key: Beyond(one, (obstacle,)) for one in sorted(beyond, key=lambda one: one.key)
+            one.key: Unsupported(one, (obstacle,))
+            for one in sorted(beyond, key=lambda one: one.key)
         },
     )
 

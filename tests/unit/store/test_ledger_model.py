@@ -85,7 +85,7 @@ def let_some_end(ledger: StoredLedger, data: st.DataObject) -> None:
         state = RunState.STOPPED if run.stop_requested else data.draw(st.sampled_from(ends))
         if state is not None:
             finish = Finish(state, "exited", "")
-            ledger.commit_verdicts([(RunUid(uid), finish)], fence=fence, now_ms=1)
+            ledger.commit_transitions([(RunUid(uid), finish)], fence=fence, now_ms=1)
 
 
 def meaning(live: Live) -> dict[ResourceKey, tuple[Any, ...]]:

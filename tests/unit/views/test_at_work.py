@@ -8,7 +8,7 @@ from typing import Any
 from fleetform.agents.protocol.states import JobState
 from fleetform.model.history import LoggedEvent
 from fleetform.model.instance import Instance, InstanceState
-from fleetform.model.ports import Book, RunHistory
+from fleetform.model.ports import RunHistory, SchedulerState
 from fleetform.model.run import RunState
 from fleetform.views.at_work import at_work_lines
 from fleetform.views.runs import run_detail
@@ -18,10 +18,10 @@ from unit.views.rows import NOW, history, instance, job
 ASKED = LoggedEvent("run.stop-requested", NOW - 24_000, "run train is to end")
 
 
-def book_of(*histories: RunHistory, instances: tuple[Instance, ...]) -> Book:
+def book_of(*histories: RunHistory, instances: tuple[Instance, ...]) -> SchedulerState:
     runs = {one.run.uid: one.run for one in histories}
     attempts = {one.run.uid: one.attempts[-1] for one in histories}
-    return Book(1, runs, attempts, (), instances, (), {})
+    return SchedulerState(1, runs, attempts, (), instances, (), {})
 
 
 def ending(**more: Any) -> RunHistory:

@@ -26,7 +26,7 @@ from fleetform.model.volume import mounts
 from fleetform.plan.diff import changed_fields, set_fields
 from fleetform.plan.draft import PlanDraft
 from fleetform.plan.kinds.fleet import nodes_wanted
-from fleetform.spec.desired import Beyond, Declared, Obstacle, ResourceKey
+from fleetform.spec.desired import Declared, Obstacle, ResourceKey, Unsupported
 from fleetform.spec.kinds import RESOURCES
 
 __all__ = [
@@ -53,7 +53,7 @@ def hold_beyond(draft: PlanDraft) -> None:
             draft.held[key] = held_by_obstacles(beyond, row)
 
 
-def held_by_obstacles(beyond: Beyond, row: LiveResource | None) -> Held:
+def held_by_obstacles(beyond: Unsupported, row: LiveResource | None) -> Held:
     """Return the blocked change of a resource; `row` is what the ledger has of it."""
     change = _change(beyond.declared, row)
     missing = [_clause(one) for one in beyond.obstacles if one.code == _UNDECLARED]

@@ -61,9 +61,9 @@ def _load(
     buffers: Mapping[str, bytes] | None,
 ) -> Loaded:
     if cache is not None and cache.whole is not None and not buffers:
-        from fleetform.spec.tree.incremental import Recall
+        from fleetform.spec.tree.incremental import IncrementalLoad
 
-        with closing(Recall(root, cache, cache.whole)) as recall:
+        with closing(IncrementalLoad(root, cache, cache.whole)) as recall:
             loaded = recall.load()
         if loaded is not None:
             return loaded

@@ -23,13 +23,13 @@ from fleetform.spec.tree.git import Commit
 from fleetform.spec.tree.walk import Walk, read_file, walk
 from fleetform.spec.tree.whole import Input, Rows, Whole, tree_digest
 
-__all__ = ["Recall"]
+__all__ = ["IncrementalLoad"]
 
 # Beyond, reading them all at once is as fast.
 _CHANGED_MAX = 100
 
 
-class Recall:
+class IncrementalLoad:
     """One load of a tree of which the whole is known."""
 
     def __init__(self, root: Path, cache: ReadingCache, whole: Whole) -> None:

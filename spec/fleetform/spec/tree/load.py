@@ -24,7 +24,7 @@ from fleetform.spec.nodes import Node
 from fleetform.spec.overlay.profiles import TYPE as PROFILE
 from fleetform.spec.quantities.ranges import shown
 from fleetform.spec.references import Catalogue, Entry, Upstream
-from fleetform.spec.table import BeyondTable
+from fleetform.spec.table import UnsupportedTable
 from fleetform.spec.tree.bases import Folder, overlaid
 from fleetform.spec.tree.cache import KeptFile, ReadingCache, is_overlaid, look_of
 from fleetform.spec.tree.change_detection import claims_of
@@ -110,7 +110,7 @@ class Loader:
                 tree_digest(digests_by_address(resources, beyond), environment.rules, addresses),
                 frozenset(self._broken),
                 tuple(sorted(self._unread)),
-                BeyondTable(beyond, self._obstacles),
+                UnsupportedTable(beyond, self._obstacles),
                 addresses.resolved,
                 addresses.removed,
                 addresses.imports,

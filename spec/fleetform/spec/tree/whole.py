@@ -16,7 +16,7 @@ from fleetform.spec.canonical import digest
 from fleetform.spec.desired import Declared, Desired, Loaded, Obstacle, ResourceKey, Rules
 from fleetform.spec.findings import Finding
 from fleetform.spec.references import mentioned, required
-from fleetform.spec.table import BeyondTable, Table
+from fleetform.spec.table import Table, UnsupportedTable
 from fleetform.spec.tree.addresses import Addresses
 from fleetform.spec.tree.cache import Conditions, FilesAnswer, Kept, KeptFile, Outcome, Row
 
@@ -173,7 +173,7 @@ class Whole:
         desired = replace(
             self.frame,
             resources=self._table(self.resources),
-            beyond=BeyondTable(self._table(self.beyond), self.obstacles),
+            beyond=UnsupportedTable(self._table(self.beyond), self.obstacles),
             contents=contents,
             commit=commit,
         )

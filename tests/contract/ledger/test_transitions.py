@@ -10,7 +10,7 @@ from contract.ledgers import (
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.decision import AllPrepared, Finish, Requeue, StopGang
 from fleetform.model.run import AttemptState, RunState
-from fleetform.schedule.queue import queue_from_book
+from fleetform.schedule.queue import queue_from_state
 
 
 def test_gang_passes_its_commit_point(two_hosts: Desk) -> None:
@@ -133,7 +133,7 @@ def test_a_delay_ends_where_the_clock_was_set_back(desk: Desk) -> None:
     desk.decide("a", Requeue(begun_ms + 3000, "lost", "", counted=True))
     assert not desk.place("a")
     desk.now_ms = begun_ms - 3_600_000
-    (delayed,) = queue_from_book(desk.ledger.read_book()).delayed_since.values()
+    (delayed,) = queue_from_state(desk.ledger.read_book()).delayed_since.values()
     assert delayed == begun_ms
     assert desk.place("a")
 
@@ -171,5 +171,5 @@ def test_verdict_on_what_is_over_is_dropped(desk: Desk) -> None:
     for verdict in (
         Finish(RunState.FAILED, "x", ""), Requeue(0, "x", ""), StopGang("x", ""), AllPrepared()
     ):  # fmt: skip
-        desk.ledger.commit_verdicts([(uid, verdict)], fence=desk.fence, now_ms=1)
+        desk.ledger.commit_transitions([(uid, verdict)], fence=desk.fence, now_ms=1)
     assert desk.run("a") == before
