@@ -8,7 +8,7 @@ makes one. All calls are coroutines; they raise only `errors.ProviderError`.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fleetform.agents.protocol.messages import Cursor, Event, JobKey, LogData, Reply, StartJob
@@ -40,6 +40,11 @@ class InstanceRequest:
 
     `share` is this instance's part of a local machine as (parts, number); `declared` is the
     capacity that the fleet declares instead of what is detected, in canonical form, or empty.
+
+    `provider` is the row of the registry that has the instance. `endpoint` says how its host is
+    reached, in the provider's own terms: for `ssh` the fields of one host of `ssh_config` with the
+    defaults of the fleet, in canonical form. `host_key` is the key that the host had when it was
+    first reached (`ssh-ed25519 AAAA…`); empty: it was never reached, or `known_hosts` has it.
     """
 
     uid: str
@@ -47,6 +52,9 @@ class InstanceRequest:
     fleet: str
     declared: Mapping[str, Any]
     share: tuple[int, int] = (1, 0)
+    provider: str = "local"
+    endpoint: Mapping[str, Any] = field(default_factory=dict)
+    host_key: str = ""
 
 
 class Host(Protocol):

@@ -29,6 +29,10 @@ class HostSeen:
     records: tuple[JobRecord, ...] | None
     report: HostReport
     oldest: int = 0
+    address: str = ""
+    """Where the host's jobs are reached by other hosts of its fleet; empty: as the ledger has it."""
+    host_key: str = ""
+    """The key by which the host was recognised, in the format of `known_hosts`; empty: no SSH."""
 
 
 @dataclass(frozen=True, slots=True)
