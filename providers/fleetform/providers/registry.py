@@ -24,6 +24,9 @@ _OURS = {
     "local": "fleetform.providers.local.hosts:LocalHosts",
 }
 
+# Stated here, because a command that only starts a background controller loads no provider.
+_VARIABLES = ("SSH_AUTH_SOCK",)
+
 MakeProvider = Callable[[Path, str], HostProvider]
 """Called with the state folder and the environment's uid."""
 
@@ -42,6 +45,11 @@ def provider(name: str, *, state: Path, environment_uid: str) -> HostProvider:
             f"provider {name} cannot be loaded: {error}", advice="reinstall its package"
         ) from error
     return make(state, environment_uid)
+
+
+def environment_variables() -> tuple[str, ...]:
+    """Name the environment variables that our providers read."""
+    return _VARIABLES
 
 
 def provider_names() -> tuple[str, ...]:

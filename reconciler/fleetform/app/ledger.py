@@ -19,7 +19,7 @@ from fleetform.app.generations import lost, mark_if_behind
 from fleetform.app.problems import LedgerProblem, Problem, RecoveringProblem
 from fleetform.model.live import LedgerStatus
 from fleetform.providers.contract.observed import InstanceSeen
-from fleetform.providers.registry import provider
+from fleetform.providers.routing import RoutedHosts
 from fleetform.spec.private_folder import make_private_folder
 from fleetform.store.backup import BackupError
 from fleetform.store.errors import DamagedLedgerError, LedgerError
@@ -72,8 +72,8 @@ def open_for_writing(workspace: Workspace) -> StoredLedger:
 
 
 def host_provider(workspace: Workspace) -> HostProvider:
-    """Return the provider of this machine; fleets of other kinds come with other providers."""
-    return provider("local", state=workspace.state, environment_uid=workspace.environment.uid)
+    """Return what has the hosts of all fleets; each fleet has its own provider."""
+    return RoutedHosts(workspace.state, workspace.environment.uid)
 
 
 async def refuse_if_outgrown(

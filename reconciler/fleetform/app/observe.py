@@ -17,10 +17,9 @@ from fleetform.app.ledger import host_provider, open_for_writing
 from fleetform.app.problems import LedgerProblem
 from fleetform.model.drift import Drift, Observed, expected_and_seen
 from fleetform.model.history import LoggedEvent, LogLevel
-from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.instance import Instance, InstanceState, request_of
 from fleetform.model.refusals import LedgerUnavailable
 from fleetform.plan.drift import Comparison, accept, compare
-from fleetform.providers.contract.hosts import InstanceRequest
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
@@ -211,13 +210,7 @@ async def _observe(live: Live, hosts: HostProvider, at_ms: int) -> Observed:
 
 
 def _asking(hosts: HostProvider, instance: Instance) -> Callable[[], Awaitable[HostSeen | None]]:
-    request = InstanceRequest(
-        uid=instance.uid,
-        name=instance.name,
-        fleet=instance.fleet,
-        declared=instance.declared,
-        share=(instance.parts, instance.number),
-    )
+    request = request_of(instance)
 
     async def ask() -> HostSeen | None:
         try:

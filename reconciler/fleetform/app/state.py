@@ -24,8 +24,8 @@ from fleetform.app.ledger import host_provider, keep_ledger, open_for_writing, p
 from fleetform.app.managing import problems
 from fleetform.app.problems import LedgerProblem, Locked, Problem
 from fleetform.app.serve import locked
+from fleetform.model.instance import request_of
 from fleetform.model.redaction import short_uid
-from fleetform.providers.contract.hosts import InstanceRequest
 from fleetform.spec.private_folder import make_private_folder
 from fleetform.store.backup import Head, read_head
 from fleetform.store.errors import OlderLedgerError
@@ -152,20 +152,24 @@ async def _ask_hosts(workspace: Workspace, reader: Reads) -> tuple[tuple[str, ..
     provider = host_provider(workspace)
     live, book = reader.read_live(), reader.read_book()
     instances = await provider.inventory(live.environment_uid)
-    flaws = []
+    flaws: list[Flaw] = []
     if proof := prove_outgrown(instances, live, reader.read_live):
         flaws.append(
             Flaw("hosts", proof, "put the newest ledger back, or `fleetform state rebuild`")
         )
     known = {one.uid: one for one in live.instances}
-    for instance in instances:
-        row = known.get(instance.uid)
-        if row is None:
-            flaws.append(Flaw("hosts", f"host {instance.name} is not in the ledger", _TAKES_OVER))
-            continue
-        seen = await provider.observe(InstanceRequest(row.uid, row.name, row.fleet, row.declared))
+    flaws += [
+        Flaw("hosts", f"host {one.name} is not in the ledger", _TAKES_OVER)
+        for one in instances
+        if one.uid not in known
+    ]
+    asked = [(known[one.uid], one.resting) for one in instances if one.uid in known]
+    # What exists is listed on this machine alone; the others are asked by their endpoints.
+    asked += [(one, False) for one in live.instances if one.provider != "local" and one.install_id]
+    for row, is_resting in asked:
+        seen = await provider.observe(request_of(row))
         if seen is None:
-            if not instance.resting:
+            if not is_resting:
                 flaws.append(Flaw("hosts", f"host {row.name} does not answer", _ASK_AGAIN))
             continue
         uids = [record.key.run_uid for record in seen.records or ()]
@@ -181,9 +185,10 @@ async def _ask_hosts(workspace: Workspace, reader: Reads) -> tuple[tuple[str, ..
             "`fleetform apply --refresh` creates it again",
         )
         for one in live.instances
-        if one.uid not in there and one.install_id
+        if one.uid not in there and one.install_id and one.provider == "local"
     ]
-    return tuple(one.name for one in instances), flaws
+    elsewhere = (row.name for row, _ in asked if row.provider != "local")
+    return (*(one.name for one in instances), *elsewhere), flaws
 
 
 def _find_forgotten(row: Instance, seen: HostSeen, book: SchedulerState) -> Iterator[Flaw]:

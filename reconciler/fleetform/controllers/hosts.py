@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from fleetform.agents.protocol.messages import Cursor, Event, JobKey, JobRecord, LogData
 from fleetform.controllers.task_group import TaskGroup
 from fleetform.model.history import LogLevel
-from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.instance import Instance, InstanceState, request_of
 from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, LogStore, Progress
 from fleetform.model.run import Job
 from fleetform.providers.contract.errors import OwnedElsewhere, ProviderError, TemporaryError
-from fleetform.providers.contract.hosts import Host, HostProvider, Identity, InstanceRequest
+from fleetform.providers.contract.hosts import Host, HostProvider, Identity
 
 RECONNECT_FIRST_SECONDS = 0.05
 RECONNECT_MAX_SECONDS = 10.0
@@ -228,7 +228,7 @@ class HostSessions:
                 self._fail_waiters(
                     session, TemporaryError(f"host {instance.name} is being released")
                 )
-            await self._provider.release(_request(instance))
+            await self._provider.release(request_of(instance))
         finally:
             del self._departing[instance.uid]
             departing.set()
@@ -279,11 +279,21 @@ class HostSessions:
                 # Nothing was acknowledged, so the host will say it again.
                 problem = f"its report cannot be stored: {failure}"
             await self._lose(session, problem)
+            if await self._is_gone(session.instance):
+                self._sessions.pop(session.instance.uid, None)
+                return
             await asyncio.sleep(delay)
             delay = min(delay * 2, RECONNECT_MAX_SECONDS)
 
+    async def _is_gone(self, instance: Instance) -> bool:
+        """Tell whether the ledger has written off the host: it was declared lost, say."""
+        try:
+            return all(one.uid != instance.uid for one in await self.instances(instance.fleet))
+        except LedgerUnavailable:
+            return False
+
     async def _greet(self, session: Session) -> Host:
-        request = _request(session.instance)
+        request = request_of(session.instance)
         await self._provider.ensure(request)
         host = await self._provider.connect(request, self._identity, session.cursor)
         try:
@@ -456,17 +466,7 @@ class HostSessions:
 
 def _needs_hello(session: Session, instance: Instance) -> bool:
     """Tell whether only a new hello reports its capacity, or makes it ready again."""
-    if _request(session.instance) != _request(instance):
+    if request_of(session.instance) != request_of(instance):
         return True
     # It was leaving and has been taken back.
     return session.host is not None and instance.state is InstanceState.PROVISIONING
-
-
-def _request(instance: Instance) -> InstanceRequest:
-    return InstanceRequest(
-        uid=instance.uid,
-        name=instance.name,
-        fleet=instance.fleet,
-        declared=instance.declared,
-        share=(instance.parts, instance.number),
-    )

@@ -5,9 +5,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleetform.agents.protocol.keys import Cursor
+
+if TYPE_CHECKING:
+    from fleetform.providers.contract.hosts import InstanceRequest
 
 
 class InstanceState(enum.StrEnum):
@@ -69,6 +72,10 @@ class Instance:
     """Why it gets nothing more, though it may be ready; empty: it does. What runs there goes on."""
     seen_at_ms: int | None = None
     """When it said something last that was written down, Unix milliseconds."""
+    provider: str = "local"
+    endpoint: Mapping[str, Any] = field(default_factory=dict)
+    """How the provider reaches the host; see `providers.contract.hosts.InstanceRequest`."""
+    host_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +90,21 @@ class Allocation:
     disk_bytes: int
     gpus: tuple[str, ...] = ()
     blocks: int = 0
+
+
+def request_of(instance: Instance) -> InstanceRequest:
+    """What a provider is asked for, to have or to reach this instance."""
+    # Here: plans read instances, and ask no provider.
+    from fleetform.providers.contract.hosts import InstanceRequest
+
+    is_share = instance.provider == "local"
+    return InstanceRequest(
+        uid=instance.uid,
+        name=instance.name,
+        fleet=instance.fleet,
+        declared=instance.declared,
+        share=(instance.parts, instance.number) if is_share else (1, 0),
+        provider=instance.provider,
+        endpoint=instance.endpoint,
+        host_key=instance.host_key,
+    )

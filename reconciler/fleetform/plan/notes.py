@@ -77,7 +77,8 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
             for one in stale_results(draft)
         ],
         "outdates": list(outdated_by_plan(draft)),
-        "hosts_removed": _hosts_removed(draft),
+        # Absent where no host goes: the record of most plans stays as it was.
+        **({"hosts_removed": removed} if (removed := _hosts_removed(draft)) else {}),
     }
 
 
@@ -127,7 +128,7 @@ def _hosts_removed(draft: PlanDraft) -> dict[str, list[str]]:
             continue
         verbs = {step.verb for step in change.steps}
         wanted = {
-            entry["number"]
+            entry["name"]
             for step in change.steps
             if step.verb == Verb.FLEET_UPDATE
             for entry in step.arguments["instances"]
@@ -139,7 +140,7 @@ def _hosts_removed(draft: PlanDraft) -> dict[str, list[str]]:
             and one.state is not InstanceState.TERMINATING
             and (
                 Verb.FLEET_REMOVE in verbs
-                or (Verb.FLEET_UPDATE in verbs and one.number not in wanted)
+                or (Verb.FLEET_UPDATE in verbs and one.name not in wanted)
             )
         ]
         if names:

@@ -161,7 +161,9 @@ def _put_fleet(context: Context, fleet: str, numbers: AbstractSet[int], step: St
     key = ResourceKey("fleet", fleet)
     if _has_row(context.transaction, key):
         return ""
-    wanted = {entry["number"] for entry in step.arguments["instances"]} if step else set()
+    wanted = (
+        {place["number"] for place in fleets.numbered(context.transaction, step)} if step else set()
+    )
     if step is not None and wanted == numbers:
         fleets.begin_make(context, step)
         fleets.finish_write(context, [step], [StepOutcome(step.key)])

@@ -10,6 +10,7 @@ is still missing, and its removal releases what was made.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -47,7 +48,9 @@ def begin_make(context: Context, step: Step) -> None:
 def begin_update(context: Context, step: Step) -> None:
     """Give each wanted place an instance; who has a place that is not wanted begins to leave."""
     fleet = step.resource.name
-    wanted = {entry["number"]: entry["name"] for entry in step.arguments["instances"]}
+    _lose(context, step)
+    places = numbered(context.transaction, step)
+    wanted = {place["number"] for place in places}
     there = {
         number
         for (number,) in context.transaction.execute(
@@ -55,18 +58,60 @@ def begin_update(context: Context, step: Step) -> None:
         )
     }
     context.transaction.many(
-        "INSERT INTO instances (uid, name, fleet, number, state, address)"
-        " VALUES (?, ?, ?, ?, 'provisioning', '127.0.0.1')",
+        "INSERT INTO instances (uid, name, fleet, number, state, address, provider)"
+        " VALUES (?, ?, ?, ?, 'provisioning', '127.0.0.1', ?)",
         (
-            (context.ids.uid(), name, fleet, number)
-            for number, name in sorted(wanted.items())
-            if number not in there
+            (context.ids.uid(), one["name"], fleet, one["number"], one.get("provider", "local"))
+            for one in sorted(places, key=_number)
+            if one["number"] not in there
         ),
     )
-    _describe(context.transaction, step)
+    _describe(context.transaction, step, places)
     # Who stands in for another stays until that one is gone.
     standing_in = {number for number in there if number - SURGE in wanted}
-    _leave(context.transaction, fleet, sorted(there - wanted.keys() - standing_in))
+    _leave(context.transaction, fleet, sorted(there - wanted - standing_in))
+
+
+def numbered(transaction: Transaction, step: Step) -> list[dict[str, Any]]:
+    """
+    Return the hosts that a step of a fleet wants, each with its number.
+
+    A host that the plan knows by its name alone keeps the number that it has; a new one has the
+    lowest that is free.
+    """
+    places: list[dict[str, Any]] = step.arguments["instances"]
+    if all("number" in place for place in places):
+        return places
+    known = dict(
+        transaction.execute(
+            "SELECT name, number FROM instances WHERE fleet = ? AND state <> 'terminated'",
+            (step.resource.name,),
+        ).fetchall()
+    )
+    taken = set(known.values())
+    free = (number for number in itertools.count() if number not in taken)
+    return [
+        {**place, "number": known[place["name"]] if place["name"] in known else next(free)}
+        for place in places
+    ]
+
+
+def _number(place: Mapping[str, Any]) -> int:
+    return int(place["number"])
+
+
+def _lose(context: Context, step: Step) -> None:
+    """Write down that hosts never return, as the configuration declares: their jobs have ended."""
+    for name, reason in step.arguments.get("lost", {}).items():
+        row = context.transaction.one(
+            "UPDATE instances SET state = 'terminated', message = ?, generation = generation + 1"
+            " WHERE fleet = ? AND name = ? AND state <> 'terminated' RETURNING uid",
+            (f"declared lost: {reason}", step.resource.name, name),
+        )
+        if row is not None:
+            why = f"host {name} is declared lost: {reason}"
+            lose_jobs(context.transaction, row[0], why, now_ms=context.now_ms)
+            context.transaction.log("host.lost", context.now_ms, why, step.resource)
 
 
 def begin_adopt(context: Context, step: Step) -> None:
@@ -77,9 +122,9 @@ def begin_adopt(context: Context, step: Step) -> None:
     """
     transaction, fleet = context.transaction, step.resource.name
     let_go = transaction.execute(
-        "SELECT uid FROM instances WHERE state = 'terminated' AND fleet = ''"
-        " ORDER BY CASE WHEN message = ? THEN 0 ELSE 1 END, name, uid",
-        (_let_go_from(fleet),),
+        "SELECT uid, name FROM instances WHERE state = 'terminated' AND fleet = ''"
+        " AND provider = ? ORDER BY CASE WHEN message = ? THEN 0 ELSE 1 END, name, uid",
+        (_provider_of(step), _let_go_from(fleet)),
     ).fetchall()
     if let_go:
         # Rows that a fleet was given in their stead, and no host has ever answered for.
@@ -96,14 +141,29 @@ def begin_adopt(context: Context, step: Step) -> None:
             "SELECT number FROM instances WHERE fleet = ? AND state <> 'terminated'", (fleet,)
         )
     }
-    wanted = sorted({entry["number"] for entry in step.arguments["instances"]} - there)
+    wanted = [one for one in numbered(transaction, step) if one["number"] not in there]
     transaction.many(
         "UPDATE instances SET fleet = ?, number = ?, state = 'provisioning', message = '',"
         " generation = generation + 1 WHERE uid = ?",
-        ((fleet, number, uid) for number, (uid,) in zip(wanted, let_go, strict=False)),
+        ((fleet, number, uid) for number, uid in _adopted(wanted, let_go)),
     )
     if let_go:
         begin_make(context, step)
+
+
+def _provider_of(step: Step) -> str:
+    return next((str(one.get("provider", "local")) for one in step.arguments["instances"]), "local")
+
+
+def _adopted(
+    wanted: Sequence[Mapping[str, Any]], released: Sequence[tuple[str, str]]
+) -> list[tuple[int, str]]:
+    """Pair numbers with uids: shares of a machine are alike, hosts over SSH are known by name."""
+    by_name = {name: uid for uid, name in released}
+    if any("endpoint" in one for one in wanted):
+        return [(one["number"], by_name[one["name"]]) for one in wanted if one["name"] in by_name]
+    numbers = sorted(one["number"] for one in wanted)
+    return [(number, uid) for number, (uid, _) in zip(numbers, released, strict=False)]
 
 
 def _let_go_from(fleet: str) -> str:
@@ -145,7 +205,12 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
                 said["own_digest"],
                 int(said.get("protected", False)),
                 to_json(said["document"]),
-                to_json({**outcome.outputs, **template_outputs(said)}),
+                to_json(
+                    {
+                        **outcome.outputs,
+                        **template_outputs(said, numbered(context.transaction, step)),
+                    }
+                ),
                 step.resource.name,
             ),
         )
@@ -223,7 +288,7 @@ def finish_forget(context: Context, steps: Sequence[Step], _: Sequence[StepOutco
 # -- instances ----------------------------------------------------------------------------
 
 
-def _describe(transaction: Transaction, step: Step) -> None:
+def _describe(transaction: Transaction, step: Step, places: Sequence[Mapping[str, Any]]) -> None:
     """
     Write what the document says of each host into the instances.
 
@@ -231,17 +296,7 @@ def _describe(transaction: Transaction, step: Step) -> None:
     at once. What is not declared stays as the host reported it.
     """
     document = step.arguments["document"]
-    declared: Mapping[str, Any] = document.get("local") or {}
-    parts = len(step.arguments["instances"])
-    values = (
-        document.get("sharing", "exact"),
-        document.get("blocks", 1),
-        to_json(declared),
-        parts,
-        declared.get("cpu"),
-        declared.get("memory"),
-        declared.get("disk"),
-    )
+    shared: Mapping[str, Any] = document.get("local") or {}
     transaction.many(
         "UPDATE instances SET generation = generation + 1,"
         # How a host is divided holds for whatever runs there: one of another template keeps it,
@@ -254,21 +309,30 @@ def _describe(transaction: Transaction, step: Step) -> None:
         " ELSE template_digest END,"
         " declared = ?3, parts = ?4, cpu_millicores = coalesce(?5, cpu_millicores),"
         " memory_bytes = coalesce(?6, memory_bytes), disk_bytes = coalesce(?7, disk_bytes),"
-        " name = ?8, drained = ?11, env = ?13,"
+        " name = ?8, drained = ?11, env = ?13, endpoint = ?14,"
         # Taken back while it was leaving: it is asked for again.
         " state = CASE state WHEN 'terminating' THEN 'provisioning' ELSE state END"
         " WHERE fleet = ?9 AND number = ?10 AND state <> 'terminated'",
         (
             (
-                *values,
-                entry["name"],
+                document.get("sharing", "exact"),
+                document.get("blocks", 1),
+                to_json(declared),
+                # Only shares of one machine divide what it has.
+                1 if "endpoint" in place else len(places),
+                declared.get("cpu"),
+                declared.get("memory"),
+                declared.get("disk"),
+                place["name"],
                 step.resource.name,
-                entry["number"],
-                entry.get("drained", ""),
+                place["number"],
+                place.get("drained", ""),
                 step.arguments.get("template", ""),
                 env_text(document),
+                to_json(place["endpoint"]) if "endpoint" in place else "",
             )
-            for entry in step.arguments["instances"]
+            for place in places
+            for declared in (place.get("declared", shared),)
         ),
     )
 

@@ -81,6 +81,8 @@ def _write(
         " <> (?1, ?2, ?3, ?4, ?5, ?6) THEN 1 ELSE 0 END,"
         " state = ?1, boot_id = ?2, cpu_millicores = ?3, memory_bytes = ?4, disk_bytes = ?5,"
         " gpus = ?6, install_id = ?7, machine_id = ?8, seen_at_ms = ?10,"
+        " address = CASE ?11 WHEN '' THEN address ELSE ?11 END,"
+        " host_key = CASE ?12 WHEN '' THEN host_key ELSE ?12 END,"
         # Why it leaves is still true of who leaves.
         " message = CASE WHEN state = 'terminating' THEN message ELSE '' END"
         " WHERE uid = ?9",
@@ -95,6 +97,8 @@ def _write(
             seen.machine_id,
             seen.instance_uid,
             now_ms,
+            seen.address,
+            seen.host_key,
         ),
     )
 

@@ -45,7 +45,7 @@ _INSTANCE = (
     "uid", "name", "fleet", "number", "state", "generation", "sharing", "blocks",
     "cpu_millicores", "memory_bytes", "disk_bytes", "gpus", "address", "boot_id", "install_id",
     "log_id", "log_number", "declared", "parts", "message", "drained",
-    "seen_at_ms", "template_digest",
+    "seen_at_ms", "template_digest", "provider", "endpoint", "host_key",
 )  # fmt: skip
 _OUTDATED = tuple(Outdated)
 _INSTANCES = (
@@ -283,7 +283,7 @@ def _notes(note: str, instances: Iterable[Instance]) -> tuple[str, ...]:
 def _instance_of(row: Sequence[Any], cordon: Cordon) -> Instance:
     (uid, name, fleet, number, state, generation, sharing, blocks, cpu, memory, disk, gpus,
      address, boot_id, install_id, log_id, log_number, declared, parts, message,
-     drained, seen_at_ms, template_digest) = row  # fmt: skip
+     drained, seen_at_ms, template_digest, provider, endpoint, host_key) = row  # fmt: skip
     return Instance(
         uid=uid,
         name=name,
@@ -307,4 +307,7 @@ def _instance_of(row: Sequence[Any], cordon: Cordon) -> Instance:
         drained=drained or cordon.reason(fleet, name, template_digest),
         template_digest=template_digest,
         seen_at_ms=seen_at_ms,
+        provider=provider,
+        endpoint=json.loads(endpoint) if endpoint else {},
+        host_key=host_key,
     )

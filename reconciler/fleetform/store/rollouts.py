@@ -46,15 +46,24 @@ __all__ = [
 ]
 
 
-def template_outputs(said: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of a fleet's step: its template, who has a place, and how they are exchanged."""
+def template_outputs(
+    said: Mapping[str, Any], places: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """
+    What is kept of a fleet's step: its template, who has a place, and how they are exchanged.
+
+    `places` are the hosts of the step with their numbers. Those that are no share of this machine
+    are kept whole: their names and endpoints do not follow from their numbers.
+    """
     if not said.get("template"):
         return {}
-    return {
+    outputs = {
         "template": said["template"],
-        "places": [entry["number"] for entry in said["instances"]],
+        "places": [place["number"] for place in places],
         "update": said["document"].get("update", {}),
     }
+    hosts = {str(place["number"]): place for place in places if "endpoint" in place}
+    return {**outputs, "hosts": hosts} if hosts else outputs
 
 
 def env_text(document: Mapping[str, Any]) -> str:
@@ -209,12 +218,14 @@ def _make(transaction: Transaction, fleet: str, number: int, uid: str, now_ms: i
     if row is None or taken is not None:
         return
     document, kept = json.loads(row[0]), json.loads(row[1])
-    declared = document.get("local") or {}
-    name = f"{fleet}-{number}" if number < SURGE else f"{fleet}-{number - SURGE}{EARLY}"
+    place = kept.get("hosts", {}).get(str(number), {})
+    declared = place.get("declared", document.get("local") or {})
+    share = f"{fleet}-{number}" if number < SURGE else f"{fleet}-{number - SURGE}{EARLY}"
+    name = place.get("name", share)
     transaction.execute(
         "INSERT INTO instances (uid, name, fleet, number, state, address, sharing, blocks, declared,"
-        " parts, cpu_millicores, memory_bytes, disk_bytes, template_digest, env)"
-        " VALUES (?, ?, ?, ?, 'provisioning', '127.0.0.1', ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " parts, cpu_millicores, memory_bytes, disk_bytes, template_digest, env, provider, endpoint)"
+        " VALUES (?, ?, ?, ?, 'provisioning', '127.0.0.1', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             uid,
             name,
@@ -223,12 +234,14 @@ def _make(transaction: Transaction, fleet: str, number: int, uid: str, now_ms: i
             document.get("sharing", "exact"),
             document.get("blocks", 1),
             to_json(declared),
-            len(kept["places"]),
+            1 if place else len(kept["places"]),
             declared.get("cpu", 0),
             declared.get("memory", 0),
             declared.get("disk", 0),
             kept["template"],
             env_text(document),
+            place.get("provider", "local"),
+            to_json(place["endpoint"]) if place else "",
         ),
     )
     transaction.log(

@@ -40,6 +40,9 @@ CREATE TABLE instances (
     template_digest TEXT DEFAULT '' NOT NULL,
     seen_at_ms INTEGER,
     env TEXT DEFAULT '' NOT NULL,
+    provider TEXT DEFAULT 'local' NOT NULL,
+    endpoint TEXT DEFAULT '' NOT NULL,
+    host_key TEXT DEFAULT '' NOT NULL,
     PRIMARY KEY (uid)
 );
 
@@ -314,4 +317,4 @@ CREATE TABLE alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO alembic_version VALUES ('0003');
+INSERT INTO alembic_version VALUES ('0004');

@@ -45,8 +45,8 @@ def _where(condition: str) -> dict[str, Any]:
     return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
 
 
-def _text(name: str) -> Column[str]:
-    return Column(name, _TEXT, nullable=False, server_default=text("''"))
+def _text(name: str, default: str = "") -> Column[str]:
+    return Column(name, _TEXT, nullable=False, server_default=text(f"'{default}'"))
 
 
 def _number(name: str, default: int = 0) -> Column[int]:
@@ -132,6 +132,11 @@ instances = Table(
     _perhaps("seen_at_ms"),
     # Variables that its fleet gives to jobs, as JSON; empty: none.
     _text("env"),
+    # A row of the registry of providers, and how it reaches the host, as JSON; empty: by itself.
+    _text("provider", "local"),
+    _text("endpoint"),
+    # The key by which the host was recognised when it was first reached over SSH.
+    _text("host_key"),
 )
 # A fleet's place is taken once; who left it stays in the history.
 Index(

@@ -19,6 +19,7 @@ __all__ = [
     "Address",
     "bare_word",
     "element_name",
+    "host_name",
     "indexed_name",
     "is_uid",
     "name_problem",
@@ -143,6 +144,15 @@ def parameter_value(value: Any) -> Any:
 _TRUTH = {"true": True, "false": False}
 # Canonical forms have none of them.
 _NOT_FINITE = frozenset({"inf", "-inf", "nan"})
+
+
+def host_name(hostname: str, port: int | None = None) -> str:
+    """
+    Name a host over SSH: `gpu01`, or `login.example.com:2201` where the host has a port of its own.
+
+    One address may lead to several machines, by port.
+    """
+    return hostname if port is None else f"{hostname}:{port}"
 
 
 def element_name(parent: str, params: Mapping[str, Any]) -> str:

@@ -69,7 +69,7 @@ def test_of_a_sweep_one_element_stands_for_all(path: str) -> None:
 
 def test_programs_of_another_machine_are_not_looked_for_on_this_one(path: str) -> None:
     """What its jobs find is not known here."""
-    far = declare("fleet", "far", {"type": "fleet", "ssh_config": {"hosts": ["h"]}})
+    far = declare("fleet", "far", {"type": "fleet", "ssh_config": {"hosts": [{"hostname": "h"}]}})
     assert lost(path, far, run("train", fleets=["far"])) == []
     assert lost(path, far, run("train", fleets=["local"])) == [("a1", "train")]
 

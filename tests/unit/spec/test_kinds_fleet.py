@@ -108,7 +108,6 @@ def test_what_a_place_can_do(tmp_path, source, field, refusing):
 @pytest.mark.parametrize(
     ("source", "place", "words"),
     [
-        ("ssh_config", (3, 1), "over SSH"),
         ("kubernetes", (3, 1), "Kubernetes cluster"),
         ("slurm", (3, 1), "Slurm cluster"),
         ("", (1, 1), "clouds"),

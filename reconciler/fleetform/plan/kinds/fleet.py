@@ -14,7 +14,7 @@ from typing import Any
 
 from fleetform.model.figures import counted
 from fleetform.model.live import LiveResource
-from fleetform.model.plan import Action, Permissions, Reason, Step
+from fleetform.model.plan import Action, Change, Permissions, Reason, Step
 from fleetform.model.verbs import Verb
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.draft import (
@@ -27,7 +27,9 @@ from fleetform.plan.draft import (
     reasons_of,
 )
 from fleetform.spec.canonical import digest
+from fleetform.spec.checks.hosts import hosts_of
 from fleetform.spec.desired import Declared
+from fleetform.spec.names import host_name
 
 
 def propose_create(declared: Declared) -> Proposal:
@@ -42,8 +44,27 @@ def propose_change(
     changed = changed_fields("fleet", before, declared.document)
     if not changed and row.digest:
         return None
+    if was_made(row) and has_other_source(before, declared.document):
+        removal = propose_remove(row).change
+        steps = _renewal(declared, removal)
+        return Proposal(
+            change_between(
+                row,
+                declared,
+                Action.REPLACE,
+                reasons_of(changed),
+                changed,
+                *steps,
+                destructive=True,
+                at_stake=removal.at_stake,
+            )
+        )
     step = make_step(Verb.FLEET_UPDATE, declared.key, _arguments(declared))
-    ends = was_made(row) and recreates(before, declared.document)
+    at_stake = ""
+    if was_made(row) and recreates(before, declared.document):
+        at_stake = hosts_at_stake(Action.UPDATE, nodes_wanted(before))
+    elif lost := sorted(lost_hosts(declared.document).keys() - lost_hosts(before).keys()):
+        at_stake = f"all jobs on host {', '.join(lost)}, which the configuration declares lost"
     return Proposal(
         change_between(
             row,
@@ -53,8 +74,8 @@ def propose_change(
             reasons_of(changed) or (Reason.UNFINISHED,),
             changed,
             step,
-            destructive=ends,
-            at_stake=hosts_at_stake(Action.UPDATE, nodes_wanted(before)) if ends else "",
+            destructive=bool(at_stake),
+            at_stake=at_stake,
         )
     )
 
@@ -113,9 +134,14 @@ def propose_renew(
 ) -> Proposal | None:
     """Let all hosts go and make them anew."""
     removal = propose_remove(row).change
+    steps = _renewal(declared, removal)
+    return _as_asked(declared, row, Action.REPLACE, steps, at_stake=removal.at_stake)
+
+
+def _renewal(declared: Declared, removal: Change) -> tuple[Step, Step]:
+    """All hosts go before the first comes: they may have the same names."""
     (remove,) = removal.steps
-    make = make_step(Verb.FLEET_MAKE, declared.key, _arguments(declared), (remove.key,))
-    return _as_asked(declared, row, Action.REPLACE, (remove, make), at_stake=removal.at_stake)
+    return remove, make_step(Verb.FLEET_MAKE, declared.key, _arguments(declared), (remove.key,))
 
 
 def propose_exchange(declared: Declared, row: LiveResource, hosts: Sequence[str]) -> Proposal:
@@ -175,16 +201,61 @@ def propose_taking_in(declared: Declared, row: LiveResource) -> Proposal:
 
 
 def _arguments(declared: Declared) -> dict[str, Any]:
-    name = declared.key.name
-    return {
+    document = declared.document
+    arguments = {
         **declared_arguments(declared),
-        "template": template_of(declared.document),
-        # Numbered from 0 and named by number, so that the instances of two plans are the same.
-        "instances": [
-            _place(f"{name}-{number}", number, declared.document)
-            for number in range(nodes_wanted(declared.document))
-        ],
+        "template": template_of(document),
+        "instances": _places(declared.key.name, document),
     }
+    lost = lost_hosts(document)
+    return {**arguments, "lost": lost} if lost else arguments
+
+
+def _places(fleet: str, document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """
+    The hosts that are wanted, in a fixed order.
+
+    Shares of a machine are numbered from 0 and named by number. Hosts over SSH are known by their
+    names: their numbers are the ledger's, so that one that goes changes no other.
+    """
+    if "ssh_config" not in document:
+        return [
+            {"name": name, "number": number, **_drained(name, document)}
+            for number, name in ((n, f"{fleet}-{n}") for n in range(nodes_wanted(document)))
+        ]
+    config = document["ssh_config"]
+    return [_ssh_place(host, config, document) for host in hosts_of(document)]
+
+
+# What a host over SSH has from its fleet unless it has its own.
+_ENDPOINT_FIELDS = ("port", "user", "identity_file", "proxy_jump")
+
+
+def _ssh_place(
+    host: Mapping[str, Any], config: Mapping[str, Any], document: Mapping[str, Any]
+) -> dict[str, Any]:
+    name = host_name(host["hostname"], host.get("port"))
+    endpoint = {"hostname": host["hostname"]}
+    for field in _ENDPOINT_FIELDS:
+        value = host.get(field, config.get(field))
+        if value is not None:
+            endpoint[field] = value
+    endpoint |= {key: host[key] for key in ("internal_ip",) if key in host}
+    endpoint |= {key: config[key] for key in ("host_keys",) if key in config}
+    place: dict[str, Any] = {"name": name, "provider": "ssh", "endpoint": endpoint}
+    if "capacity" in host:
+        place["declared"] = host["capacity"]
+    if "drain" in host:
+        return {**place, "drained": host["drain"]["reason"]}
+    return {**place, **_drained(name, document)}
+
+
+def _drained(name: str, document: Mapping[str, Any]) -> dict[str, str]:
+    """Why no job starts on a host of the fleet; empty where jobs do."""
+    for entry in document.get("drain", ()):
+        if name in entry.get("hosts", (name,)):
+            return {"drained": entry["reason"]}
+    return {}
 
 
 def template_of(document: Mapping[str, Any]) -> str:
@@ -198,17 +269,24 @@ def template_of(document: Mapping[str, Any]) -> str:
     )
 
 
-def _place(name: str, number: int, document: Mapping[str, Any]) -> dict[str, Any]:
-    """One host that is wanted; `drained` says why nothing more is to be placed on it."""
-    place: dict[str, Any] = {"name": name, "number": number}
-    for entry in document.get("drain", ()):
-        if name in entry.get("hosts", (name,)):
-            place["drained"] = entry["reason"]
-    return place
+def has_other_source(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether the hosts come from elsewhere: none of the earlier ones can stay."""
+    return ("ssh_config" in before) != ("ssh_config" in after)
+
+
+def lost_hosts(document: Mapping[str, Any]) -> dict[str, str]:
+    """Hosts over SSH that are declared lost, by name, with the reason."""
+    return {
+        host_name(host["hostname"], host.get("port")): host["lost"]["reason"]
+        for host in document.get("ssh_config", {}).get("hosts", ())
+        if "lost" in host
+    }
 
 
 def nodes_wanted(document: Mapping[str, Any]) -> int:
     """How many hosts the fleet shall have now; one when the document does not say."""
+    if "ssh_config" in document:
+        return len(hosts_of(document))
     nodes = document.get("nodes")
     if nodes is None:
         return 1

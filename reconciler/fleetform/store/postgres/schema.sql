@@ -41,6 +41,9 @@ CREATE TABLE instances (
     template_digest TEXT COLLATE "C" DEFAULT '' NOT NULL,
     seen_at_ms BIGINT,
     env TEXT COLLATE "C" DEFAULT '' NOT NULL,
+    provider TEXT COLLATE "C" DEFAULT 'local' NOT NULL,
+    endpoint TEXT COLLATE "C" DEFAULT '' NOT NULL,
+    host_key TEXT COLLATE "C" DEFAULT '' NOT NULL,
     PRIMARY KEY (uid)
 );
 
@@ -315,4 +318,4 @@ CREATE TABLE alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO alembic_version VALUES ('0003');
+INSERT INTO alembic_version VALUES ('0004');

@@ -246,7 +246,7 @@ class Fleet(OfferChoice):
     "A100:80GB:8"}`.
     """
 
-    ssh_config: Annotated[SshConfig | None, control()] = None
+    ssh_config: Annotated[SshConfig | None, control("providers.ssh")] = None
     """
     Existing hosts that are reached over SSH. Example: `{user: ubuntu, identity_file:
     ~/.ssh/id_ed25519, hosts: ["gpu[01-16]"]}`.
@@ -357,10 +357,8 @@ class Fleet(OfferChoice):
 
     def whole(self) -> Problem | None:
         match self.source:
-            case "local":
+            case "local" | "ssh_config":
                 return None
-            case "ssh_config":
-                what = "Hosts over SSH are not supported yet."
             case "kubernetes" | "slurm" as source:
                 what = f"Hosts of a {source.capitalize()} cluster are not supported yet."
             case _:
@@ -414,6 +412,14 @@ class Fleet(OfferChoice):
                 "The price of a host in a cloud is that of its offer.",
                 "Use `max_price` to limit it.",
                 at_key=True,
+            )
+        if said == ["ssh_config"] and self.update is not None and self.update.strategy == "surge":
+            yield Problem(
+                "contradiction",
+                ("update", "strategy"),
+                "`surge` needs a spare host for each that is replaced, and the hosts of this fleet"
+                " are the ones that `ssh_config` names.",
+                "Write `drain` or `recreate`.",
             )
         if len(said) == 1:
             for name in sorted(_UNFIT[said[0]]):
@@ -476,7 +482,7 @@ class Fleet(OfferChoice):
             # Without an upper end the fleet is refused for that.
             return None if count is None else frozenset(f"{self.name}-{n}" for n in range(count))
         if self.ssh_config is not None:
-            return frozenset(host.hostname for host in self.ssh_config.hosts)
+            return frozenset(host.name for host in self.ssh_config.hosts)
         return None
 
     def _names_advice(self) -> str:

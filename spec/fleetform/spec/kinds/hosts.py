@@ -22,7 +22,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from fleetform.spec.field_facts import SECRET
+from fleetform.spec.field_facts import SECRET, UNSUPPORTED
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.amounts import text
 from fleetform.spec.kinds.base import Model, Tags, one_or_many, refuse
@@ -31,6 +31,7 @@ from fleetform.spec.kinds.offers import Text
 from fleetform.spec.kinds.ports import PORT_MAX, Port
 from fleetform.spec.kinds.resources import Capacity
 from fleetform.spec.kinds.schedules import Window, window
+from fleetform.spec.names import host_name
 from fleetform.spec.quantities.patterns import exact_text, from_one_to
 from fleetform.spec.quantities.ranges import parse_count, shown, unfit
 
@@ -173,7 +174,7 @@ class ProxyJump(Model):
     `~/.ssh/jump`.
     """
 
-    ssh_key: SshKey | None = None
+    ssh_key: Annotated[SshKey | None, UNSUPPORTED] = None
     """
     The key pair itself, in the format of dstack. Example: `{public: ssh-ed25519 AAAA, private: "${{
     secrets.jump_key }}"}`.
@@ -261,7 +262,7 @@ class Host(Model):
     the fleet. Example: `~/.ssh/id_ed25519`.
     """
 
-    ssh_key: SshKey | None = None
+    ssh_key: Annotated[SshKey | None, UNSUPPORTED] = None
     """The key pair itself, in the format of dstack. Example: `{public: ssh-ed25519 AAAA}`."""
 
     proxy_jump: Jump | None = None
@@ -273,7 +274,7 @@ class Host(Model):
     internal_ip: Annotated[str, AfterValidator(_private)] | None = None
     """The address in the internal network of the fleet. Default: detected. Example: `10.0.0.11`."""
 
-    blocks: Blocks | None = None
+    blocks: Annotated[Blocks | None, UNSUPPORTED] = None
     """
     Number of equal blocks of the host. Default: `blocks` of the fleet. `auto`: one block per GPU.
     Example: `8`, `auto`.
@@ -285,13 +286,13 @@ class Host(Model):
     A100:80GB:8}`.
     """
 
-    topology: Topology | None = None
+    topology: Annotated[Topology | None, UNSUPPORTED] = None
     """
     The position of the host, by levels with names of your choice. Example: `{rack: r1, switch:
     s3}`.
     """
 
-    tags: Tags | None = None
+    tags: Annotated[Tags | None, UNSUPPORTED] = None
     """Labels by which queues and runs choose hosts. Example: `{interconnect: ib}`."""
 
     drain: ReasonSpec | None = None
@@ -299,7 +300,9 @@ class Host(Model):
     Drain the host: running jobs finish, and no new ones start. Example: `{reason: Fan 3 is loud}`.
     """
 
-    maintenance: Annotated[Maintenance, BeforeValidator(window)] | None = None
+    maintenance: Annotated[Annotated[Maintenance, BeforeValidator(window)] | None, UNSUPPORTED] = (
+        None
+    )
     """
     The next maintenance of the host. Example: `{from: 2026-12-24T18:00Z, to: 2026-12-24T20:00Z,
     reason: New disks}`.
@@ -310,6 +313,11 @@ class Host(Model):
     Declare that the host never returns: its jobs have ended. Example: `{reason: Returned to the
     vendor}`.
     """
+
+    @property
+    def name(self) -> str:
+        """What people call the host: in `drain`, in lists and in messages."""
+        return host_name(self.hostname, self.port)
 
     @property
     def identity(self) -> tuple[str, int | None]:
@@ -377,7 +385,7 @@ class SshConfig(Model):
     The file with the private key, on the machine that runs fleetform. Example: `~/.ssh/id_ed25519`.
     """
 
-    ssh_key: SshKey | None = None
+    ssh_key: Annotated[SshKey | None, UNSUPPORTED] = None
     """The key pair itself, in the format of dstack. Example: `{public: ssh-ed25519 AAAA}`."""
 
     proxy_jump: Jump | None = None
@@ -396,7 +404,7 @@ class SshConfig(Model):
     blocks: 4}]`.
     """
 
-    network: Annotated[str, AfterValidator(_network)] | None = None
+    network: Annotated[Annotated[str, AfterValidator(_network)] | None, UNSUPPORTED] = None
     """
     The network in which nodes reach each other, in CIDR notation. Default: detected. Example:
     `10.0.0.0/24`.

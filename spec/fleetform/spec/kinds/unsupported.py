@@ -33,6 +33,20 @@ WHY: Mapping[str, Mapping[str, str]] = {
     "fleet": {
         "gpu_isolation": "Isolation is not supported yet: runs know which GPUs are theirs, and could use others.",
         "placement": "It has no effect: all hosts of one machine are equally close.",
+        "ssh_config.hosts.blocks": "Blocks of single hosts are not supported yet: `blocks` of the fleet divides all of them.",
+        "ssh_config.hosts.maintenance": "Maintenance of hosts is not supported yet; `drain` is.",
+        "ssh_config.hosts.tags": "Choosing hosts by tag is not supported yet: declare a fleet for each sort of host.",
+        "ssh_config.hosts.topology": "Topology is not supported yet: all hosts of a fleet are equally close.",
+        "ssh_config.network": "Choosing a network is not supported yet: set `internal_ip` of each host.",
+        **dict.fromkeys(
+            (
+                "ssh_config.ssh_key",
+                "ssh_config.hosts.ssh_key",
+                "ssh_config.proxy_jump.ssh_key",
+                "ssh_config.hosts.proxy_jump.ssh_key",
+            ),
+            "Keys in documents are not supported yet: name a file with `identity_file`.",
+        ),
         "run_as": "Other accounts are not supported yet: jobs run as the user of the agent.",
     },
     "queue": {
@@ -111,7 +125,6 @@ VALUES: Mapping[str, Mapping[str, str]] = {
         "kubernetes": "fleets of a cluster",
         "runtime": "`container`",
         "slurm": "fleets of a cluster",
-        "ssh_config": "fleets over SSH",
     },
     "profile": {
         name: _RUN_VALUES[name]

@@ -1,0 +1,80 @@
+"""
+All hosts of an environment, whichever provider has each.
+
+A request names its provider, which is made when it is first needed. Volumes are directories of this
+machine, and what exists under an environment's uid is listed on this machine alone: hosts elsewhere
+prove whom they obey when they are greeted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from fleetform.agents.protocol.messages import Cursor
+from fleetform.providers.contract.hosts import Host, HostProvider, Identity, InstanceRequest
+from fleetform.providers.contract.observed import (
+    HostSeen,
+    InstanceSeen,
+    NeighbourSeen,
+    PlaceSeen,
+    VolumeSeen,
+)
+from fleetform.providers.registry import environment_variables, provider
+
+LOCAL = "local"
+
+
+class RoutedHosts:
+    """Implements `contract.hosts.HostProvider`; the docstrings there hold here."""
+
+    def __init__(self, state: Path, environment_uid: str) -> None:
+        self._state = state
+        self._environment_uid = environment_uid
+        self._providers: dict[str, HostProvider] = {}
+
+    @property
+    def environment_variables(self) -> tuple[str, ...]:
+        return environment_variables()
+
+    def _of(self, name: str) -> HostProvider:
+        if name not in self._providers:
+            self._providers[name] = provider(
+                name, state=self._state, environment_uid=self._environment_uid
+            )
+        return self._providers[name]
+
+    async def ensure(self, request: InstanceRequest) -> None:
+        await self._of(request.provider).ensure(request)
+
+    async def connect(
+        self, request: InstanceRequest, identity: Identity, cursor: Cursor | None
+    ) -> Host:
+        return await self._of(request.provider).connect(request, identity, cursor)
+
+    async def release(self, request: InstanceRequest) -> None:
+        await self._of(request.provider).release(request)
+
+    async def observe(self, request: InstanceRequest) -> HostSeen | None:
+        return await self._of(request.provider).observe(request)
+
+    async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
+        return await self._of(LOCAL).inventory(environment_uid)
+
+    async def look(self, instance: InstanceSeen) -> HostSeen:
+        return await self._of(LOCAL).look(instance)
+
+    async def volume_at(self, environment_uid: str, path: str) -> VolumeSeen | None:
+        return await self._of(LOCAL).volume_at(environment_uid, path)
+
+    async def place_at(self, environment_uid: str, path: str) -> PlaceSeen:
+        return await self._of(LOCAL).place_at(environment_uid, path)
+
+    async def volume_around(self, environment_uid: str, path: str) -> NeighbourSeen | None:
+        return await self._of(LOCAL).volume_around(environment_uid, path)
+
+    async def volumes(self, environment_uid: str) -> Sequence[VolumeSeen]:
+        return await self._of(LOCAL).volumes(environment_uid)
+
+    def volume_path(self, environment_uid: str, path: str) -> str:
+        return self._of(LOCAL).volume_path(environment_uid, path)
