@@ -24,8 +24,8 @@ def test_a_document_loads_as_it_stands(tmp_path, number):
     assert len(loaded.desired.resources) + len(loaded.desired.beyond) == 1
     for beyond in loaded.desired.beyond.values():
         assert beyond.obstacles
-    # Nothing of these documents is carried out whole yet.
-    assert any(one.level is not Level.ERROR for one in loaded.findings)
+    # A finding says so too; two fleets of these are carried out whole and have none.
+    assert any(one.level is not Level.ERROR for one in loaded.findings) or not loaded.desired.beyond
 
 
 def test_the_copies_are_what_the_texts_have(summarise):
