@@ -160,7 +160,6 @@ LATER_FIRST_LINES = {
         "whoever",
     },
     "providers/fleetform/providers/contract/observed.py": {"of ours", "the world", "whoever"},
-    "providers/fleetform/providers/local/capacity.py": {"nobody"},
     "providers/fleetform/providers/local/daemon.py": {"nobody", "somebody"},
     "providers/fleetform/providers/local/folder.py": {"anybody", "nobody", "somebody"},
     "providers/fleetform/providers/local/places.py": {"bears"},

@@ -22,6 +22,7 @@ ENTRY_POINT_GROUP = "fleetform.providers"
 
 _OURS = {
     "local": "fleetform.providers.local.hosts:LocalHosts",
+    "ssh": "fleetform.providers.ssh.hosts:SshHosts",
 }
 
 # Stated here, because a command that only starts a background controller loads no provider.

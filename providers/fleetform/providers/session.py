@@ -6,8 +6,10 @@ Whatever carried the bytes, what a session raises becomes an error that says wha
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+import dataclasses
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
 from fleetform.agents.client.errors import (
     ConnectionLost,
@@ -18,8 +20,17 @@ from fleetform.agents.client.errors import (
 )
 from fleetform.agents.client.session import Session
 from fleetform.agents.protocol.frames import FrameError
-from fleetform.agents.protocol.messages import Cursor, Event, JobKey, LogData, Reply, StartJob
+from fleetform.agents.protocol.messages import (
+    Cursor,
+    Event,
+    Hello,
+    JobKey,
+    LogData,
+    Reply,
+    StartJob,
+)
 from fleetform.agents.protocol.states import Cause
+from fleetform.providers.capacity import instance_report
 from fleetform.providers.contract.errors import (
     OwnedElsewhere,
     PermanentError,
@@ -27,7 +38,17 @@ from fleetform.providers.contract.errors import (
     RefusedForNow,
     TemporaryError,
 )
+from fleetform.providers.contract.hosts import Identity, InstanceRequest
 from fleetform.providers.contract.observed import HostSeen
+
+_RELEASE_SECONDS = 120.0
+"""Jobs get their grace before the agent ends; theirs is 10 s unless declared longer."""
+
+# Whoever releases an instance has the last word on it: no fence of a manager is higher.
+_LAST_FENCE = (1 << 63) - 1
+
+Opening = Callable[[Hello], Awaitable[Session]]
+"""Opens a session with one instance's agent; raises errors of the contract."""
 
 
 class SessionHost:
@@ -113,6 +134,82 @@ class SessionHost:
 
     async def close(self) -> None:
         await self._session.close()
+
+
+def hello_of(identity: Identity, cursor: Cursor | None) -> Hello:
+    """Return the hello of a controller that manages the host."""
+    return Hello(
+        identity.environment_uid,
+        identity.ledger_id,
+        identity.epoch,
+        identity.fence,
+        cursor,
+        environment_name=identity.environment_name,
+    )
+
+
+def host_seen(request: InstanceRequest, session: Session, cursor: Cursor | None) -> HostSeen:
+    """Return what an agent answered to a hello with this cursor."""
+    welcome = session.welcome
+    # With a snapshot all up to now is told; without one, what follows our cursor comes next.
+    told = cursor if welcome.records is None else None
+    return HostSeen(
+        instance_uid=request.uid,
+        install_id=welcome.install_id,
+        boot_id=welcome.boot_id,
+        machine_id=welcome.machine_id,
+        ledger_id=welcome.ledger_id,
+        epoch=welcome.epoch,
+        cursor=told or Cursor(welcome.log_id, welcome.newest),
+        records=welcome.records,
+        report=instance_report(session.report, share=request.share, declared=request.declared),
+        oldest=welcome.oldest,
+    )
+
+
+async def end_jobs(
+    name: str, opening: Opening, environment_uid: str, *, ledger_id: str = "", epoch: int = 0
+) -> None:
+    """
+    End an agent and what it runs, and return when it has ended.
+
+    `ledger_id` and `epoch` are those that the agent obeys, as far as they are known.
+    """
+    session = await _command(opening, Hello(environment_uid, ledger_id, epoch, _LAST_FENCE))
+    try:
+        with translated(name):
+            reply = await session.shutdown(force=True)
+        if not reply.ok:
+            raise TemporaryError(f"the agent of instance {name} does not end: {reply.message}")
+        await _silence(name, session)
+    finally:
+        await session.close()
+
+
+async def _command(opening: Opening, hello: Hello) -> Session:
+    """Open a session that has the last word, whichever ledger the agent obeys."""
+    try:
+        return await opening(hello)
+    except OwnedElsewhere as refusal:
+        if refusal.owner != hello.environment_uid:
+            raise
+        # Our note is older than what the agent knows: we died between the two.
+        return await opening(
+            dataclasses.replace(hello, ledger_id=refusal.ledger_id, epoch=refusal.epoch)
+        )
+
+
+async def _silence(name: str, session: Session) -> None:
+    """Wait until the agent has said how its jobs ended, and then nothing more."""
+    try:
+        async with asyncio.timeout(_RELEASE_SECONDS):
+            async for _ in session.news():
+                pass
+    except TimeoutError:
+        raise TemporaryError(
+            f"instance {name}: its jobs have not ended within {_RELEASE_SECONDS:.0f} s",
+            delay_seconds=10.0,
+        ) from None
 
 
 @contextlib.contextmanager

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import functools
 import os
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,7 @@ from typing import Any
 from fleetform.agents.client.bundle import make_bundle
 from fleetform.agents.client.session import Session, open_session
 from fleetform.agents.protocol.messages import Cursor, Hello
-from fleetform.providers.contract.errors import OwnedElsewhere, TemporaryError
+from fleetform.providers.contract.errors import TemporaryError
 from fleetform.providers.contract.hosts import Host, Identity, InstanceRequest
 from fleetform.providers.contract.observed import (
     HostSeen,
@@ -30,22 +29,21 @@ from fleetform.providers.contract.observed import (
     VolumeSeen,
 )
 from fleetform.providers.local import daemon
-from fleetform.providers.local.capacity import instance_report
 from fleetform.providers.local.folder import Folder, Owner, instance_folders, read_mark
 from fleetform.providers.local.places import find_volumes, see_around, see_place
-from fleetform.providers.session import SessionHost, translated
+from fleetform.providers.session import (
+    SessionHost,
+    end_jobs,
+    hello_of,
+    host_seen,
+    translated,
+)
 
 IDLE_EXIT_SECONDS = 600
 """An agent without jobs and without a controller ends after this; the next ensure starts it."""
 
 _LOOK_SECONDS = 2.0
 """Between two looks at whether an agent is stopped: two small files are read each time."""
-
-_RELEASE_SECONDS = 120.0
-"""Jobs get their grace before the agent ends; theirs is 10 s unless declared longer."""
-
-# Whoever releases an instance has the last word on it: no fence of a manager is higher.
-_LAST_FENCE = (1 << 63) - 1
 
 
 class LocalHosts:
@@ -82,16 +80,8 @@ class LocalHosts:
     async def connect(
         self, request: InstanceRequest, identity: Identity, cursor: Cursor | None
     ) -> Host:
-        hello = Hello(
-            identity.environment_uid,
-            identity.ledger_id,
-            identity.epoch,
-            identity.fence,
-            cursor,
-            environment_name=identity.environment_name,
-        )
         folder = self._folder(request.uid, request.name)
-        session = await self._open(folder, hello)
+        session = await self._open(folder, hello_of(identity, cursor))
         try:
             # Before any job is given to it: a lost ledger and an older one are recognised by this.
             with _machine_trouble(request.name):
@@ -99,7 +89,7 @@ class LocalHosts:
             note_commits = functools.partial(
                 folder.note_commits, identity.ledger_id, identity.epoch
             )
-            seen = _seen(request, session, cursor)
+            seen = host_seen(request, session, cursor)
             return _LocalHost(folder, request.name, session, seen, note_commits)
         except BaseException:
             await session.close()
@@ -146,7 +136,7 @@ class LocalHosts:
         hello = Hello(self._environment_uid, owner.ledger_id, owner.epoch, owner.fence, look=True)
         session = await self._open(folder, hello)
         try:
-            return _seen(request, session, None)
+            return host_seen(request, session, None)
         finally:
             await session.close()
 
@@ -221,29 +211,14 @@ class LocalHosts:
         An agent that did not run has been started for it: jobs outlive their agent, and only
         an agent knows how to find and end them.
         """
-        name = folder.path.name
-        session = await self._command(folder)
-        try:
-            with translated(name):
-                reply = await session.shutdown(force=True)
-            if not reply.ok:
-                raise TemporaryError(f"the agent of instance {name} does not end: {reply.message}")
-            await _silence(name, session)
-        finally:
-            await session.close()
-
-    async def _command(self, folder: Folder) -> Session:
-        """Open a session that has the last word, whichever ledger the agent obeys."""
         owner = folder.owner()
-        hello = Hello(self._environment_uid, owner.ledger_id, owner.epoch, _LAST_FENCE)
-        try:
-            return await self._open(folder, hello)
-        except OwnedElsewhere as refusal:
-            if refusal.owner != self._environment_uid:
-                raise
-            # Our note is older than what the agent knows: we died between the two.
-            hello = dataclasses.replace(hello, ledger_id=refusal.ledger_id, epoch=refusal.epoch)
-            return await self._open(folder, hello)
+        await end_jobs(
+            folder.path.name,
+            functools.partial(self._open, folder),
+            self._environment_uid,
+            ledger_id=owner.ledger_id,
+            epoch=owner.epoch,
+        )
 
 
 class _LocalHost(SessionHost):
@@ -276,37 +251,6 @@ def _machine_trouble(name: str) -> Iterator[None]:
             f"instance {name}: this machine refuses an operation: {error.strerror or error}{place}",
             delay_seconds=10.0,
         ) from error
-
-
-async def _silence(name: str, session: Session) -> None:
-    """Wait until the agent has said how its jobs ended, and then nothing more."""
-    try:
-        async with asyncio.timeout(_RELEASE_SECONDS):
-            async for _ in session.news():
-                pass
-    except TimeoutError:
-        raise TemporaryError(
-            f"instance {name}: its jobs have not ended within {_RELEASE_SECONDS:.0f} s",
-            delay_seconds=10.0,
-        ) from None
-
-
-def _seen(request: InstanceRequest, session: Session, cursor: Cursor | None) -> HostSeen:
-    welcome = session.welcome
-    # With a snapshot all up to now is told; without one, what follows our cursor comes next.
-    told = cursor if welcome.records is None else None
-    return HostSeen(
-        instance_uid=request.uid,
-        install_id=welcome.install_id,
-        boot_id=welcome.boot_id,
-        machine_id=welcome.machine_id,
-        ledger_id=welcome.ledger_id,
-        epoch=welcome.epoch,
-        cursor=told or Cursor(welcome.log_id, welcome.newest),
-        records=welcome.records,
-        report=instance_report(session.report, share=request.share, declared=request.declared),
-        oldest=welcome.oldest,
-    )
 
 
 async def _instance_seen(folder: Folder, environment_uid: str) -> InstanceSeen:

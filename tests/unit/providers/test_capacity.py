@@ -1,4 +1,4 @@
-"""What an instance of a local fleet has of its machine."""
+"""What an instance of a fleet has of its machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetform.agents.protocol.messages import GpuReport, HostReport
-from fleetform.providers.local.capacity import instance_report
+from fleetform.providers.capacity import instance_report
 
 DETECTED = HostReport(
     hostname="h",

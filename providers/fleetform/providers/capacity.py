@@ -1,5 +1,5 @@
 """
-What one instance of a local fleet has: its share of the machine, or what the fleet declares.
+What one instance of a fleet has: its share of the machine, or what the fleet declares.
 
 Several instances on one machine divide what was detected, so that two nodes never count the
 same CPU twice. What is declared counts for each node as it stands: it is how somebody says
@@ -61,7 +61,7 @@ def _with_declared(report: HostReport, declared: Mapping[str, Any]) -> HostRepor
 
 
 def _declared_gpus(gpu: Mapping[str, Any]) -> tuple[GpuReport, ...]:
-    """Make as many GPUs as are declared; their uuids say that nobody has seen them."""
+    """Make as many GPUs as are declared; their uuids say that no agent has detected them."""
     names = gpu.get("name") or ["gpu"]
     return tuple(
         GpuReport(

@@ -1,0 +1,518 @@
+"""
+One SSH connection to a host: opened, checked, and used for many channels.
+
+The user's OpenSSH configuration (`~/.ssh/config`) applies, and the fields of the endpoint win. The
+key of the host is always checked, whatever that configuration says. All that asyncssh raises is
+translated here, in `_translated`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+
+from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
+from fleetform.providers.ssh.endpoint import Endpoint
+from fleetform.providers.ssh.setup import MARKER, Command, Output
+
+CONNECT_SECONDS = 20.0
+"""A host in another continent that wakes from idling answers in a few seconds."""
+
+_KEEPALIVE_SECONDS = 15
+_KEEPALIVE_COUNT = 3
+
+COMMAND_SECONDS = 120.0
+"""Uploads half a megabyte; on a slow line that takes a minute."""
+
+_PREFACE_BYTES_MAX = 64 << 10
+"""What shell start-up files may print before a command begins."""
+
+_READ_BYTES = 1 << 16
+
+
+async def open_connection(
+    name: str, endpoint: Endpoint, host_key: str, *, connect_seconds: float = CONNECT_SECONDS
+) -> Connection:
+    """
+    Sign in to the host of instance `name`.
+
+    Args:
+        name: For messages.
+        endpoint: Where the host is and who signs in.
+        host_key: With `host_keys: first-use` the key that the host must have; empty: any.
+        connect_seconds: For each of the two: the TCP connection, and signing in.
+
+    Raises:
+        TemporaryError: The host cannot be reached now.
+        PermanentError: It refuses us, or its key is not the right one.
+    """
+    opening = _Opening(name, connect_seconds)
+    client = await opening.sign_in(endpoint, host_key)
+    key = client.get_server_host_key()
+    return Connection(
+        name,
+        client,
+        host_key="" if key is None else _key_text(key),
+        address=endpoint.internal_ip or _peer(client),
+    )
+
+
+class Connection:
+    """
+    An open connection.
+
+    Attributes:
+        host_key: The key by which the host was recognised, as `known_hosts` has it.
+        address: The address of the host for its peers; empty where only a jump host knows it.
+    """
+
+    def __init__(
+        self, name: str, client: asyncssh.SSHClientConnection, *, host_key: str, address: str
+    ) -> None:
+        self.host_key = host_key
+        self.address = address
+        self._name = name
+        self._client = client
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def is_open(self) -> bool:
+        return self._loop is asyncio.get_running_loop() and not self._client.is_closed()
+
+    async def run(self, command: Command) -> Output:
+        """Run a command and return what it printed after the marker."""
+        with _channel_trouble(self._name, self._client):
+            async with asyncio.timeout(COMMAND_SECONDS):
+                done = await self._client.run(
+                    command.line, input=command.stdin, encoding=None, request_pty=False
+                )
+        printed, complaint = _bytes(done.stdout), _bytes(done.stderr)
+        preface, found, text = _split(printed)
+        return Output(
+            text=(text if found else preface).decode("utf-8", "replace"),
+            complaint=complaint.decode("utf-8", "replace"),
+            exit_code=done.exit_status,
+            has_begun=found,
+        )
+
+    async def open_stream(self, command: Command) -> tuple[StreamReader, StreamWriter]:
+        """Start a command whose input and output are a stream of bytes, from the marker on."""
+        with _channel_trouble(self._name, self._client):
+            async with asyncio.timeout(CONNECT_SECONDS):
+                process = await self._client.create_process(
+                    command.line, encoding=None, request_pty=False, stderr=asyncssh.DEVNULL
+                )
+        try:
+            with _channel_trouble(self._name, self._client):
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    rest = await self._skip_preface(process)
+        except BaseException:
+            process.close()
+            raise
+        return StreamReader(process, rest), StreamWriter(process)
+
+    async def close(self) -> None:
+        """End the connection with all its channels; agents and jobs go on."""
+        if self._loop is not asyncio.get_running_loop():
+            return  # It ended with its event loop.
+        self._client.close()
+        with contextlib.suppress(TimeoutError, asyncssh.Error, OSError):
+            async with asyncio.timeout(5):
+                await self._client.wait_closed()
+
+    def abort(self) -> None:
+        """End the connection at once, without telling the host."""
+        self._client.abort()
+
+    async def _skip_preface(self, process: asyncssh.SSHClientProcess[bytes]) -> bytes:
+        data = b""
+        while True:
+            preface, found, rest = _split(data)
+            if found:
+                return rest
+            more = await process.stdout.read(_READ_BYTES)
+            if not more or len(preface) > _PREFACE_BYTES_MAX:
+                raise TemporaryError(
+                    f"instance {self._name}: the login shell of its host does not start the agent's"
+                    f" connection; it printed {preface[-200:].decode('utf-8', 'replace')!r}"
+                )
+            data += more
+
+
+class StreamReader:
+    """The output of a command, for `agents.client.session`."""
+
+    def __init__(self, process: asyncssh.SSHClientProcess[bytes], rest: bytes) -> None:
+        self._process = process
+        self._rest = rest
+
+    async def read(self, n: int) -> bytes:
+        if self._rest:
+            data, self._rest = self._rest[:n], self._rest[n:]
+            return data
+        try:
+            return await self._process.stdout.read(n)
+        except asyncssh.Error as error:
+            raise ConnectionResetError(f"the SSH connection is lost: {error.reason}") from error
+
+
+class StreamWriter:
+    """The input of a command, for `agents.client.session`."""
+
+    def __init__(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
+        self._process = process
+
+    def write(self, data: bytes) -> None:
+        try:
+            self._process.stdin.write(data)
+        except asyncssh.Error as error:
+            raise ConnectionResetError(f"the SSH connection is lost: {error.reason}") from error
+
+    def close(self) -> None:
+        self._process.close()
+
+    async def wait_closed(self) -> None:
+        with contextlib.suppress(asyncssh.Error):
+            await self._process.wait_closed()
+
+
+# -- signing in -------------------------------------------------------------------------------
+
+
+class _Opening:
+    def __init__(self, name: str, connect_seconds: float) -> None:
+        self._name = name
+        self._connect_seconds = connect_seconds
+
+    async def sign_in(
+        self,
+        endpoint: Endpoint,
+        host_key: str = "",
+        tunnel: asyncssh.SSHClientConnection | None = None,
+    ) -> asyncssh.SSHClientConnection:
+        """Sign in to one server, through its jump hosts; they end with the connection."""
+        fields = self._fields(endpoint)
+        options = self._options(endpoint, fields)
+        for jump in _jumps(endpoint, options.tunnel) if tunnel is None else ():
+            tunnel = await self.sign_in(jump, tunnel=tunnel)
+        try:
+            check = _HostKeyCheck(self._name, endpoint, host_key, options)
+            try:
+                with _translated(self._name, _where(options), endpoint):
+                    # With a tunnel of ours asyncssh makes none, whose keys nobody would check.
+                    client = await asyncssh.connect(
+                        **fields, known_hosts=check.known_hosts, tunnel=tunnel
+                    )
+            except _KeyRefused:
+                raise await check.refusal(tunnel) from None
+        except BaseException:
+            if tunnel is not None:
+                tunnel.close()
+            raise
+        client.set_tunnel(tunnel)
+        return client
+
+    def _fields(self, endpoint: Endpoint) -> dict[str, Any]:
+        """Return the options of asyncssh; the user's configuration has what is missing."""
+        config = Path("~/.ssh/config").expanduser()
+        fields: dict[str, Any] = {
+            "host": endpoint.hostname,
+            "config": [str(config)] if config.is_file() else None,
+        }
+        if endpoint.port:
+            fields["port"] = endpoint.port
+        if endpoint.user:
+            fields["username"] = endpoint.user
+        if endpoint.identity_file:
+            fields["client_keys"] = [endpoint.identity_file]
+        return {
+            **fields,
+            # A key with a passphrase is one for `ssh-agent`.
+            "ignore_encrypted": True,
+            "agent_forwarding": False,
+            "keepalive_interval": _KEEPALIVE_SECONDS,
+            "keepalive_count_max": _KEEPALIVE_COUNT,
+            "connect_timeout": self._connect_seconds,
+            "login_timeout": self._connect_seconds,
+        }
+
+    def _options(
+        self, endpoint: Endpoint, fields: dict[str, Any]
+    ) -> asyncssh.SSHClientConnectionOptions:
+        """Read the user's configuration for this host, with the endpoint's fields above it."""
+        try:
+            return asyncssh.SSHClientConnectionOptions(**fields)
+        except (OSError, ValueError, asyncssh.Error) as error:
+            raise PermanentError(
+                f"instance {self._name}: {endpoint.hostname} cannot be signed in to: {error}",
+                advice="correct `identity_file:` in `ssh_config`, or ~/.ssh/config",
+            ) from error
+
+
+def _jumps(endpoint: Endpoint, configured: object) -> Sequence[Endpoint]:
+    """Return the servers before this one, the first that is reached first."""
+    if endpoint.proxy_jump is not None:
+        return (endpoint.proxy_jump,)
+    if not isinstance(configured, str) or configured.lower() == "none":
+        return ()
+    return tuple(_jump(text.strip()) for text in configured.split(","))
+
+
+def _jump(text: str) -> Endpoint:
+    """Read `[USER@]HOST[:PORT]` of the configuration's `ProxyJump`."""
+    user, _, place = text.removeprefix("ssh://").rpartition("@")
+    host, colon, port = place.rpartition(":")
+    if colon and port.isdigit() and not host.endswith(":"):
+        return Endpoint(host.strip("[]"), int(port), user)
+    return Endpoint(place.strip("[]"), None, user)
+
+
+class _KeyRefused(Exception):
+    pass
+
+
+class _HostKeyCheck:
+    """The keys that one server may have."""
+
+    def __init__(
+        self,
+        name: str,
+        endpoint: Endpoint,
+        host_key: str,
+        options: asyncssh.SSHClientConnectionOptions,
+    ) -> None:
+        self._name = name
+        self._options = options
+        self._is_first_use = endpoint.host_keys == "first-use"
+        self._host_key = host_key
+        self._files: Sequence[Path] = ()
+        self._known: asyncssh.SSHKnownHosts | None = None
+        self._kept: list[asyncssh.SSHKey] = []
+        if not self._is_first_use:
+            self._files = _known_hosts_files(options.known_hosts)
+            self._known = _read_known_hosts(name, self._files)
+        elif host_key:
+            self._kept = [asyncssh.import_public_key(host_key)]
+
+    @property
+    def known_hosts(self) -> Any:
+        """Return what asyncssh accepts; None: whatever key the host has, for the first time."""
+        if self._known is not None:
+            return self._known
+        return (self._kept, [], []) if self._kept else None
+
+    async def refusal(self, tunnel: asyncssh.SSHClientConnection | None) -> PermanentError:
+        """Say which key the server has, and which one it should have."""
+        seen = await self._seen(tunnel)
+        where, host = _where(self._options), _known_name(self._options)
+        port = self._options.port
+        scan = f"ssh-keyscan {f'-p {port} ' if port != 22 else ''}{self._options.host}"
+        file = next(iter(self._files), Path("~/.ssh/known_hosts"))
+        trusted = self._trusted()
+        if not trusted:
+            return PermanentError(
+                f"instance {self._name}: the host key of {where} is unknown: {seen} is not in"
+                f" {file}",
+                advice=f"compare it with the host's own (`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub`"
+                f" there), then `{scan} >> {file}`, or set `host_keys: first-use`",
+            )
+        # By name and by address it is the same key.
+        known = " or ".join(dict.fromkeys(key.get_fingerprint() for key in trusted))
+        message = (
+            f"instance {self._name}: the host key of {where} has changed: it is {seen}, and"
+            f" {known} was expected; another machine may be answering"
+        )
+        if self._is_first_use:
+            return PermanentError(
+                message,
+                advice=f"if the host was reinstalled, `{scan} >> ~/.ssh/known_hosts` and set"
+                " `host_keys: known`",
+            )
+        return PermanentError(
+            message,
+            advice=f"if the host was reinstalled, `ssh-keygen -R '{host}' -f {file}` and"
+            f" `{scan} >> {file}`",
+        )
+
+    def _trusted(self) -> Sequence[asyncssh.SSHKey]:
+        if self._known is None:
+            return self._kept
+        host, port = self._options.host, self._options.port
+        address = host if _is_address(host) else ""
+        return list(self._known.match(host, address, None if port == 22 else port)[0])
+
+    async def _seen(self, tunnel: asyncssh.SSHClientConnection | None) -> str:
+        # asyncssh does not tell which key it refused: ask for it, without signing in.
+        with contextlib.suppress(OSError, asyncssh.Error, TimeoutError):
+            async with asyncio.timeout(CONNECT_SECONDS):
+                key = await asyncssh.get_server_host_key(
+                    self._options.host,
+                    self._options.port,
+                    tunnel=tunnel or (),
+                    proxy_command=self._options.proxy_command or (),
+                    config=None,
+                )
+            if key is not None:
+                return key.get_fingerprint()
+        return "another one"
+
+
+def _known_hosts_files(configured: object) -> Sequence[Path]:
+    """Return the files that OpenSSH's configuration names, or OpenSSH's own."""
+    names: list[str] = []
+    if isinstance(configured, str):
+        names = [configured]
+    elif isinstance(configured, list):
+        names = [str(name) for name in configured]
+    # `UserKnownHostsFile none` would turn the check off.
+    names = names or ["~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts"]
+    return [Path(name).expanduser() for name in names]
+
+
+def _read_known_hosts(name: str, files: Sequence[Path]) -> asyncssh.SSHKnownHosts:
+    texts = []
+    for file in files:
+        try:
+            texts.append(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            continue  # OpenSSH does so too.
+        except (OSError, ValueError) as error:
+            raise PermanentError(
+                f"instance {name}: {file} cannot be read: {error}",
+                advice=f"make it readable: `chmod u+r {file}`",
+            ) from error
+    try:
+        return asyncssh.import_known_hosts("\n".join(texts))
+    except ValueError as error:
+        raise PermanentError(
+            f"instance {name}: {', '.join(map(str, files))}: {error}",
+            advice="remove the invalid line",
+        ) from error
+
+
+def _key_text(key: asyncssh.SSHKey) -> str:
+    """Return type and key, without a comment."""
+    return " ".join(key.export_public_key("openssh").decode("ascii").split()[:2])
+
+
+def _peer(client: asyncssh.SSHClientConnection) -> str:
+    peer = client.get_extra_info("peername")
+    for place in (
+        peer[0] if isinstance(peer, tuple) and peer else "",
+        client.get_extra_info("host"),
+    ):
+        address = str(place).partition("%")[0]
+        if _is_address(address):
+            return address
+    # Through a jump host, which alone can resolve its name.
+    return ""
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _where(options: asyncssh.SSHClientConnectionOptions) -> str:
+    return f"{options.host} port {options.port}"
+
+
+def _known_name(options: asyncssh.SSHClientConnectionOptions) -> str:
+    """Return the server's name as `known_hosts` has it."""
+    return options.host if options.port == 22 else f"[{options.host}]:{options.port}"
+
+
+# -- errors -----------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _translated(name: str, where: str, endpoint: Endpoint) -> Iterator[None]:
+    """Raise what goes wrong while signing in as an error of the contract."""
+    try:
+        yield
+    except (asyncssh.Error, OSError, ValueError) as error:
+        raise _translate(name, where, endpoint, error) from error
+
+
+def _translate(name: str, where: str, endpoint: Endpoint, error: Exception) -> Exception:
+    # In this order: the first that fits. TimeoutError is an OSError.
+    if isinstance(error, asyncssh.HostKeyNotVerifiable):
+        return _KeyRefused()
+    if isinstance(error, asyncssh.PermissionDenied):
+        return PermanentError(
+            f"instance {name}: {where} refuses to sign in{_as_user(endpoint)}: {error.reason}",
+            advice="set `identity_file:` and `user:` in `ssh_config`, or load the key with `ssh-add`;"
+            f" try `{_command_line(endpoint)}`",
+        )
+    if isinstance(error, (asyncssh.KeyExchangeFailed, asyncssh.ProtocolNotSupported)):
+        return PermanentError(
+            f"instance {name}: {where} has no algorithm in common with this client: {error.reason}",
+            advice="update the SSH server of the host",
+        )
+    if isinstance(error, TimeoutError):
+        return TemporaryError(f"instance {name}: {where} does not answer in time", delay_seconds=5)
+    if isinstance(error, asyncssh.Error):
+        return TemporaryError(
+            f"instance {name}: the SSH connection to {where} fails: {error.reason}", delay_seconds=5
+        )
+    if isinstance(error, OSError):
+        reason = error.strerror or str(error)
+        return TemporaryError(
+            f"instance {name}: {where} cannot be reached: {reason}", delay_seconds=5
+        )
+    return PermanentError(
+        f"instance {name}: {where} cannot be signed in to: {error}",
+        advice=f"try `{_command_line(endpoint)}`",
+    )
+
+
+@contextlib.contextmanager
+def _channel_trouble(name: str, client: asyncssh.SSHClientConnection) -> Iterator[None]:
+    """Raise the loss of an open connection as an error of the contract."""
+    try:
+        yield
+    except ProviderError:
+        raise
+    except TimeoutError as error:
+        # What does not answer now is not asked again: the next call connects anew.
+        client.abort()
+        raise TemporaryError(f"instance {name}: its host does not answer in time") from error
+    except (asyncssh.Error, OSError) as error:
+        reason = error.reason if isinstance(error, asyncssh.Error) else str(error)
+        raise TemporaryError(f"instance {name}: the SSH connection is lost: {reason}") from error
+
+
+def _as_user(endpoint: Endpoint) -> str:
+    return f" as {endpoint.user}" if endpoint.user else ""
+
+
+def _command_line(endpoint: Endpoint) -> str:
+    words = ["ssh"]
+    if endpoint.port:
+        words += ["-p", str(endpoint.port)]
+    if endpoint.identity_file:
+        words += ["-i", endpoint.identity_file]
+    return " ".join([*words, f"{endpoint.user}@" * bool(endpoint.user) + endpoint.hostname])
+
+
+# -- output -----------------------------------------------------------------------------------
+
+
+def _split(data: bytes) -> tuple[bytes, bool, bytes]:
+    """Return what was printed before the marker, whether it has come, and what follows."""
+    line = MARKER.encode() + b"\n"
+    preface, found, rest = data.partition(line)
+    return preface, bool(found), rest
+
+
+def _bytes(output: object) -> bytes:
+    return output if isinstance(output, bytes) else b""

@@ -1,0 +1,258 @@
+"""
+The program that sets a host up, sent over SSH to the host's own Python.
+
+It runs on the host with Python 3.9 or newer, imports the standard library only, and is called as
+`run(REQUEST)` with the name of an operation and its arguments. It prints one JSON object: the
+answer, or `error` with a sentence for people, `advice`, and `is_temporary`.
+
+All files are below `~/.local/state/fleetform`: `agents/` has the bundles of the agent by digest, and
+`hosts/<environment uid>/<instance name>` is the root folder of one agent.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+STATE = ".local/state/fleetform"
+
+_START_SECONDS = 30.0
+_REMOVALS_MAX = 40
+_REMOVAL_SECONDS = 0.05
+_RELEASED = ".released-"
+
+
+class Refused(Exception):
+    def __init__(self, message: str, advice: str = "", is_temporary: bool = False) -> None:
+        super().__init__(message)
+        self.answer = {"error": message, "advice": advice, "is_temporary": is_temporary}
+
+
+def run(request: dict[str, Any]) -> None:
+    """Carry out one operation and print its answer."""
+    os.umask(0o077)
+    try:
+        answer = _OPERATIONS[request["operation"]](request)
+    except Refused as refusal:
+        answer = refusal.answer
+    except OSError as error:
+        answer = _refusal(error).answer
+    sys.stdout.write(json.dumps(answer) + "\n")
+
+
+def claim(request: dict[str, Any]) -> dict[str, Any]:
+    """Make the root folder this instance's; tell whether the bundle is missing."""
+    wanted = {name: request[name] for name in ("uid", "name", "fleet", "environment_uid")}
+    root = _root(request)
+    found = _identity(root)
+    if found.get("uid", request["uid"]) != request["uid"]:
+        raise Refused(
+            f"instance {request['name']} exists on this host as {found['uid']}, not as {request['uid']}",
+            "`fleetform state rebuild` adopts it with its running jobs",
+        )
+    os.makedirs(root, mode=0o700, exist_ok=True)
+    # Only this user may reach the agent's socket, and with it start processes.
+    os.chmod(root, 0o700)
+    _refuse_noexec(root)
+    if found != wanted:
+        _write(os.path.join(root, "instance.json"), json.dumps(wanted).encode())
+    return _described(request, root)
+
+
+def find(request: dict[str, Any]) -> dict[str, Any]:
+    """Tell where the instance is, without changing anything."""
+    root = _root(request)
+    if _identity(root).get("uid") != request["uid"]:
+        return {"root": ""}
+    return _described(request, root)
+
+
+def store(request: dict[str, Any]) -> dict[str, Any]:
+    """Keep the bundle of the agent; what was received must have its digest."""
+    content = base64.b64decode(request["content"])
+    if hashlib.sha256(content).hexdigest() != request["sha256"]:
+        raise Refused("the agent arrived damaged on the host", is_temporary=True)
+    path = _bundle(request)
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    _write(path, content)
+    return {"bundle": path}
+
+
+def start(request: dict[str, Any]) -> dict[str, Any]:
+    """Start the agent; it detaches itself from this SSH session and goes on when that ends."""
+    command = [sys.executable, "-I", "-S", request["bundle"], "daemon"]
+    try:
+        done = subprocess.run(
+            [*command, "--root", request["root"], "--idle-exit", "0"],
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            timeout=_START_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise Refused(
+            f"the agent has not started within {_START_SECONDS:.0f} s", is_temporary=True
+        ) from None
+    if done.returncode:
+        # The last line of a traceback says what it is about.
+        line = done.stderr.decode("utf-8", "replace").strip().split("\n")[-1]
+        raise Refused(
+            f"the agent does not start: {line or f'exit code {done.returncode}'}", is_temporary=True
+        )
+    return {}
+
+
+def remove(request: dict[str, Any]) -> dict[str, Any]:
+    """Remove the root folder of an agent that has ended, and the bundles that no agent uses now."""
+    root = _root(request)
+    if _identity(root).get("uid") == request["uid"]:
+        # It leaves its name first: half a folder would otherwise pass for an instance.
+        leaving = os.path.join(os.path.dirname(root), _RELEASED + os.path.basename(root))
+        _remove_tree(leaving)
+        os.replace(root, leaving)
+        _remove_tree(leaving)
+    with contextlib.suppress(OSError):
+        os.rmdir(os.path.dirname(root))
+    with contextlib.suppress(OSError):
+        os.rmdir(os.path.join(_state(), "hosts"))
+        # That succeeds only where no instance of any environment is left.
+        shutil.rmtree(os.path.join(_state(), "agents"))
+        os.rmdir(_state())
+    return {}
+
+
+_OPERATIONS = {"claim": claim, "find": find, "store": store, "start": start, "remove": remove}
+
+
+def _described(request: dict[str, Any], root: str) -> dict[str, Any]:
+    path = _bundle(request)
+    is_sound = _digest(path) == request["sha256"]
+    others = _bundles() if not is_sound else []
+    # Any bundle passes bytes to an agent: to look at a host needs no upload.
+    return {"root": root, "bundle": path, "is_sound": is_sound, "any_bundle": (others or [path])[0]}
+
+
+def _root(request: dict[str, Any]) -> str:
+    """
+    Say where the instance is: below its name, or below the one it was made under.
+
+    A folder keeps its name when its instance gets another: jobs run in there, by their paths.
+    """
+    environment = os.path.join(_state(), "hosts", request["environment_uid"])
+    named = os.path.join(environment, request["name"])
+    found = _identity(named)
+    if found.get("uid") == request["uid"]:
+        return named
+    for name in sorted(_names(environment)):
+        path = os.path.join(environment, name)
+        if not name.startswith(".") and _identity(path).get("uid") == request["uid"]:
+            return path
+    if found and found.get("name") != request["name"]:
+        return f"{named}.{request['uid'][:8]}"
+    return named
+
+
+def _state() -> str:
+    home = os.path.expanduser("~")
+    if not os.path.isabs(home):
+        raise Refused("the account has no home folder", "set HOME for it")
+    return os.path.join(home, STATE)
+
+
+def _bundle(request: dict[str, Any]) -> str:
+    return os.path.join(_state(), "agents", f"fleetform-agent-{request['sha256'][:16]}.pyz")
+
+
+def _bundles() -> list[str]:
+    folder = os.path.join(_state(), "agents")
+    return [os.path.join(folder, name) for name in sorted(_names(folder)) if name.endswith(".pyz")]
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _digest(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
+    except OSError:
+        return ""
+
+
+def _identity(root: str) -> dict[str, Any]:
+    path = os.path.join(root, "instance.json")
+    advice = "restore it: it names the owner of the instance"
+    try:
+        with open(path, encoding="utf-8") as file:
+            value = json.load(file)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except ValueError as error:
+        raise Refused(f"{path} cannot be read: {error}", advice) from error
+    if not isinstance(value, dict):
+        raise Refused(f"{path} is not a JSON object", advice)
+    return value
+
+
+def _refuse_noexec(root: str) -> None:
+    if os.statvfs(root).f_flag & os.ST_NOEXEC:
+        raise Refused(
+            f"{root} is on a file system that is mounted noexec, so jobs cannot run there",
+            "mount it with `exec`, or give the account another home folder",
+        )
+
+
+def _refusal(error: OSError) -> Refused:
+    place = error.filename or _state()
+    known = {
+        errno.ENOSPC: (f"no space is left for {place}", "free space on the disk of the host"),
+        errno.EDQUOT: (f"the disk quota is used up for {place}", "raise the quota of the account"),
+        errno.EROFS: (f"{place} is on a read-only file system", "mount it with `rw`"),
+        errno.EACCES: (f"the account may not write {place}", "change the owner of the folder"),
+    }
+    message, advice = known.get(error.errno or 0, (f"{place}: {error.strerror or error}", ""))
+    # Somebody frees a full disk by ending other work; a mount changes only by hand.
+    return Refused(message, advice, error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EIO})
+
+
+def _remove_tree(path: str) -> None:
+    """Remove a tree in which an agent that is just ending may still remove and write."""
+    for _ in range(_REMOVALS_MAX):
+        shutil.rmtree(path, ignore_errors=True)
+        if not os.path.lexists(path):
+            return
+        time.sleep(_REMOVAL_SECONDS)
+    # Once more, for the reason why it cannot be removed.
+    shutil.rmtree(path)
+
+
+def _write(path: str, content: bytes) -> None:
+    """Write a file so that its name has the old content or the new one, also after a power cut."""
+    descriptor, name = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".new-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise

@@ -1,0 +1,216 @@
+"""
+The provider of hosts that are reached over SSH.
+
+An instance is a folder on its host with an agent that serves it. The agent is started over SSH and
+goes on without it: a session is a channel of the connection whose command passes bytes to the
+agent. Each host has one connection, which all calls share; when it is lost, the next call opens
+another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import functools
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from fleetform.agents.client.bundle import make_bundle
+from fleetform.agents.client.session import Session, open_session
+from fleetform.agents.protocol.messages import Cursor, Hello
+from fleetform.providers.contract.errors import PermanentError, TemporaryError
+from fleetform.providers.contract.hosts import Host, Identity, InstanceRequest
+from fleetform.providers.contract.observed import (
+    HostSeen,
+    InstanceSeen,
+    NeighbourSeen,
+    PlaceSeen,
+    VolumeSeen,
+)
+from fleetform.providers.session import SessionHost, end_jobs, hello_of, host_seen, translated
+from fleetform.providers.ssh import setup
+from fleetform.providers.ssh.endpoint import Endpoint, endpoint_key
+from fleetform.providers.ssh.setup import Bundle, Installed, Steps
+
+if TYPE_CHECKING:
+    from fleetform.providers.ssh.connection import Connection
+
+CONNECT_SECONDS = 20.0
+"""A host on another continent that wakes from idling answers in a few seconds."""
+
+_Answer = TypeVar("_Answer")
+
+
+class SshHosts:
+    """Fills `contract.hosts.HostProvider` for one environment; `close` ends its connections."""
+
+    environment_variables: tuple[str, ...] = ("HOME", "SSH_AUTH_SOCK")
+
+    def __init__(
+        self, state_home: Path, environment_uid: str, *, connect_seconds: float = CONNECT_SECONDS
+    ) -> None:
+        self._state_home = state_home
+        self._environment_uid = environment_uid
+        self._connect_seconds = connect_seconds
+        self._connections: dict[str, Connection] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def ensure(self, request: InstanceRequest) -> None:
+        connection = await self._connection(request)
+        # Two that install at once would both upload the agent.
+        async with self._lock(f"install {request.uid}"):
+            await _drive(connection, self._install(request))
+
+    async def connect(
+        self, request: InstanceRequest, identity: Identity, cursor: Cursor | None
+    ) -> Host:
+        connection, installed = await self._find(request)
+        session = await self._open(request, connection, installed, hello_of(identity, cursor))
+        seen = _located(host_seen(request, session, cursor), connection)
+        return SessionHost(request.name, session, seen)
+
+    async def release(self, request: InstanceRequest) -> None:
+        connection = await self._connection(request)
+        found = await _drive(connection, self._found(request))
+        if found is not None:
+            # Jobs outlive their agent, and only an agent knows how to find and end them.
+            installed = await _drive(connection, self._install(request))
+            opening = functools.partial(self._open, request, connection, installed)
+            await end_jobs(request.name, opening, self._environment_uid)
+        await _drive(connection, setup.remove(request, self._environment_uid, self._bundle()))
+
+    async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
+        """Return nothing: no list has all hosts. Whose a host is, its agent says at each hello."""
+        return ()
+
+    async def look(self, instance: InstanceSeen) -> HostSeen:
+        # An inventory of ours is empty, so nobody has one of ours to look at.
+        raise TemporaryError(
+            f"instance {instance.name}: its host is not known; `observe` takes its address"
+        )
+
+    async def observe(self, request: InstanceRequest) -> HostSeen | None:
+        try:
+            connection, installed = await self._find(request)
+            hello = Hello(self._environment_uid, "", 0, 0, look=True)
+            session = await self._open(request, connection, installed, hello)
+        except TemporaryError:
+            return None
+        try:
+            return _located(host_seen(request, session, None), connection)
+        finally:
+            await session.close()
+
+    async def volume_at(self, environment_uid: str, path: str) -> VolumeSeen | None:
+        return None
+
+    async def place_at(self, environment_uid: str, path: str) -> PlaceSeen:
+        return PlaceSeen(path, exists=False)
+
+    async def volume_around(self, environment_uid: str, path: str) -> NeighbourSeen | None:
+        return None
+
+    async def volumes(self, environment_uid: str) -> Sequence[VolumeSeen]:
+        return ()
+
+    def volume_path(self, environment_uid: str, path: str) -> str:
+        return path
+
+    async def close(self) -> None:
+        """End all connections; agents and their jobs go on."""
+        connections, self._connections = self._connections, {}
+        for connection in connections.values():
+            await connection.close()
+
+    # -- agents -----------------------------------------------------------------------------
+
+    async def _find(self, request: InstanceRequest) -> tuple[Connection, Installed]:
+        connection = await self._connection(request)
+        installed = await _drive(connection, self._found(request))
+        if installed is None:
+            raise TemporaryError(f"instance {request.name}: no agent is installed on its host")
+        return connection, installed
+
+    def _found(self, request: InstanceRequest) -> Steps[Installed | None]:
+        return setup.find(request, self._environment_uid, self._bundle())
+
+    def _install(self, request: InstanceRequest) -> Steps[Installed]:
+        return setup.install(request, self._environment_uid, self._bundle())
+
+    async def _open(
+        self, request: InstanceRequest, connection: Connection, installed: Installed, hello: Hello
+    ) -> Session:
+        reader, writer = await connection.open_stream(installed.connect)
+        with translated(request.name):
+            return await open_session(reader, writer, hello)
+
+    def _bundle(self) -> Bundle:
+        try:
+            return Bundle.read(make_bundle(self._state_home / "agent"))
+        except OSError as error:
+            raise TemporaryError(
+                f"the agent's bundle cannot be written: {error.strerror or error}"
+                f" ({error.filename})",
+                delay_seconds=10.0,
+            ) from error
+
+    # -- connections ------------------------------------------------------------------------
+
+    async def _connection(self, request: InstanceRequest) -> Connection:
+        """Return the connection to the instance's host; opens one where there is none."""
+        from fleetform.providers.ssh.connection import open_connection
+
+        key = endpoint_key(request.endpoint)
+        async with self._lock(f"connect {key}"):
+            kept = self._connections.get(key)
+            if kept is not None and kept.is_open and kept.host_key in _accepted(request, kept):
+                return kept
+            if kept is not None:
+                del self._connections[key]
+                await kept.close()
+            connection = await open_connection(
+                request.name,
+                _endpoint(request),
+                request.host_key,
+                connect_seconds=self._connect_seconds,
+            )
+            self._connections[key] = connection
+            return connection
+
+    @contextlib.asynccontextmanager
+    async def _lock(self, key: str) -> AsyncIterator[None]:
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            yield
+
+
+async def _drive(connection: Connection, steps: Steps[_Answer]) -> _Answer:
+    """Run the commands of a procedure over SSH; returns what it returns."""
+    try:
+        command = next(steps)
+        while True:
+            command = steps.send(await connection.run(command))
+    except StopIteration as end:
+        answer: _Answer = end.value
+        return answer
+
+
+def _endpoint(request: InstanceRequest) -> Endpoint:
+    try:
+        return Endpoint.read(request.endpoint)
+    except KeyError as error:
+        raise PermanentError(
+            f"instance {request.name}: its endpoint has no {error}",
+            advice="declare the host in `ssh_config`",
+        ) from error
+
+
+def _accepted(request: InstanceRequest, kept: Connection) -> tuple[str, ...]:
+    """Return the keys with which an open connection may be used for the request."""
+    is_first_use = _endpoint(request).host_keys == "first-use"
+    return (request.host_key,) if is_first_use and request.host_key else (kept.host_key,)
+
+
+def _located(seen: HostSeen, connection: Connection) -> HostSeen:
+    return dataclasses.replace(seen, address=connection.address, host_key=connection.host_key)

@@ -1,0 +1,214 @@
+"""
+How a host gets its agent: generators of commands, whose outputs are sent back.
+
+Nothing here connects to anything: one driver runs the commands over SSH, a test sends outputs from
+a list. A command is a line for the account's login shell, which may be bash, zsh, dash, fish or
+tcsh, and the bytes of its standard input. Shell start-up files may print: what a command says
+begins after a line with the marker.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fleetform.providers.contract.errors import PermanentError, TemporaryError
+from fleetform.providers.contract.hosts import InstanceRequest
+from fleetform.providers.ssh import host_program
+
+MARKER = "fleetform-begins-here"
+
+_PYTHONS = (
+    "python3.13",
+    "python3.12",
+    "python3.11",
+    "python3.10",
+    "python3.9",
+    "python3",
+    "python3.14",
+)
+"""The newest with which the agent is tested comes first."""  # fmt: skip
+
+# POSIX, and read from standard input, so that no login shell interprets it.
+_FIND_PYTHON = f"""\
+PATH=${{PATH:-/usr/bin:/bin}}:/usr/local/bin:/usr/bin:/bin
+system=$(uname -s)
+if [ "$system" != Linux ]; then echo "system $system"; exit 0; fi
+for name in {" ".join(_PYTHONS)}; do
+    path=$(command -v "$name" 2>/dev/null) || continue
+    if "$path" -I -S -c 'import sys, json, zipfile, asyncio; sys.exit(sys.version_info < (3, 9))' \
+        </dev/null >/dev/null 2>&1
+    then echo "python $path"; exit 0; fi
+done
+"""
+
+# In single quotes all of the shells above take these literally.
+_PLAIN = re.compile(r"[^'\\!\n]+")
+
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A line for the login shell, which prints the marker first, and its standard input."""
+
+    line: str
+    stdin: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a command printed after the marker, on standard error, and how it ended."""
+
+    text: str
+    complaint: str = ""
+    exit_code: int | None = 0
+    has_begun: bool = True
+    """The marker was printed; without it `text` is all that came."""
+
+
+Steps = Generator[Command, Output, _Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """The agent as one file; `sha256` is the whole digest of it."""
+
+    content: bytes
+    sha256: str
+
+    @classmethod
+    def read(cls, path: Path) -> Bundle:
+        content = path.read_bytes()
+        return cls(content, hashlib.sha256(content).hexdigest())
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """An agent's place on its host, as absolute paths there."""
+
+    python: str
+    bundle: str
+    root: str
+
+    @property
+    def connect(self) -> Command:
+        """Return the command that connects its input and output to the agent."""
+        words = (self.python, "-I", "-S", self.bundle, "connect", "--root", self.root)
+        return _command(" ".join(_quoted(word) for word in words))
+
+
+def install(request: InstanceRequest, environment_uid: str, bundle: Bundle) -> Steps[Installed]:
+    """Make the instance's folder, upload the agent where it is missing, and start it."""
+    python = yield from _find_python(request.name)
+    facts = _facts(request, environment_uid, bundle)
+    found = yield from _operation(request.name, python, "claim", facts)
+    if not found["is_sound"]:
+        content = base64.b64encode(bundle.content).decode("ascii")
+        yield from _operation(request.name, python, "store", {**facts, "content": content})
+    installed = Installed(python, found["bundle"], found["root"])
+    place = {"bundle": installed.bundle, "root": installed.root}
+    yield from _operation(request.name, python, "start", place)
+    return installed
+
+
+def find(request: InstanceRequest, environment_uid: str, bundle: Bundle) -> Steps[Installed | None]:
+    """Find the instance's agent, installed by whichever release; None where there is none."""
+    python = yield from _find_python(request.name)
+    facts = _facts(request, environment_uid, bundle)
+    found = yield from _operation(request.name, python, "find", facts)
+    if not found["root"]:
+        return None
+    return Installed(python, found["any_bundle"], found["root"])
+
+
+def remove(request: InstanceRequest, environment_uid: str, bundle: Bundle) -> Steps[None]:
+    """Remove the folder of an agent that has ended."""
+    python = yield from _find_python(request.name)
+    facts = _facts(request, environment_uid, bundle)
+    yield from _operation(request.name, python, "remove", facts)
+
+
+def _find_python(name: str) -> Steps[str]:
+    output = yield _command("/bin/sh -s", _FIND_PYTHON.encode())
+    _check_begun(name, output)
+    for line in output.text.splitlines():
+        word, _, value = line.partition(" ")
+        if word == "python" and value.startswith("/"):
+            return value
+        if word == "system":
+            raise PermanentError(
+                f"instance {name}: its host runs {value}, and agents run on Linux only",
+                advice="replace the host in `ssh_config`",
+            )
+    raise PermanentError(
+        f"instance {name}: its host has no Python 3.9 or newer",
+        advice="install one on the host, for example `apt-get install python3` or `dnf install python3`",
+    )
+
+
+def _operation(name: str, python: str, operation: str, facts: Mapping[str, Any]) -> Steps[Any]:
+    """Run one operation of `host_program`, and raise what it refuses."""
+    source = Path(host_program.__file__).read_text(encoding="utf-8")
+    # JSON twice: a JSON string in ASCII is a Python string.
+    request = json.dumps(json.dumps({"operation": operation, **facts}))
+    program = f"{source}\nrun(json.loads({request}))\n"
+    output = yield _command(f"{_quoted(python)} -I -S -", program.encode())
+    _check_begun(name, output)
+    try:
+        answer = json.loads(output.text)
+    except ValueError:
+        raise PermanentError(
+            f"instance {name}: its host cannot be set up ({operation}): {_last_line(output)}",
+            advice=f"try `{python} -I -S -c 'import json'` on the host",
+        ) from None
+    if "error" not in answer:
+        return answer
+    message = f"instance {name}: {answer['error']}"
+    if answer["is_temporary"]:
+        raise TemporaryError(message, delay_seconds=10.0)
+    raise PermanentError(message, advice=answer["advice"])
+
+
+def _check_begun(name: str, output: Output) -> None:
+    if not output.has_begun:
+        raise PermanentError(
+            f"instance {name}: the login shell of its host runs no commands: {_last_line(output)}",
+            advice="give the account a shell such as /bin/bash with `chsh`",
+        )
+
+
+def _last_line(output: Output) -> str:
+    text = output.complaint.strip() or output.text.strip()
+    if not text:
+        return f"it printed nothing and ended with exit code {output.exit_code}"
+    return text.splitlines()[-1][:300]
+
+
+def _facts(request: InstanceRequest, environment_uid: str, bundle: Bundle) -> dict[str, str]:
+    return {
+        "uid": request.uid,
+        "name": request.name,
+        "fleet": request.fleet,
+        "environment_uid": environment_uid,
+        "sha256": bundle.sha256,
+    }
+
+
+def _command(line: str, stdin: bytes = b"") -> Command:
+    return Command(f"echo {MARKER}; exec {line}", stdin)
+
+
+def _quoted(word: str) -> str:
+    if not _PLAIN.fullmatch(word):
+        raise PermanentError(
+            f"the path {word!r} on the host has a character that shells read differently",
+            advice="use a home folder and a Python without quotes, backslashes and ! in their paths",
+        )
+    return f"'{word}'"

@@ -1,0 +1,178 @@
+"""The commands that give a host its agent, driven with outputs from a list."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from fleetform.providers.contract.errors import PermanentError, TemporaryError
+from fleetform.providers.contract.hosts import InstanceRequest
+from fleetform.providers.ssh import host_program, setup
+from fleetform.providers.ssh.setup import MARKER, Bundle, Command, Output
+
+REQUEST = InstanceRequest("uid-1", "gpu-0", "gpu", {})
+CONTENT = b"the agent"
+BUNDLE = Bundle(CONTENT, hashlib.sha256(CONTENT).hexdigest())
+PYTHON = "/usr/bin/python3"
+
+
+def drive(steps, *outputs: Output | object) -> tuple[list[Command], object]:
+    """Send outputs to a procedure; returns its commands and its answer."""
+    commands = [next(steps)]
+    try:
+        for output in outputs:
+            answer = output if isinstance(output, Output) else Output(json.dumps(output))
+            commands.append(steps.send(answer))
+    except StopIteration as end:
+        return commands, end.value
+    raise AssertionError("it wants more outputs")
+
+
+def install(*outputs):
+    return drive(setup.install(REQUEST, "e" * 32, BUNDLE), Output(f"python {PYTHON}\n"), *outputs)
+
+
+def operation(command: Command) -> str:
+    """Return the operation of `host_program` that a command carries out."""
+    line = command.stdin.decode().strip().splitlines()[-1]
+    return json.loads(json.loads(line.removeprefix("run(json.loads(").removesuffix("))")))[
+        "operation"
+    ]
+
+
+def found(*, is_sound: bool) -> dict[str, object]:
+    return {"root": "/root/r", "bundle": "/root/b.pyz", "any_bundle": "/root/old.pyz", "is_sound": is_sound}  # fmt: skip
+
+
+def test_a_bare_host_gets_the_bundle() -> None:
+    """Find Python, claim, store, start; each command prints the marker first."""
+    commands, installed = install(found(is_sound=False), {"bundle": "/root/b.pyz"}, {})
+    assert [operation(command) for command in commands[1:]] == ["claim", "store", "start"]
+    assert all(command.line.startswith(f"echo {MARKER}; exec ") for command in commands)
+    assert installed == setup.Installed(PYTHON, "/root/b.pyz", "/root/r")
+    assert installed.connect.line == (
+        f"echo {MARKER}; exec '{PYTHON}' '-I' '-S' '/root/b.pyz' 'connect' '--root' '/root/r'"
+    )
+
+
+def test_a_host_with_the_bundle_is_sent_none() -> None:
+    """A bundle that has its digest is not sent again."""
+    commands, _ = install(found(is_sound=True), {})
+    assert [operation(command) for command in commands[1:]] == ["claim", "start"]
+
+
+def test_finding_takes_the_bundle_of_any_release() -> None:
+    """To look at a host nothing is uploaded."""
+    steps = setup.find(REQUEST, "e" * 32, BUNDLE)
+    commands, installed = drive(steps, Output(f"python {PYTHON}\n"), found(is_sound=False))
+    assert operation(commands[1]) == "find"
+    assert installed.bundle == "/root/old.pyz"
+    steps = setup.find(REQUEST, "e" * 32, BUNDLE)
+    assert drive(steps, Output(f"python {PYTHON}\n"), {"root": ""})[1] is None
+
+
+@pytest.mark.parametrize(
+    ("output", "message", "advice"),
+    [
+        (Output(""), "has no Python 3.9 or newer", "apt-get install python3"),
+        (Output("system Darwin\n"), "its host runs Darwin", "replace the host"),
+        (
+            Output("This account is currently not available.\n", exit_code=1, has_begun=False),
+            "runs no commands: This account is currently not available",
+            "chsh",
+        ),
+        (
+            Output("", exit_code=254, has_begun=False),
+            "printed nothing and ended with exit code 254",
+            "chsh",
+        ),
+        (Output("python /opt/it's/python3\n"), "character that shells read differently", "home"),
+    ],
+)
+def test_hosts_that_cannot_be_set_up(output: Output, message: str, advice: str) -> None:
+    """The error says what the host lacks and how it gets it."""
+    with pytest.raises(PermanentError, match=message) as caught:
+        drive(setup.install(REQUEST, "e" * 32, BUNDLE), output)
+    assert advice in caught.value.advice
+
+
+def test_refusals_of_the_host() -> None:
+    """What may pass is temporary, and what somebody must change is not."""
+    refusal = {"error": "no space is left", "advice": "free space", "is_temporary": True}
+    with pytest.raises(TemporaryError, match="instance gpu-0: no space is left"):
+        install(refusal)
+    with pytest.raises(PermanentError, match="no space is left") as caught:
+        install({**refusal, "is_temporary": False})
+    assert caught.value.advice == "free space"
+    with pytest.raises(PermanentError, match=r"cannot be set up.*MemoryError"):
+        install(Output("", complaint="Traceback …\nMemoryError\n", exit_code=1))
+
+
+# -- the program on the host ------------------------------------------------------------------
+
+
+@pytest.fixture
+def on_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Run operations with a home of their own."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    before = os.umask(0o022)
+    facts = {"uid": "uid-1", "name": "gpu-0", "fleet": "gpu", "environment_uid": "e" * 32, "sha256": BUNDLE.sha256}  # fmt: skip
+
+    def run(operation: str, **more: object) -> dict[str, object]:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            host_program.run({"operation": operation, **facts, **more})
+        return json.loads(printed.getvalue())
+
+    yield run
+    os.umask(before)
+
+
+def test_a_life_on_a_host(on_host, tmp_path: Path) -> None:
+    """Claimed, stored, found under another name, and removed without a trace."""
+    assert on_host("find") == {"root": ""}
+    assert not (tmp_path / ".local").exists()
+    claimed = on_host("claim")
+    assert (claimed["is_sound"], Path(claimed["root"]).stat().st_mode & 0o777) == (False, 0o700)
+    assert on_host("store", content="dGhlIGFnZW50") == {"bundle": claimed["bundle"]}
+    assert on_host("claim")["is_sound"] is True
+    assert on_host("find", name="renamed")["root"] == claimed["root"]
+    assert on_host("remove") == {}
+    assert on_host("remove") == {}
+    assert [*tmp_path.rglob("*")] == [tmp_path / ".local", tmp_path / ".local/state"]
+
+
+def test_the_bundle_stays_while_an_instance_needs_it(on_host, tmp_path: Path) -> None:
+    """Removing one instance leaves the agent of another one."""
+    on_host("claim")
+    on_host("claim", uid="uid-2", name="gpu-1")
+    on_host("store", content="dGhlIGFnZW50")
+    on_host("remove")
+    assert on_host("find", uid="uid-2", name="gpu-1")["is_sound"] is True
+
+
+def test_a_damaged_upload_is_not_kept(on_host) -> None:
+    """What lies under a digest has that digest."""
+    refused = on_host("store", content="b3RoZXI=")
+    assert refused["error"] == "the agent arrived damaged on the host"
+    assert on_host("claim")["is_sound"] is False
+
+
+def test_another_instance_of_the_name_is_left_alone(on_host) -> None:
+    """A folder belongs to one uid."""
+    on_host("claim")
+    assert "exists on this host as uid-1, not as uid-2" in on_host("claim", uid="uid-2")["error"]
+    assert on_host("remove", uid="uid-2") == {}
+    assert on_host("find")["root"]
+
+
+def test_a_file_in_the_way_is_told(on_host, tmp_path: Path) -> None:
+    """The error names the path."""
+    (tmp_path / ".local").write_text("")
+    assert str(tmp_path / ".local") in on_host("claim")["error"]
