@@ -30,7 +30,8 @@ from fleetform.store.database import Transaction, to_json
 from fleetform.store.hosts import commit_host, mark_instance
 from fleetform.store.rebuild import interrupt_applies, judge_runs, put_records
 from fleetform.store.records import commit_records
-from fleetform.store.runs import refresh_runs
+from fleetform.store.resources import ResourceRow, archive_runs, put_resources, resource_uid
+from fleetform.store.runs import list_runs, refresh_runs
 from fleetform.store.transitions import commit_transitions
 
 __all__ = ["adopt_evidence"]
@@ -159,7 +160,7 @@ def _number(name: str, fleet: str) -> int:
 def _put_fleet(context: Context, fleet: str, numbers: AbstractSet[int], step: Step | None) -> str:
     """Give the fleet a row if it has none; returns what the next plan does about it."""
     key = ResourceKey("fleet", fleet)
-    if _has_row(context.transaction, key):
+    if resource_uid(context.transaction, key):
         return ""
     wanted = (
         {place["number"] for place in fleets.numbered(context.transaction, step)} if step else set()
@@ -186,7 +187,7 @@ def _adopt_volumes(context: Context, evidence: Evidence) -> list[Recovered]:
     found = []
     for name, volume in sorted(evidence.volumes.items()):
         key = ResourceKey("volume", name)
-        if not _has_row(context.transaction, key):
+        if not resource_uid(context.transaction, key):
             _put_resource(context.transaction, key, volume.uid, evidence.desired.resources[key])
         found.append(Recovered("volume", name, "present", volume.path, "its data is untouched"))
     return found
@@ -320,7 +321,7 @@ def _newest(context: Context, name: str, uids: Sequence[str], run_evidence: _Run
         )
         for uid, final, unproven, began in rows
     )
-    transaction.many("UPDATE runs SET listed = 0 WHERE uid = ?", [(one.uid,) for one in others])
+    list_runs(transaction, [one.uid for one in others], listed=False)
     commit_transitions(
         transaction,
         [(RunUid(one.uid), _OVERTAKEN) for one in others if one.is_overtaken and not one.is_final],
@@ -333,8 +334,7 @@ def _newest(context: Context, name: str, uids: Sequence[str], run_evidence: _Run
 def _put_run(context: Context, name: str, uid: str, digest: str, evidence: Evidence) -> str:
     """Make the run the one that its name stands for; returns what the next plan does about it."""
     transaction, key = context.transaction, ResourceKey("run", name)
-    row = transaction.one("SELECT uid FROM resources WHERE kind = 'run' AND name = ?", (name,))
-    if row is not None and row[0] == uid:
+    if resource_uid(transaction, key) == uid:
         return "known to this ledger"
     declared = evidence.desired.resources.get(key)
     same = declared is not None and digest in {"", declared.execution_digest}
@@ -399,10 +399,8 @@ def _archive(transaction: Transaction, name: str, uid: str) -> str:
     row = transaction.one("SELECT final FROM runs WHERE uid = ?", (uid,))
     if row is None or not row[0]:
         return "removed from the configuration, and still running"
-    transaction.execute("UPDATE runs SET listed = 0 WHERE uid = ?", (uid,))
-    transaction.execute(
-        "UPDATE resources SET archived = 1 WHERE kind = 'run' AND name = ?", (name,)
-    )
+    list_runs(transaction, [uid], listed=False)
+    archive_runs(transaction, [name])
     return "removed from the configuration: archived"
 
 
@@ -412,7 +410,7 @@ def _archive(transaction: Transaction, name: str, uid: str) -> str:
 def _mark_missing(context: Context, evidence: Evidence) -> list[Recovered]:
     found = []
     for key, declared in sorted(evidence.desired.resources.items()):
-        if key.kind != "run" or _has_row(context.transaction, key):
+        if key.kind != "run" or resource_uid(context.transaction, key):
             continue
         _put_unknown(context, declared)
         found.append(
@@ -510,11 +508,6 @@ def _cure(name: str) -> str:
 # -- rows -----------------------------------------------------------------------------------
 
 
-def _has_row(transaction: Transaction, key: ResourceKey) -> bool:
-    row = transaction.one("SELECT 1 FROM resources WHERE kind = ? AND name = ?", key)
-    return row is not None
-
-
 def _put_resource(
     transaction: Transaction,
     key: ResourceKey,
@@ -528,24 +521,13 @@ def _put_resource(
     if not element:
         parent = ""
     document = declared.document if declared else {}
-    transaction.execute(
-        "INSERT INTO resources (kind, name, uid, type, generation, digest, execution_digest,"
-        " own_digest, state, protected, parent, element, rerun_mark, document)"
-        " VALUES (?, ?, ?, ?, 1, ?, ?, ?, 'present', ?, ?, ?, ?, ?)"
-        " ON CONFLICT (kind, name) DO UPDATE SET uid = excluded.uid, type = excluded.type,"
-        " generation = resources.generation + 1, digest = excluded.digest,"
-        " execution_digest = excluded.execution_digest, own_digest = excluded.own_digest,"
-        " archived = 0, protected = excluded.protected, parent = excluded.parent,"
-        " element = excluded.element,"
-        " rerun_mark = max(resources.rerun_mark, excluded.rerun_mark),"
-        " document = excluded.document",
-        (
-            *key, uid,
-            declared.type if declared else "task",
-            declared.digest if declared else "",
-            declared.execution_digest if declared else execution_digest,
-            declared.own_digest if declared else "",
-            int(bool(document.get("protect", False))),
-            parent, element, document.get("rerun", 0), to_json(document),
-        ),
+    row = ResourceRow(
+        *key, uid,
+        declared.type if declared else "task",
+        declared.digest if declared else "",
+        declared.execution_digest if declared else execution_digest,
+        declared.own_digest if declared else "",
+        int(bool(document.get("protect", False))),
+        parent, element, document.get("rerun", 0), to_json(document),
     )  # fmt: skip
+    put_resources(transaction, [row])

@@ -14,6 +14,7 @@ from fleetform.model.ports import StepOutcome
 from fleetform.model.verbs import VERBS, Effect, Verb
 from fleetform.store.context import Context
 from fleetform.store.database import to_json
+from fleetform.store.resources import delete_resource
 
 __all__ = ["FINISH", "begin", "fail"]
 
@@ -72,9 +73,7 @@ def _write(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) ->
 
 def _remove(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
     for step in steps:
-        context.transaction.execute(
-            "DELETE FROM resources WHERE kind = ? AND name = ?", (*step.resource,)
-        )
+        delete_resource(context.transaction, step.resource)
         stays = VERBS[Verb(step.verb)].effect is Effect.RELEASE
         _log(context, step, "released" if stays else "removed")
 

@@ -21,6 +21,7 @@ from fleetform.model.verbs import Verb
 from fleetform.store.context import SHOWN_VERBS, Context
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.hosts import lose_jobs
+from fleetform.store.resources import delete_resource, mark_changed, write_resource
 from fleetform.store.rollouts import env_text, template_outputs
 
 __all__ = [
@@ -180,11 +181,7 @@ def begin_remove(context: Context, step: Step) -> None:
 
 def fail(context: Context, step: Step) -> None:
     """Leave the row to the next plan: without a digest it differs from whatever is declared."""
-    context.transaction.execute(
-        "UPDATE resources SET digest = '', execution_digest = '', own_digest = '', state = 'failed'"
-        " WHERE kind = 'fleet' AND name = ?",
-        (step.resource.name,),
-    )
+    mark_changed(context.transaction, step.resource)
 
 
 def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[StepOutcome]) -> None:
@@ -195,25 +192,11 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
             (step.resource.name,),
         )
         assert before is not None, f"{step.resource} has no row: was its step begun?"
-        context.transaction.execute(
-            "UPDATE resources SET generation = generation + 1, digest = ?, execution_digest = ?,"
-            " own_digest = ?, state = 'present', protected = ?, document = ?, outputs = ?"
-            " WHERE kind = 'fleet' AND name = ?",
-            (
-                said["digest"],
-                said["execution_digest"],
-                said["own_digest"],
-                int(said.get("protected", False)),
-                to_json(said["document"]),
-                to_json(
-                    {
-                        **outcome.outputs,
-                        **template_outputs(said, numbered(context.transaction, step)),
-                    }
-                ),
-                step.resource.name,
-            ),
-        )
+        outputs = {
+            **outcome.outputs,
+            **template_outputs(said, numbered(context.transaction, step)),
+        }
+        write_resource(context.transaction, step.resource, said, outputs)
         _dismiss(context.transaction, step)
         made = "imported" if step.verb == Verb.FLEET_ADOPT else "made"
         verb = "updated" if before[0] else made
@@ -249,9 +232,7 @@ def finish_remove(context: Context, steps: Sequence[Step], _: Sequence[StepOutco
         ).fetchall()
         for (uid,) in leaving:
             retire(context.transaction, uid, now_ms=context.now_ms)
-        context.transaction.execute(
-            "DELETE FROM resources WHERE kind = 'fleet' AND name = ?", (step.resource.name,)
-        )
+        delete_resource(context.transaction, step.resource)
         context.transaction.log(
             "fleet.removed",
             context.now_ms,
@@ -274,9 +255,7 @@ def finish_forget(context: Context, steps: Sequence[Step], _: Sequence[StepOutco
             " generation = generation + 1 WHERE fleet = ? AND state <> 'terminated'",
             (_let_go_from(fleet), fleet),
         )
-        context.transaction.execute(
-            "DELETE FROM resources WHERE kind = 'fleet' AND name = ?", (fleet,)
-        )
+        delete_resource(context.transaction, step.resource)
         context.transaction.log(
             "fleet.forgotten",
             context.now_ms,

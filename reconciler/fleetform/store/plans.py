@@ -21,6 +21,7 @@ from fleetform.spec.desired import ResourceKey, Rules
 from fleetform.store.compression import pack, unpack
 from fleetform.store.database import Transaction
 from fleetform.store.overrides import require_permitted, rules_applied
+from fleetform.store.resources import drop_making_volumes, mark_interrupted
 from fleetform.store.retained_data import uids_left
 from fleetform.store.rollouts import closings_of
 from fleetform.views.plan.summary import change_summary
@@ -193,24 +194,13 @@ def finish_apply(
     if ended is None:
         return
     # What was begun and has no outcome is left as a failed step leaves it: to the next plan.
-    transaction.execute(
-        "UPDATE resources SET digest = '', execution_digest = '', own_digest = '', state = 'failed'"
-        " WHERE kind IN ('fleet', 'volume') AND operation = ? AND state = 'present'"
-        " AND EXISTS (SELECT 1 FROM operations o WHERE o.apply_uid = ? AND o.state = 'intended'"
-        " AND o.resource_kind = resources.kind AND o.resource_name = resources.name)",
-        (apply_uid, apply_uid),
-    )
+    mark_interrupted(transaction, apply_uid)
     transaction.execute(
         "UPDATE operations SET state = 'dropped' WHERE apply_uid = ?"
         " AND state IN ('planned', 'intended')",
         (apply_uid,),
     )
-    # As for a volume whose step failed; see `volumes.fail_make`.
-    transaction.execute(
-        "UPDATE resources SET archived = 1, state = 'failed'"
-        " WHERE kind = 'volume' AND state = 'making' AND operation = ?",
-        (apply_uid,),
-    )
+    drop_making_volumes(transaction, apply_uid)
     transaction.execute("UPDATE resources SET operation = '' WHERE operation = ?", (apply_uid,))
     verb = {"done": "was applied", "failed": "was applied in part"}.get(state, "was interrupted")
     sentence = f"plan {ended[0][:12]} {verb}" + (f": {summary}" if summary else "")

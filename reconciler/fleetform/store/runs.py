@@ -26,8 +26,12 @@ __all__ = [
     "attempt_of",
     "attempt_state",
     "gpus_text",
+    "insert_attempts",
     "job_of",
+    "list_runs",
+    "list_runs_of",
     "prefixed",
+    "raise_generation",
     "refresh_runs",
     "run_of",
     "run_state",
@@ -238,3 +242,38 @@ def _read(
     ):
         jobs.setdefault(uid, []).append(tuple(job))
     return {uid: tuple(run) for uid, *run in runs}, jobs
+
+
+# The statements on rows of runs and attempts that several modules share.
+
+
+def list_runs(transaction: Transaction, uids: Iterable[str], *, listed: bool) -> None:
+    """Say whether runs are the ones that their names stand for; others are history."""
+    transaction.many(
+        "UPDATE runs SET listed = ? WHERE uid = ?", [(int(listed), uid) for uid in uids]
+    )
+
+
+def list_runs_of(transaction: Transaction, names: Iterable[str], *, listed: bool) -> None:
+    """Say the same of the runs of these resources."""
+    transaction.many(
+        "UPDATE runs SET listed = ?"
+        " WHERE uid = (SELECT uid FROM resources WHERE kind = 'run' AND name = ?)",
+        [(int(listed), name) for name in names],
+    )
+
+
+def raise_generation(transaction: Transaction, uid: str) -> None:
+    """Say that a run has changed, so that a plan made before is stale."""
+    transaction.execute("UPDATE runs SET generation = generation + 1 WHERE uid = ?", (uid,))
+
+
+def insert_attempts(
+    transaction: Transaction, attempts: Iterable[tuple[str, int]], *, now_ms: int
+) -> None:
+    """Write waiting attempts: (run uid, number)."""
+    transaction.many(
+        "INSERT INTO attempts (run_uid, number, state, submitted_at_ms)"
+        " VALUES (?, ?, 'waiting', ?)",
+        [(uid, number, now_ms) for uid, number in attempts],
+    )

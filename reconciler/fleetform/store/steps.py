@@ -18,6 +18,7 @@ from fleetform.model.verbs import ACTS_ON_HOSTS, VERBS, Verb
 from fleetform.store import document_rows, fleets, renames, submissions, volumes
 from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
+from fleetform.store.resources import clear_operation, resource_uid
 
 __all__ = ["begin_steps", "finish_steps"]
 
@@ -94,10 +95,7 @@ def begin_steps(
             )
             if (begin := _BEGIN.get(step.verb)) is not None:
                 begin(context, step)
-        resource = transaction.one(
-            "SELECT uid FROM resources WHERE kind = ? AND name = ?", step.resource
-        )
-        begun[step.key] = Begun(uid, resource[0] if resource else "")
+        begun[step.key] = Begun(uid, resource_uid(transaction, step.resource))
     return begun
 
 
@@ -137,10 +135,7 @@ def finish_steps(
         "UPDATE operations SET state = 'failed', error = ? WHERE apply_uid = ? AND key = ?",
         ((sentence, apply_uid, key) for key, sentence in context.refused.items()),
     )
-    transaction.many(
-        "UPDATE resources SET operation = '' WHERE kind = ? AND name = ? AND operation = ?",
-        ((*step.resource, apply_uid) for step, _ in pairs),
-    )
+    clear_operation(transaction, apply_uid, (step.resource for step, _ in pairs))
     return context.refused
 
 

@@ -21,6 +21,8 @@ from fleetform.spec.fields import EXECUTION_FIELDS
 from fleetform.spec.names import natural_order
 from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
+from fleetform.store.resources import ResourceRow, archive_runs, delete_resource, put_resources
+from fleetform.store.runs import insert_attempts, list_runs, list_runs_of
 
 __all__ = [
     "Submission",
@@ -89,20 +91,6 @@ _INSERT_RUN = (
     " VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, 1, ?, ?, ?, ?, ?, ?, ?)"
 )
 
-# The row may be there: of an earlier run, or a tombstone.
-_PUT_RESOURCE = (
-    "INSERT INTO resources (kind, name, uid, type, generation, digest, execution_digest,"
-    " own_digest, state, protected, parent, element, rerun_mark, document)"
-    " VALUES ('run', ?, ?, ?, 1, ?, ?, ?, 'present', ?, ?, ?, ?, ?)"
-    " ON CONFLICT (kind, name) DO UPDATE SET uid = excluded.uid, type = excluded.type,"
-    " generation = resources.generation + 1, digest = excluded.digest,"
-    " execution_digest = excluded.execution_digest, own_digest = excluded.own_digest,"
-    " archived = 0, protected = excluded.protected, parent = excluded.parent,"
-    " element = excluded.element,"
-    " rerun_mark = max(resources.rerun_mark, excluded.rerun_mark),"
-    " document = excluded.document"
-)
-
 
 def insert_runs(context: Context, submissions: Sequence[Submission]) -> None:
     """Write runs with their first attempt and its jobs, numbered in this order."""
@@ -111,7 +99,7 @@ def insert_runs(context: Context, submissions: Sequence[Submission]) -> None:
     (last,) = transaction.one("SELECT coalesce(max(number), 0) FROM runs") or (0,)
     uids = [context.ids.uid() for _ in submissions]
     runs: list[tuple[Any, ...]] = []
-    resources: list[tuple[Any, ...]] = []
+    resources: list[ResourceRow] = []
     jobs: list[tuple[str, int, int, str]] = []
     for number, (uid, one) in enumerate(zip(uids, submissions, strict=True), last + 1):
         document = to_json(one.document)
@@ -127,18 +115,16 @@ def insert_runs(context: Context, submissions: Sequence[Submission]) -> None:
              one.execution_digest, replaces, after_uid, context.commit, context.who, document)
         )  # fmt: skip
         resources.append(
-            (one.name, uid, one.type, one.digest, one.execution_digest, one.own_digest,
-             int(one.protected), one.parent, one.element, one.document.get("rerun", 0), document)
+            ResourceRow(
+                "run", one.name, uid, one.type, one.digest, one.execution_digest, one.own_digest,
+                int(one.protected), one.parent, one.element, one.document.get("rerun", 0), document,
+            )
         )  # fmt: skip
         jobs.extend((uid, 1, rank, context.ids.uid()) for rank in range(nodes))
         transaction.log("run.submitted", now_ms, f"run {one.name} was submitted", ("run", one.name))
     transaction.many(_INSERT_RUN, runs)
-    transaction.many(_PUT_RESOURCE, resources)
-    transaction.many(
-        "INSERT INTO attempts (run_uid, number, state, submitted_at_ms)"
-        " VALUES (?, 1, 'waiting', ?)",
-        ((uid, now_ms) for uid in uids),
-    )
+    put_resources(transaction, resources)
+    insert_attempts(transaction, ((uid, 1) for uid in uids), now_ms=now_ms)
     insert_jobs(transaction, jobs)
 
 
@@ -167,9 +153,7 @@ def _displace(transaction: Transaction, names: Sequence[str]) -> dict[str, tuple
         (to_json(list(names)),),
     )
     earlier = {name: (uid, still_open or "") for name, uid, still_open in rows}
-    transaction.many(
-        "UPDATE runs SET listed = 0 WHERE uid = ?", [(uid,) for uid, _ in earlier.values()]
-    )
+    list_runs(transaction, [uid for uid, _ in earlier.values()], listed=False)
     return earlier
 
 
@@ -275,7 +259,7 @@ def _give_back(context: Context, step: Step, earlier: str) -> bool:
         " WHERE uid = (SELECT uid FROM resources WHERE kind = 'run' AND name = ?)",
         (why, name),
     )
-    transaction.execute("UPDATE runs SET listed = 1 WHERE uid = ?", (earlier,))
+    list_runs(transaction, [earlier], listed=True)
     transaction.execute(
         "UPDATE resources SET uid = ? WHERE kind = 'run' AND name = ?", (earlier, name)
     )
@@ -382,17 +366,9 @@ def _is_at_work(transaction: Transaction, name: str) -> bool:
 
 
 def archive(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
-    names = [(step.resource.name,) for step in steps]
-    context.transaction.many(
-        "UPDATE resources SET archived = 1, generation = generation + 1"
-        " WHERE kind = 'run' AND name = ? AND archived = 0",
-        names,
-    )
-    context.transaction.many(
-        "UPDATE runs SET listed = 0"
-        " WHERE uid = (SELECT uid FROM resources WHERE kind = 'run' AND name = ?)",
-        names,
-    )
+    names = [step.resource.name for step in steps]
+    archive_runs(context.transaction, names)
+    list_runs_of(context.transaction, names, listed=False)
     for step in steps:
         context.transaction.log(
             "run.archived",
@@ -405,13 +381,8 @@ def archive(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -
 def forget(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
     """Take the resource's row away; the run's own row, with all its attempts, is the history."""
     for step in steps:
-        name = (step.resource.name,)
-        context.transaction.execute(
-            "UPDATE runs SET listed = 0"
-            " WHERE uid = (SELECT uid FROM resources WHERE kind = 'run' AND name = ?)",
-            name,
-        )
-        context.transaction.execute("DELETE FROM resources WHERE kind = 'run' AND name = ?", name)
+        list_runs_of(context.transaction, [step.resource.name], listed=False)
+        delete_resource(context.transaction, step.resource)
         context.transaction.log(
             "run.forgotten",
             context.now_ms,
@@ -423,11 +394,7 @@ def forget(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) ->
 def restore(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
     for step in steps:
         _write_resource(context.transaction, step)
-        context.transaction.execute(
-            "UPDATE runs SET listed = 1"
-            " WHERE uid = (SELECT uid FROM resources WHERE kind = 'run' AND name = ?)",
-            (step.resource.name,),
-        )
+        list_runs_of(context.transaction, [step.resource.name], listed=True)
         context.transaction.log(
             "run.restored",
             context.now_ms,

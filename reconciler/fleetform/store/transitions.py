@@ -15,7 +15,7 @@ from fleetform.model.decision import AllPrepared, Finish, Next, Requeue, StopGan
 from fleetform.model.ports import Ids
 from fleetform.model.run import FINAL, RunState, RunUid
 from fleetform.store.database import Transaction, to_json
-from fleetform.store.runs import refresh_runs
+from fleetform.store.runs import insert_attempts, raise_generation, refresh_runs
 from fleetform.store.submissions import insert_jobs
 
 __all__ = ["commit_transitions", "record_usage"]
@@ -88,7 +88,7 @@ def _pass_commit_point(
         " WHERE run_uid = ? AND number = ?",
         (now_ms, run.uid, run.attempt),
     )
-    _raise_generation(transaction, run)
+    raise_generation(transaction, run.uid)
     refresh_runs(transaction, (run.uid,), now_ms=now_ms)
 
 
@@ -117,7 +117,7 @@ def _stop_gang(
     )
     if not stopping.rowcount:
         return
-    _raise_generation(transaction, run)
+    raise_generation(transaction, run.uid)
     refresh_runs(transaction, (run.uid,), now_ms=now_ms)
     transaction.log(
         "run.stopping",
@@ -162,11 +162,7 @@ def _requeue(
         "UPDATE attempts SET counted = ? WHERE run_uid = ? AND number = ?",
         (int(verdict.counted), run.uid, run.attempt),
     )
-    transaction.execute(
-        "INSERT INTO attempts (run_uid, number, state, submitted_at_ms)"
-        " VALUES (?, ?, 'waiting', ?)",
-        (run.uid, following, now_ms),
-    )
+    insert_attempts(transaction, [(run.uid, following)], now_ms=now_ms)
     insert_jobs(transaction, [(run.uid, following, rank, ids.uid()) for rank in range(run.nodes)])
     later = verdict.not_before_ms > now_ms
     transaction.execute(
@@ -236,10 +232,6 @@ def _finish_attempts(
         [(cause, message, now_ms, run.uid, run.attempt) for run, cause, message in ended],
     )
     record_usage(transaction, [(run.uid, run.attempt, cause) for run, cause, _ in ended])
-
-
-def _raise_generation(transaction: Transaction, run: _Standing) -> None:
-    transaction.execute("UPDATE runs SET generation = generation + 1 WHERE uid = ?", (run.uid,))
 
 
 _CARRY_OUT: Mapping[type[Any], Callable[[Transaction, _Standing, Any, int, Ids], None]] = {

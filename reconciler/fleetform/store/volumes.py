@@ -11,9 +11,14 @@ from fleetform.model.ports import StepOutcome
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import Snapshot
 from fleetform.store.context import SHOWN_VERBS, Context
-from fleetform.store.database import to_json
 from fleetform.store.lineage import LOST_AT
 from fleetform.store.observations import heal
+from fleetform.store.resources import (
+    delete_resource,
+    drop_making_volumes,
+    mark_changed,
+    write_resource,
+)
 from fleetform.store.retained_data import take_from_left
 from fleetform.store.statements import Statements
 
@@ -83,11 +88,7 @@ def fail_make(context: Context, step: Step) -> None:
             (step.resource.name,),
         )
         return
-    context.transaction.execute(
-        "UPDATE resources SET archived = 1, state = 'failed'"
-        " WHERE kind = 'volume' AND name = ? AND state = 'making'",
-        (step.resource.name,),
-    )
+    drop_making_volumes(context.transaction, context.apply_uid, step.resource.name)
 
 
 def fail_drop(context: Context, step: Step) -> None:
@@ -97,11 +98,7 @@ def fail_drop(context: Context, step: Step) -> None:
     The directory may be gone all the same, when only the answer was lost. Who declares the volume
     again, as it was, gets one that is made again and not one that is written down alone.
     """
-    context.transaction.execute(
-        "UPDATE resources SET digest = '', execution_digest = '', own_digest = '', state = 'failed'"
-        " WHERE kind = 'volume' AND name = ? AND archived = 0",
-        (step.resource.name,),
-    )
+    mark_changed(context.transaction, step.resource)
 
 
 def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[StepOutcome]) -> None:
@@ -111,20 +108,8 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
             "SELECT state FROM resources WHERE kind = 'volume' AND name = ?", (step.resource.name,)
         )
         assert before is not None, f"{step.resource} has no row: was its step begun?"
-        context.transaction.execute(
-            "UPDATE resources SET generation = generation + 1, digest = ?, execution_digest = ?,"
-            " own_digest = ?, state = 'present', protected = ?, document = ?, outputs = ?"
-            " WHERE kind = 'volume' AND name = ?",
-            (
-                said["digest"],
-                said["execution_digest"],
-                said["own_digest"],
-                int(said.get("protected", False)),
-                to_json(said["document"]),
-                to_json({**_lost(context, step), **outcome.outputs}),
-                step.resource.name,
-            ),
-        )
+        outputs = {**_lost(context, step), **outcome.outputs}
+        write_resource(context.transaction, step.resource, said, outputs)
         # The host has found the directory, with our mark, before it said that this is done.
         heal(context.transaction, step.resource, keeps=("owner", "mode"))
         if step.verb != Verb.VOLUME_UPDATE:
@@ -158,14 +143,11 @@ def _lost(context: Context, step: Step) -> dict[str, int]:
 
 def finish_drop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
     for step in steps:
-        row = context.transaction.one(
-            "DELETE FROM resources WHERE kind = 'volume' AND name = ? RETURNING uid",
-            (step.resource.name,),
-        )
+        uid = delete_resource(context.transaction, step.resource)
         kept = step.verb == Verb.VOLUME_FORGET
         # One that was never made in whole says no path.
-        if kept and row is not None and step.arguments["path"]:
-            _remember(context, step, row[0], step.arguments["path"])
+        if kept and uid and step.arguments["path"]:
+            _remember(context, step, uid, step.arguments["path"])
         context.transaction.log(
             "volume.forgotten" if kept else "volume.removed",
             context.now_ms,
@@ -181,11 +163,7 @@ def finish_snapshot(
     """Write down each place that the hosts have named and that is not known yet."""
     for step, outcome in zip(steps, outcomes, strict=True):
         said = step.arguments
-        row = context.transaction.one(
-            "DELETE FROM resources WHERE kind = 'volume' AND name = ? RETURNING uid",
-            (step.resource.name,),
-        )
-        uid = row[0] if row else ""
+        uid = delete_resource(context.transaction, step.resource)
         known = {
             place
             for (place,) in context.transaction.execute(
