@@ -33,6 +33,7 @@ from fleetform.store.errors import (
     ReadOnlyLedgerError,
 )
 from fleetform.store.schema import WHY, is_of_another_shape
+from fleetform.store.statements import NEXT_FENCE
 
 if TYPE_CHECKING:
     from fleetform.store.lock import FileLocation
@@ -192,9 +193,7 @@ class Database:
         return int(version)
 
     def raise_fence(self, transaction: Transaction, who: str) -> int:
-        row = transaction.one(
-            "UPDATE meta SET fence = fence + 1, manager = ? RETURNING fence", (who,)
-        )
+        row = transaction.one(NEXT_FENCE, (who,))
         assert row is not None
         return int(row[0])
 

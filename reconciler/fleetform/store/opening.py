@@ -22,6 +22,7 @@ from fleetform.store.ledger import StoredLedger
 from fleetform.store.lock import FileLocation
 from fleetform.store.schema import create_schema
 from fleetform.store.soundness import require_current, require_shape, require_sound
+from fleetform.store.statements import CREATE_META
 
 __all__ = ["is_new", "ledger_in_memory", "open_ledger"]
 
@@ -94,11 +95,7 @@ def _fill(
     connection: sqlite3.Connection, environment_uid: str, ledger_id: str, now_ms: int
 ) -> None:
     create_schema(connection)
-    connection.execute(
-        "INSERT INTO meta (id, environment_uid, ledger_id, status, created_at_ms)"
-        " VALUES (1, ?, ?, ?, ?)",
-        (environment_uid, ledger_id, LedgerStatus.EMPTY, now_ms),
-    )
+    connection.execute(CREATE_META, (environment_uid, ledger_id, LedgerStatus.EMPTY, now_ms))
 
 
 def ledger_in_memory(environment_uid: str, ids: Ids, *, now_ms: int) -> StoredLedger:

@@ -157,12 +157,14 @@ def _rename(transaction: Transaction, moves: Sequence[_Move], before: str, after
     transaction.many("UPDATE snapshots SET volume = ? WHERE volume = ? AND place = path", volumes)
 
 
+_RETARGET = "UPDATE overrides SET target = ? WHERE target = ?"
+
+
 def _rename_targets(transaction: Transaction, pairs: Mapping[ResourceKey, ResourceKey]) -> None:
     """Keep overrides on the resources that they were made for: of a whole sweep, too."""
     names = {str(before): str(after) for before, after in pairs.items()}
-    statement = "UPDATE overrides SET target = ? WHERE target = ?"
-    transaction.many(statement, ((after + _ON_THE_WAY, old) for old, after in names.items()))
-    transaction.many(statement, ((after, after + _ON_THE_WAY) for after in names.values()))
+    transaction.many(_RETARGET, ((after + _ON_THE_WAY, old) for old, after in names.items()))
+    transaction.many(_RETARGET, ((after, after + _ON_THE_WAY) for after in names.values()))
 
 
 def _rename_hosts(transaction: Transaction, moves: Sequence[_Move]) -> None:
@@ -183,7 +185,7 @@ def _rename_hosts(transaction: Transaction, moves: Sequence[_Move]) -> None:
             "UPDATE instances SET name = ? WHERE uid = ?", ((after, uid) for uid, _, after in names)
         )
         transaction.many(
-            "UPDATE overrides SET target = ? WHERE target = ?",
+            _RETARGET,
             ((f"host/{after}", f"host/{before}") for _, before, after in names),
         )
 

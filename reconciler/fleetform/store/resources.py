@@ -113,7 +113,7 @@ _CHANGED = "digest = '', execution_digest = '', own_digest = '', state = 'failed
 def mark_changed(transaction: Transaction, key: ResourceKey) -> None:
     """Leave a row to the next plan: without a digest it differs from whatever is declared."""
     transaction.execute(
-        f"UPDATE resources SET {_CHANGED} WHERE kind = ? AND name = ? AND archived = 0",  # noqa: S608
+        f"UPDATE resources SET {_CHANGED} WHERE kind = ? AND name = ? AND archived = 0",  # noqa: S608 -- a constant
         key,
     )
 

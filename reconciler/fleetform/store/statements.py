@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from fleetform.store.database import Transaction
 __all__ = [
+    "CREATE_META",
     "LEASE",
+    "NEXT_FENCE",
     "RAISE",
     "RELEASE",
     "REQUEST",
@@ -94,6 +96,14 @@ class Storage(Protocol):
 
     def close(self) -> None: ...
 
+
+CREATE_META = (
+    "INSERT INTO meta (id, environment_uid, ledger_id, status, created_at_ms)"
+    " VALUES (1, ?, ?, ?, ?)"
+)
+"""The first row of a new ledger, which says whose it is."""
+
+NEXT_FENCE = "UPDATE meta SET fence = fence + 1, manager = ? RETURNING fence"
 
 # A lease's statements: who holds it, taking, prolonging and giving it back.
 # They are the same wherever the row lies; only who tells the time differs. PostgreSQL does so by its

@@ -28,7 +28,7 @@ from fleetform.store.postgres.address import Address
 from fleetform.store.postgres.connection import Connection
 from fleetform.store.postgres.errors import is_lost, translated
 from fleetform.store.postgres.stalled import end_stalled
-from fleetform.store.statements import LEASE, RAISE
+from fleetform.store.statements import LEASE, NEXT_FENCE, RAISE
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Rows
@@ -164,9 +164,7 @@ class PostgresDatabase:
             return self._usable().execute(statement, values)
 
     def raise_fence(self, transaction: Transaction, who: str) -> int:
-        row = transaction.one(
-            "UPDATE meta SET fence = fence + 1, manager = ? RETURNING fence", (who,)
-        )
+        row = transaction.one(NEXT_FENCE, (who,))
         assert row is not None
         fence = int(row[0])
         transaction.execute(RAISE, (fence, LEASE))

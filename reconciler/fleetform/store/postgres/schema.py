@@ -32,6 +32,7 @@ from fleetform.store.errors import (
 from fleetform.store.postgres.connection import Connection
 from fleetform.store.schema import VERSION, VERSIONS, WHY, lacking
 from fleetform.store.soundness import Keep, Upgraded
+from fleetform.store.statements import CREATE_META
 
 __all__ = ["ensure_ledger", "require_current", "require_readable", "upgrade_ledger"]
 
@@ -166,8 +167,7 @@ def _make(
         _make_schema(connection, schema)
     connection.script(Path(__file__).with_name("schema.sql").read_text(encoding="utf-8"))
     connection.execute(
-        "INSERT INTO meta (id, environment_uid, ledger_id, status, created_at_ms)"
-        " VALUES (1, ?, ?, ?, ?)",
+        CREATE_META,
         (environment_uid, ids.uid(), LedgerStatus.EMPTY, clock.now_ms()),
     )
     connection.execute("INSERT INTO leases (name) VALUES ('manager')")
