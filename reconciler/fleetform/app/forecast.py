@@ -291,20 +291,26 @@ class _After:
 
     def _set_fleet(self, name: str, said: Mapping[str, Any]) -> None:
         """Hosts that stay, and new ones where it is declared what they have."""
-        wanted = {int(one["number"]): str(one["name"]) for one in said.get("instances", ())}
-        here = {one.number: one for one in self.instances if one.fleet == name}
-        others = [one for one in self.instances if one.fleet != name]
-        kept = [one for number, one in here.items() if number in wanted]
-        new = (
-            _host(name, number, host, said["document"], self.machine, len(wanted))
-            for number, host in wanted.items()
-            if number not in here
-        )
-        made = list(new)
+        places = said.get("instances", ())
+        # Shares of a machine are known by their numbers, other hosts by their names.
+        numbers = {one["number"] for one in places if "number" in one}
+        names = {one["name"] for one in places if "number" not in one}
+        kept = [
+            one
+            for one in self.instances
+            if one.fleet == name and (one.number in numbers or one.name in names)
+        ]
+        here = {one.number for one in kept} | {one.name for one in kept if one.name in names}
+        made = [
+            _host(name, place, said["document"], self.machine, len(places))
+            for place in places
+            if place.get("number", place["name"]) not in here
+        ]
         if None in made:
             self.undetected.add(name)
-        elif made and "gpu" not in said["document"].get("local", {}):
+        elif made and "gpu" not in said["document"].get("local", ("gpu",)):
             self.undetected_gpus.add(name)
+        others = [one for one in self.instances if one.fleet != name]
         self.instances = [*others, *kept, *(one for one in made if one is not None)]
 
     def _set_queue(self, name: str, document: Mapping[str, Any]) -> None:
@@ -349,18 +355,21 @@ def _renamed(run: Run, renames: Renames) -> Run:
 
 def _host(
     fleet: str,
-    number: int,
-    name: str,
+    place: Mapping[str, Any],
     document: Mapping[str, Any],
     machine: Machine | None,
     parts: int,
 ) -> Instance | None:
-    """A host of a local fleet: what is declared, else its share; None where its size is not known."""
-    local = document.get("local")
-    if local is None:
+    """A new host: what is declared, else its share of this machine; None where its size is not known."""
+    name, declared = place["name"], place.get("declared", document.get("local"))
+    if declared is None:
         return None
     share = MachineSize(0, 0, 0)
-    if not {"cpu", "memory"} <= local.keys():
+    if "local" not in document:
+        # The rest is detected on the host itself.
+        if not {"cpu", "memory", "gpu"} <= declared.keys():
+            return None
+    elif not {"cpu", "memory"} <= declared.keys():
         if machine is None:
             return None
         share = machine.size()
@@ -368,14 +377,14 @@ def _host(
         uid=f"new {name}",
         name=name,
         fleet=fleet,
-        number=number,
+        number=place.get("number", 0),
         state=InstanceState.READY,
         sharing=document.get("sharing", "exact"),
         blocks=document.get("blocks", 1),
-        cpu_millicores=local.get("cpu", share.cpu_millicores // parts),
-        memory_bytes=local.get("memory", share.memory_bytes // parts),
-        disk_bytes=local.get("disk", share.disk_bytes // parts),
-        gpus=tuple(_gpus(local.get("gpu") or {})),
+        cpu_millicores=declared.get("cpu", share.cpu_millicores // parts),
+        memory_bytes=declared.get("memory", share.memory_bytes // parts),
+        disk_bytes=declared.get("disk", share.disk_bytes // parts),
+        gpus=tuple(_gpus(declared.get("gpu") or {})),
         boot_id="new",
     )
 

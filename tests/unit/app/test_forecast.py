@@ -11,8 +11,9 @@ from fleetform.model.plan import Plan
 from fleetform.model.ports import Outcome, SchedulerState
 from fleetform.model.run import Run, RunState, RunUid
 from fleetform.model.template import from_document
+from fleetform.spec.desired import Declared
 from fleetform.views.plan.notes import forecast_lines
-from unit.plan.trees import NOW_MS, element, fleet, item, ledger, planned, row, task, tree
+from unit.plan.trees import NOW_MS, declare, element, fleet, item, ledger, planned, row, task, tree
 
 OLD = tuple(element("s", lr=lr) for lr in (1, 2, 3))
 EMPTY = SchedulerState(0, {}, {}, (), (), (), {})
@@ -69,6 +70,34 @@ def test_hosts_of_which_nobody_knows_what_they_have_promise_nothing():
     assert found["waits"]["first"] == [
         {"run": "b2", "reasons": ["waits for a1 to succeed; it is submitted"]}
     ]
+
+
+def over_ssh(*names: str, **capacity: Any) -> Declared:
+    hosts = [{"hostname": name, **({"capacity": capacity} if capacity else {})} for name in names]
+    return declare("fleet", "far", {"type": "fleet", "ssh_config": {"hosts": hosts}})
+
+
+GPUS = {"name": ["A100"], "count": {"min": 8, "max": 8}}
+
+
+def test_hosts_over_ssh_have_what_is_declared_of_them():
+    """Not a share of the machine that plans; what is not declared is detected once there is an agent."""
+    runs = (task("a1", **needs(8000)), task("b2", **needs(8000)), task("c3", **needs(8000)))
+    capacity = {"cpu": 8000, "memory": 8 << 30, "gpu": GPUS}
+    _, found = foretold(over_ssh("gpu1", "gpu2", **capacity), *runs)
+    assert found["starts"]["first"] == ["a1", "b2"]
+    assert [one["run"] for one in found["waits"]["first"]] == ["c3"]
+    _, found = foretold_here(MACHINE, over_ssh("gpu1", "gpu2"), *runs)
+    assert found["unknown"]["first"] == ["a1", "b2", "c3"]
+
+
+def test_a_host_over_ssh_stays_by_its_name():
+    """Whatever its number: another host may come before it in the list."""
+    before, after = over_ssh("gpu2"), over_ssh("gpu1", "gpu2")
+    plan = planned(tree(after, task("a1")), ledger(row(before)))
+    host = Instance("i", "gpu2", "far", 0, InstanceState.READY, cpu_millicores=4000)
+    found = forecast(plan, replace(EMPTY, instances=(host,)), now_ms=NOW_MS)
+    assert found["starts"]["first"] == ["a1"]
 
 
 @dataclass(frozen=True)
