@@ -67,6 +67,10 @@ class SessionHost:
         self._session = session
         self._note_commits = note_commits
 
+    @property
+    def silent_seconds(self) -> float:
+        return self._session.silent_seconds
+
     async def prepare(self, job: StartJob) -> Reply:
         with translated(self._name):
             return await self._session.prepare(job)

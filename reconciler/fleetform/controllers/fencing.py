@@ -138,6 +138,10 @@ class _FencedHost:
         self._manager_lease.require()
         return await self._host.snapshot_volume(operation_uid, volume_uid, name, path, into)
 
+    @property
+    def silent_seconds(self) -> float:
+        return self._host.silent_seconds
+
     async def follow_log(self, job_uid: str, offset: int) -> None:
         await self._host.follow_log(job_uid, offset)
 

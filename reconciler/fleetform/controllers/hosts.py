@@ -427,8 +427,9 @@ class HostSessions:
             self.touched[key.run_uid] = None
 
     async def _lose(self, session: Session, problem: str) -> None:
-        was_reached = session.host is not None
-        session.host = None
+        host, session.host = session.host, None
+        was_reached, now_ms = host is not None, self._clock.now_ms()
+        heard_at_ms = None if host is None else now_ms - int(host.silent_seconds * 1000)
         if not was_reached and problem == session.problem:
             return
         session.problem = problem
@@ -447,8 +448,9 @@ class HostSessions:
                     session.instance.uid,
                     state=InstanceState.UNREACHABLE,
                     message=problem,
+                    heard_at_ms=heard_at_ms,
                     fence=self._identity.fence,
-                    now_ms=self._clock.now_ms(),
+                    now_ms=now_ms,
                 )
             )
         except LedgerUnavailable:

@@ -453,9 +453,12 @@ class Ledger(Reader, Protocol):
         *,
         state: str,
         message: str,
+        heard_at_ms: int | None = None,
         fence: int | None = None,
         now_ms: int,
-    ) -> None: ...
+    ) -> None:
+        """Write down what is believed of an instance; `heard_at_ms`: when it was heard last, if known."""
+
     def retire(self, instance_uid: str, *, fence: int, now_ms: int) -> None:
         """
         Say that a terminating instance was released: what was still on it is lost.

@@ -160,10 +160,16 @@ def _prove_forgotten(
 
 
 def mark_instance(
-    transaction: Transaction, instance_uid: str, *, state: str, message: str, now_ms: int
+    transaction: Transaction,
+    instance_uid: str,
+    *,
+    state: str,
+    message: str,
+    heard_at_ms: int | None = None,
+    now_ms: int,
 ) -> None:
     """
-    Write down what is believed of an instance.
+    Write down what is believed of an instance, and when it was heard last where that is known.
 
     Silence (`unreachable`) moves no job. `terminated` is a provider's word that it is gone, and
     with it whatever it ran. Only a ready one becomes `suspect`, and only a suspect one is called
@@ -183,8 +189,9 @@ def mark_instance(
         # Whether it answers or not, it is leaving.
         wanted = InstanceState.TERMINATING
     transaction.execute(
-        "UPDATE instances SET state = ?, message = ?, generation = generation + ? WHERE uid = ?",
-        (wanted, message, int(before != wanted), instance_uid),
+        "UPDATE instances SET state = ?1, message = ?2, generation = generation + ?3,"
+        " seen_at_ms = coalesce(?4, seen_at_ms) WHERE uid = ?5",
+        (wanted, message, int(before != wanted), heard_at_ms, instance_uid),
     )
     if before == wanted:
         return

@@ -150,11 +150,19 @@ class StoredLedger(Reads):
         *,
         state: str,
         message: str,
+        heard_at_ms: int | None = None,
         fence: int | None = None,
         now_ms: int,
     ) -> None:
         with self._database.write(fence=fence) as transaction:
-            mark_instance(transaction, instance_uid, state=state, message=message, now_ms=now_ms)
+            mark_instance(
+                transaction,
+                instance_uid,
+                state=state,
+                message=message,
+                heard_at_ms=heard_at_ms,
+                now_ms=now_ms,
+            )
 
     def retire(self, instance_uid: str, *, fence: int, now_ms: int) -> None:
         with self._database.write(fence=fence) as transaction:

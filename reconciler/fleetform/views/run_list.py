@@ -153,10 +153,11 @@ def _merged(rows: Sequence[RunRow], *, name: str, state: str, message: str) -> R
     """Make one row that stands for several: where they are, from the first start to the last end."""
     starts = [row.started_at_ms for row in rows if row.started_at_ms is not None]
     ends = [
-        row.started_at_ms + row.duration_ms
+        (row.started_at_ms + row.duration_ms, row.silent_since_ms)
         for row in rows
         if row.started_at_ms is not None and row.duration_ms is not None
     ]
+    end_ms, silent_since_ms = max(ends, key=lambda one: one[0], default=(None, None))
     return replace(
         rows[0],
         name=name,
@@ -170,7 +171,8 @@ def _merged(rows: Sequence[RunRow], *, name: str, state: str, message: str) -> R
         stop_requested="",
         submitted_at_ms=min(row.submitted_at_ms for row in rows),
         started_at_ms=min(starts, default=None),
-        duration_ms=max(ends) - min(starts) if ends else None,
+        duration_ms=None if end_ms is None else end_ms - min(starts),
+        silent_since_ms=silent_since_ms,
     )
 
 

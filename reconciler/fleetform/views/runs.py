@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fleetform.agents.protocol.states import Cause
+from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model import figures
+from fleetform.model.instance import InstanceState
 from fleetform.model.run import (
     FINAL,
     Attempt,
@@ -113,7 +114,8 @@ class RunRow:
     the hosts of that attempt. `duration_ms` is the time from the first start to the end or to now,
     with the pauses between attempts, by the clocks of its hosts: the ledger may hear of an end hours
     later. While the run waits for its next attempt, the duration ends with the last attempt. It is
-    null before the run has started. `exit_code` is that of the job that decided the result, and null
+    null before the run has started. If all hosts on which the run is at work are silent, the duration
+    ends when the last of them was heard, at `silent_since_ms`, which else is null. `exit_code` is that of the job that decided the result, and null
     unless that job exited. `waiting` has every reason why the run waits. `stop_requested` names who
     requested its end and why, and is empty if no person did. `stale` is true if the result is
     outdated: its inputs have changed since the run started. `stale_because` says how, and
@@ -138,6 +140,7 @@ class RunRow:
     started_at_ms: int | None
     finished_at_ms: int | None
     duration_ms: int | None
+    silent_since_ms: int | None
     waiting: tuple[WaitingRow, ...]
     stop_requested: str
     archived: bool
@@ -171,7 +174,9 @@ def run_rows(
         waiting: What the scheduler said last, if it was asked.
         now_ms: For durations of what still runs.
     """
-    names = {instance.uid: instance.name for instance in instances}
+    hosts = tuple(instances)
+    names = {instance.uid: instance.name for instance in hosts}
+    silent = _silent(hosts)
     reasons = waiting or {}
     # Thousands of runs that wait for the same share one tuple of reasons, and so one of rows.
     made: dict[int, tuple[WaitingRow, ...]] = {}
@@ -180,6 +185,7 @@ def run_rows(
             history,
             _names_in(history, names),
             _reasons(reasons.get(history.run.uid, ()), made),
+            silent,
             now_ms,
         )
         for history in histories
@@ -209,9 +215,10 @@ def run_detail(
         arrived: Bytes of output by job; the ledger knows them from a job's end on.
         now_ms: For the duration of what still runs.
     """
-    names = _names_in(history, {instance.uid: instance.name for instance in instances})
+    hosts = tuple(instances)
+    names = _names_in(history, {instance.uid: instance.name for instance in hosts})
     return RunDetail(
-        _row(history, names, _reasons(tuple(waiting), {}), now_ms),
+        _row(history, names, _reasons(tuple(waiting), {}), _silent(hosts), now_ms),
         tuple(_attempt(attempt, names, arrived or {}) for attempt in history.attempts),
     )
 
@@ -279,9 +286,14 @@ def _names_in(history: RunHistory, names: Mapping[str, str]) -> Mapping[str, str
 
 
 def _row(
-    history: RunHistory, names: Mapping[str, str], waiting: tuple[WaitingRow, ...], now_ms: int
+    history: RunHistory,
+    names: Mapping[str, str],
+    waiting: tuple[WaitingRow, ...],
+    silent: Mapping[str, int],
+    now_ms: int,
 ) -> RunRow:
     run = history.run
+    silent_since_ms = _silent_since_ms(history, silent)
     template = run.template
     attempt = history.attempts[-1] if history.attempts else None
     stale = stale_text(history.outdated, history.stale if run.state in FINAL else Outdated.NO)
@@ -303,7 +315,8 @@ def _row(
         submitted_at_ms=run.submitted_at_ms,
         started_at_ms=run.started_at_ms,
         finished_at_ms=run.finished_at_ms,
-        duration_ms=_duration_ms(history, now_ms),
+        duration_ms=_duration_ms(history, now_ms if silent_since_ms is None else silent_since_ms),
+        silent_since_ms=silent_since_ms,
         waiting=waiting,
         stop_requested=run.stop_requested,
         archived=history.archived,
@@ -376,6 +389,29 @@ def _exit_code(run: Run, attempt: Attempt | None) -> int | None:
     return next((code for code in codes if code), codes[0] if codes else None)
 
 
+def _silent(instances: Iterable[Instance]) -> Mapping[str, int]:
+    """Return when each silent host was heard last, by uid."""
+    return {
+        one.uid: one.seen_at_ms
+        for one in instances
+        if one.state is InstanceState.UNREACHABLE and one.seen_at_ms is not None
+    }
+
+
+def _silent_since_ms(history: RunHistory, silent: Mapping[str, int]) -> int | None:
+    """Say since when no host tells anything of the work of a run; None while one does."""
+    if not silent or not history.attempts or history.run.finished_at_ms is not None:
+        return None
+    hosts = [
+        job.instance_uid
+        for job in history.attempts[-1].jobs
+        if job.instance_uid and job.state is not JobState.FINISHED
+    ]
+    if not hosts or not silent.keys() >= set(hosts):
+        return None
+    return max(silent[uid] for uid in hosts)
+
+
 def _duration_ms(history: RunHistory, now_ms: int) -> int | None:
     run = history.run
     if run.started_at_ms is None:
@@ -392,7 +428,10 @@ def _duration_ms(history: RunHistory, now_ms: int) -> int | None:
 
 
 def _duration(row: RunRow) -> str:
-    return "" if row.duration_ms is None else figures.span(row.duration_ms)
+    if row.duration_ms is None:
+        return ""
+    # Nobody knows how long it has run since its host was heard last.
+    return figures.span(row.duration_ms) + ("" if row.silent_since_ms is None else "?")
 
 
 def _hosts(row: RunRow) -> str:

@@ -99,7 +99,13 @@ def test_silence_moves_nothing(desk: Desk) -> None:
     desk.place("a")
     desk.say(desk.record("a", JobState.RUNNING))
     (uid,) = desk.instances
-    desk.ledger.mark_instance(uid, state="unreachable", message="no route", now_ms=1)
+    (before,) = desk.ledger.read_live().instances
+    desk.ledger.mark_instance(uid, state="unreachable", message="no", now_ms=2)
+    assert desk.ledger.read_live().instances[0].seen_at_ms == before.seen_at_ms
+    desk.ledger.mark_instance(
+        uid, state="unreachable", message="no route", heard_at_ms=777, now_ms=2
+    )
+    assert desk.ledger.read_live().instances[0].seen_at_ms == 777
     assert desk.run("a").state is RunState.UNKNOWN
     assert len(desk.ledger.read_book().allocations) == 1
     assert desk.ledger.read_live().notes == ("host local-0 is silent: no route",)

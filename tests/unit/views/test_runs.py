@@ -9,6 +9,7 @@ import pytest
 
 from fleetform.agents.protocol.states import JobState
 from fleetform.model.decision import Waiting
+from fleetform.model.instance import InstanceState
 from fleetform.model.run import Attempt, AttemptState, RunState, RunUid
 from fleetform.views.json_value import to_json
 from fleetform.views.runs import (
@@ -172,6 +173,23 @@ def test_the_wait_for_the_next_attempt_is_no_work():
     assert run_rows([paused], now_ms=NOW)[0].duration_ms == 2_000
     again = replace(begun, attempts=(first, replace(waiting, state=AttemptState.RUNNING)))
     assert run_rows([again], now_ms=NOW)[0].duration_ms == 60_000
+
+
+def test_a_duration_ends_when_a_silent_host_was_heard_last():
+    """Nobody knows how long the job has run since; while another host answers, the run goes on."""
+    heard = instance(state=InstanceState.UNREACHABLE, seen_at_ms=NOW - 40_000)
+    (row,) = run_rows([history()], instances=[heard], now_ms=NOW)
+    assert (row.duration_ms, row.silent_since_ms) == (20_000, NOW - 40_000)
+    assert " 20s? " in plain_lines(runs_table([row], now_ms=NOW))[1]
+    assert run_detail(history(), instances=[heard], now_ms=NOW).row == row
+    gang = history(jobs=(job(0), job(1)))
+    (both,) = run_rows([gang], instances=[heard, instance(1)], now_ms=NOW)
+    assert (both.duration_ms, both.silent_since_ms) == (60_000, None)
+    later = instance(1, state=InstanceState.UNREACHABLE, seen_at_ms=NOW - 30_000)
+    (neither,) = run_rows([gang], instances=[heard, later], now_ms=NOW)
+    assert (neither.duration_ms, neither.silent_since_ms) == (30_000, NOW - 30_000)
+    over = history(state=RunState.DONE, finished_at_ms=NOW - 10_000)
+    assert run_rows([over], instances=[heard], now_ms=NOW)[0].silent_since_ms is None
 
 
 def test_elements_are_in_the_order_of_their_numbers():

@@ -144,6 +144,7 @@ class Session:
         self._timeout_seconds = timeout_seconds
         self._heartbeat_seconds = heartbeat_seconds
         self._pulse = Pulse()
+        self._heard_at = 0.0
         self._beats: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._greeting: asyncio.Future[Welcome] = self._loop.create_future()
@@ -324,6 +325,11 @@ class Session:
         except FrameError as error:
             raise self._lose(f"the agent's report of its host is invalid: {error}") from error
 
+    @property
+    def silent_seconds(self) -> float:
+        """For how long nothing has arrived from the agent."""
+        return self._loop.time() - self._heard_at
+
     # -- out ----------------------------------------------------------------------------------
 
     def _next_id(self) -> int:
@@ -382,6 +388,7 @@ class Session:
         try:
             while data := await self._read_some():
                 self._pulse.hear()
+                self._heard_at = self._loop.time()
                 for message in decoder.feed(data):
                     self._take(message)
                 self._news_bytes += len(data) if self._news else 0

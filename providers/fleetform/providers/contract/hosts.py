@@ -67,6 +67,10 @@ class Host(Protocol):
 
     seen: HostSeen
 
+    @property
+    def silent_seconds(self) -> float:
+        """For how long nothing has arrived from the agent."""
+
     async def prepare(self, job: StartJob) -> Reply: ...
     async def start(self, key: JobKey, gen: int, boot_id: str) -> Reply: ...
     async def stop(

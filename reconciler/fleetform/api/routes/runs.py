@@ -12,6 +12,7 @@ from fleetform.api.routes.logs import current_run
 from fleetform.api.sources import FromSources, MaybeReader, SomeReader
 from fleetform.api.waiting import waiting_reasons
 from fleetform.model.decision import Waiting
+from fleetform.model.instance import Instance
 from fleetform.model.ports import Reader, RunHistory, RunQuery
 from fleetform.model.run import FINAL, RunState, RunUid
 from fleetform.spec.desired import ResourceKey
@@ -50,9 +51,21 @@ def list_runs(
     found = reader.read_run_page(query)
     shown = found[:limit]
     now_ms = sources.now_ms()
-    rows = run_rows(shown, waiting=_waiting(reader, shown, now_ms), now_ms=now_ms)
+    rows = run_rows(
+        shown,
+        instances=_hosts(reader, shown),
+        waiting=_waiting(reader, shown, now_ms),
+        now_ms=now_ms,
+    )
     follows = len(found) > limit
     return Page(items=list(rows), next=write_cursor(shown[-1].run.number) if follows else None)
+
+
+def _hosts(reader: Reader, histories: Sequence[RunHistory]) -> Sequence[Instance]:
+    """Read the hosts where one of these runs may be at work: a silent one ends its duration."""
+    if all(history.run.state in FINAL for history in histories):
+        return ()
+    return reader.read_book(only=()).instances
 
 
 def _waiting(
@@ -83,6 +96,7 @@ def show_run(name: str, sources: FromSources, reader: SomeReader) -> RunDetail:
     now_ms = sources.now_ms()
     return run_detail(
         history,
+        instances=_hosts(reader, (history,)),
         waiting=_waiting(reader, (history,), now_ms).get(history.run.uid, ()),
         arrived={job.key: logs.size(*job.key) for one in history.attempts for job in one.jobs},
         now_ms=now_ms,
