@@ -114,7 +114,7 @@ class RunRow:
     the hosts of that attempt. `duration_ms` is the time from the first start to the end or to now,
     with the pauses between attempts, by the clocks of its hosts: the ledger may hear of an end hours
     later. While the run waits for its next attempt, the duration ends with the last attempt. It is
-    null before the run has started. If all hosts on which the run is at work are silent, the duration
+    null before the run has started. If all hosts of the running jobs are silent, the duration
     ends when the last of them was heard, at `silent_since_ms`, which else is null. `exit_code` is that of the job that decided the result, and null
     unless that job exited. `waiting` has every reason why the run waits. `stop_requested` names who
     requested its end and why, and is empty if no person did. `stale` is true if the result is
