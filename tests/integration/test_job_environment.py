@@ -90,10 +90,10 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 
 def documented() -> set[str]:
-    """Names in the guide's table, without those that only elements and volumes have."""
+    """Names in the guide's table, without those that only elements, volumes and nodes have."""
     rows = re.findall(r"^\| (`[A-Z].*?) \|", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
     names = set(re.findall(r"`([A-Z_]+)`", " ".join(rows)))
-    return names - {"FLEETFORM_ARRAY_INDEX"}
+    return names - {"FLEETFORM_ARRAY_INDEX", "FLEETFORM_HOSTFILE", "DSTACK_MPI_HOSTFILE"}
 
 
 def test_the_shell_that_starts_an_agent_leaves_nothing_in_its_jobs(lab: Lab) -> None:

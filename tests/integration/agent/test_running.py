@@ -122,6 +122,28 @@ def test_environment(stopped: Agent) -> None:
     asyncio.run(go())
 
 
+def test_the_nodes_of_a_run_are_in_a_file(agent: Agent) -> None:
+    """One line a node in the order of ranks; a job alone has neither the file nor the variables."""
+    several = {"FLEETFORM_NODES_IPS": "10.0.0.2\n10.0.0.1"}
+    show = 'cat "$FLEETFORM_HOSTFILE" "$DSTACK_MPI_HOSTFILE"'
+
+    async def go() -> None:
+        async with managing(agent) as manager:
+            await manager.run(job("a", show, env=several, gpus=("declared-0", "declared-1")))
+            lines = manager.output(uid("a")).decode().splitlines()
+            assert lines == ["10.0.0.2 slots=2", "10.0.0.1 slots=2"] * 2
+            await manager.run(job("b", show, env=several))
+            lines = manager.output(uid("b")).decode().splitlines()
+            assert lines == ["10.0.0.2 slots=1", "10.0.0.1 slots=1"] * 2
+            command = 'echo "${FLEETFORM_HOSTFILE-none}"; ls ..'
+            await manager.run(job("c", command, env={"FLEETFORM_NODES_IPS": "10.0.0.2"}))
+            none, *names = manager.output(uid("c")).decode().split()
+            assert none == "none"
+            assert "hostfile" not in names
+
+    asyncio.run(go())
+
+
 def test_signals_are_not_ignored(agent: Agent) -> None:
     """What Python and the supervisor ignore is not ignored in a job: `yes | head` ends."""
 

@@ -55,6 +55,9 @@ TEMPORARY = "tmp"
 SCRIPT = "script"
 """Only where the commands are too long for an argument."""
 
+HOSTFILE = "hostfile"
+"""The nodes of a run on several, as `mpirun --hostfile` reads them; written at prepare."""
+
 NOTICE_FROM_JOB = f"../../{NOTICE_SOCKET}"
 """Relative, since a socket's address holds 107 bytes and a root's path may be longer."""
 

@@ -69,7 +69,8 @@ class Connection:
 
     Attributes:
         host_key: The key by which the host was recognised, as `known_hosts` has it.
-        address: The address of the host for its peers; empty where only a jump host knows it.
+        address: The address of the host for its peers; empty where only a jump host or a tunnel
+            knows it.
     """
 
     def __init__(
@@ -409,7 +410,8 @@ def _peer(client: asyncssh.SSHClientConnection) -> str:
     ):
         address = str(place).partition("%")[0]
         if _is_address(address):
-            return address
+            # Loopback is the near end of a tunnel, and on each host of a fleet the host itself.
+            return "" if ipaddress.ip_address(address).is_loopback else address
     # Through a jump host, which alone can resolve its name.
     return ""
 

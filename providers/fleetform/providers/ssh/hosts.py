@@ -213,4 +213,6 @@ def _accepted(request: InstanceRequest, kept: Connection) -> tuple[str, ...]:
 
 
 def _located(seen: HostSeen, connection: Connection) -> HostSeen:
-    return dataclasses.replace(seen, address=connection.address, host_key=connection.host_key)
+    # Behind a jump host, and at the end of a tunnel, the connection does not know the address.
+    address = connection.address or next(iter(seen.report.addresses), "")
+    return dataclasses.replace(seen, address=address, host_key=connection.host_key)

@@ -27,6 +27,8 @@ from fleetform.agents.protocol.messages import FileEntry, Mount, StartJob
 _SCRIPT_ARGUMENT_BYTES_MAX = 100_000
 """The kernel takes one argument of at most 131 072 bytes (MAX_ARG_STRLEN)."""
 
+_HOSTFILE_VARIABLES = ("FLEETFORM_HOSTFILE", "DSTACK_MPI_HOSTFILE")
+
 _DECLARED_GPU = "declared-"
 """Prefix of the uuid of a GPU that is declared and not detected; an index follows."""
 
@@ -77,6 +79,8 @@ def _fill(job: StartJob, digest: str, host: Host, path: str) -> None:
     _unpack_bundle(job.bundle, f"{path}/{layout.WORK}", host.root)
     _place_files(job.files, inside, host.root)
     _place_links(job.mounts, inside)
+    if hostfile := _hostfile(job):
+        _write(f"{path}/{layout.HOSTFILE}", hostfile)
     described = _describe(job, digest, host, path, directory)
     _write(f"{path}/{layout.LAUNCH}", launch.dump(described))
 
@@ -165,12 +169,29 @@ def _environment(job: StartJob, host: Host, home: str, directory: str) -> dict[s
     # Not to be overridden: one finds the job's processes, the other keeps it to its GPUs.
     env[layout.JOB_UID_VARIABLE] = job.job_uid
     env["CUDA_VISIBLE_DEVICES"] = visible_gpus(job.gpus)
+    if _hostfile(job):
+        env.update(dict.fromkeys(_HOSTFILE_VARIABLES, f"{home}/{layout.HOSTFILE}"))
     if "slurm" in job.compat:
         env.update(stand_ins.variables(env, host.root, os.path.join(home, directory)))
     for name, value in env.items():
         if "\0" in name + value or "=" in name or not name or not _is_encodable(name + value):
             raise PrepareError(f"{name!r} cannot be an environment variable with that value")
     return env
+
+
+def _hostfile(job: StartJob) -> bytes:
+    """
+    Return a line for each node of the run, in the order of ranks; empty for a run on one node.
+
+    All nodes of a run have as many GPUs as this one. A node without GPUs gets one process, for
+    `mpirun` would count all of its cores.
+    """
+    addresses = job.env.get("FLEETFORM_NODES_IPS", "").split("\n")
+    if len(addresses) == 1:
+        # A file of its own would keep its directory from the next job, see `job_dir_pool`.
+        return b""
+    slots = max(1, len(job.gpus))
+    return "".join(f"{address} slots={slots}\n" for address in addresses).encode()
 
 
 def _is_encodable(text: str) -> bool:

@@ -1,0 +1,126 @@
+"""Runs on several nodes over SSH hosts, from `fleetform apply` to what the ranks say."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab import Lab
+from leftovers import end_background, end_manager
+
+FLEETFORM = Path(sys.executable).with_name("fleetform")
+PATIENCE_SECONDS = 90.0
+
+ENVIRONMENT = """\
+type: environment
+name: lab
+uid: %s
+"""
+
+FLEET = """\
+type: fleet
+name: pair
+placement: cluster
+ssh_config:
+  hosts:
+    - hostname: node1
+    - {hostname: node2, internal_ip: %s}
+"""
+
+MEET = r"""
+import os, socket, time
+
+rank, master = os.environ["FLEETFORM_NODE_RANK"], os.environ["FLEETFORM_MASTER_NODE_IP"]
+if rank == "0":
+    with socket.create_server((master, 29500)) as door:
+        peer, (address, _) = door.accept()
+        with peer, peer.makefile("rw") as line:
+            print(f"{line.readline().strip()} at {address}", flush=True)
+            line.write(f"{socket.gethostname()}\n")
+else:
+    while True:
+        try:
+            peer = socket.create_connection((master, 29500))
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+    with peer, peer.makefile("rw") as line:
+        line.write(f"{socket.gethostname()}\n")
+        line.flush()
+        print(f"{line.readline().strip()} at {master}")
+"""
+
+
+class Pair:
+    """An environment with a fleet of the lab's two hosts, as a person uses it."""
+
+    def __init__(self, folder: Path, home: Path, lab: Lab) -> None:
+        self.lab = lab
+        self.state = folder / "state"
+        self._home = home
+        self._tree = folder / "tree"
+        self._tree.mkdir()
+        self.write("environment.yaml", ENVIRONMENT % uuid.uuid4().hex)
+        self.write("fleet.yaml", FLEET % lab.hosts["node2"])
+
+    def write(self, name: str, text: str) -> None:
+        (self._tree / name).write_text(text)
+
+    def run(self, *arguments: str, status: int = 0) -> str:
+        done = subprocess.run(
+            [FLEETFORM, *arguments],
+            cwd=self._tree,
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(self._home),
+                "FLEETFORM_STATE_HOME": str(self.state),
+                "FLEETFORM_CACHE_HOME": "",
+            },
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+            check=False,
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout
+
+    def output(self, run: str, rank: int) -> list[str]:
+        return self.run("logs", run, "--rank", str(rank)).splitlines()
+
+
+@pytest.fixture
+def pair(tmp_path: Path, home: Path, hosts: Lab) -> Iterator[Pair]:
+    made = Pair(tmp_path, home, hosts)
+    try:
+        yield made
+    finally:
+        # Its agents and jobs end with the lab.
+        end_manager(made.state)
+        end_background(made.state)
+
+
+def task(name: str, *commands: str, **fields: object) -> str:
+    """A document of a run on both hosts."""
+    document = {"type": "task", "name": name, "nodes": 2, "fleets": ["pair"], **fields}
+    return json.dumps({**document, "commands": commands})
+
+
+def test_the_ranks_meet_at_the_master_address(pair: Pair) -> None:
+    """Both have the hosts' own addresses, one of which is declared, and a file of them in order."""
+    pair.write("meet.py", MEET)
+    says = 'echo "$FLEETFORM_NODES_IPS"; cat "$FLEETFORM_HOSTFILE" "$DSTACK_MPI_HOSTFILE"'
+    pair.write("task-meet.yaml", task("meet", says, "python3 meet.py", files=["meet.py"]))
+    pair.run("apply", "-y")
+    addresses = [pair.lab.hosts["node1"], pair.lab.hosts["node2"]]
+    hostfile = [f"{address} slots=1" for address in addresses]
+    first, second = (pair.output("meet", rank) for rank in (0, 1))
+    assert first == [*addresses, *hostfile, *hostfile, f"node2 at {addresses[1]}"]
+    assert second == [*addresses, *hostfile, *hostfile, f"node1 at {addresses[0]}"]
