@@ -140,7 +140,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "max_price": Row(FieldClass.CONTROL, OnChange.UPDATE, "", unit="micro-dollars"),
         "name": Row(FieldClass.EXECUTION, OnChange.IDENTITY, "plan"),
         "nodes": Row(FieldClass.CONTROL, OnChange.UPDATE, "providers", default=1),
-        "placement": Row(FieldClass.CONTROL, OnChange.UPDATE, "", essential=False, default="any"),
+        "placement": Row(FieldClass.CONTROL, OnChange.UPDATE, "spec.checks", default="any"),
         "price": Row(FieldClass.CONTROL, OnChange.UPDATE, "plan", unit="micro-dollars"),
         "protect": Row(FieldClass.CONTROL, OnChange.UPDATE, "plan"),
         "regions": Row(FieldClass.CONTROL, OnChange.UPDATE, ""),

@@ -128,7 +128,7 @@ def test_what_is_not_local_is_held(tmp_path, source, place, words):
 @pytest.mark.parametrize(
     ("field", "code", "is_held"),
     [
-        ("placement: cluster", "no-effect", False),
+        ("placement: cluster", "", False),
         ("update: {strategy: surge}", "", False),
         ("run_as: owner", "not-supported", True),
         ("env: {A: b}", "", False),

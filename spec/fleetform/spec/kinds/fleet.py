@@ -284,13 +284,13 @@ class Fleet(OfferChoice):
     `{duration: 2d}`.
     """
 
-    # Hosts of one machine are as close to each other as can be.
     placement: Annotated[
-        Literal["any", "cluster"] | None, control(essential=False, default="any")
+        Literal["any", "cluster"] | None, control("spec.checks", default="any")
     ] = None
     """
     How close to each other the hosts are. `any`: anywhere. `cluster`: in one network that is suited
-    to runs on several nodes. Example: `cluster`.
+    to runs on several nodes; without it `validate` warns of such runs on hosts over SSH. Example:
+    `cluster`.
     """
 
     env: Annotated[Variables | None, control("agents.host")] = None

@@ -32,7 +32,6 @@ _PARTS = "Selecting or dividing GPUs by this is not supported yet."
 WHY: Mapping[str, Mapping[str, str]] = {
     "fleet": {
         "gpu_isolation": "Isolation is not supported yet: runs know which GPUs are theirs, and could use others.",
-        "placement": "It has no effect: all hosts of one machine are equally close.",
         "ssh_config.hosts.blocks": "Blocks of single hosts are not supported yet: `blocks` of the fleet divides all of them.",
         "ssh_config.hosts.maintenance": "Maintenance of hosts is not supported yet; `drain` is.",
         "ssh_config.hosts.tags": "Choosing hosts by tag is not supported yet: declare a fleet for each sort of host.",
