@@ -2,7 +2,7 @@
 What differs between two canonical documents, field by field.
 
 Maps are compared by key, lists of things with an identity by that (files by path, volumes by
-name, dependencies by run), other lists by item, so that a line inserted in the middle of
+name, dependencies by run, hosts by host name), other lists by item, so that a line inserted in the middle of
 `commands` is one change and not one for each line below it. A range `{"min", "max"}` is one
 value: nobody reads half of it. What a change of a field means comes from `spec.fields` alone.
 """
@@ -29,7 +29,12 @@ _FREE_MAPS = frozenset({"env", "tags", "matrix"})
 
 _RANGE_KEYS = frozenset({"min", "target", "max"})
 
-_IDENTITY: Mapping[str, str] = {"files": "path", "volumes": "name", "depends_on.runs": "run"}
+_IDENTITY: Mapping[str, str] = {
+    "files": "path",
+    "volumes": "name",
+    "depends_on.runs": "run",
+    "ssh_config.hosts": "hostname",
+}
 
 ALIGN_MAX = 250_000
 """

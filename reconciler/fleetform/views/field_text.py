@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from fleetform.model import figures
 from fleetform.spec import fields
+from fleetform.spec.names import host_name
 from fleetform.views.lines import Written, printable
 from fleetform.views.moments import moment
 from fleetform.views.text_diff import same_length
@@ -106,7 +107,7 @@ def leaf_values(kind: str, path: str, value: Any) -> list[tuple[str, Any]]:
     # Most that is declared is text; asking whether that is a map takes as long as to write it.
     if isinstance(value, str):
         return [(path, value)]
-    if isinstance(value, Mapping) and value and not _is_whole(path, value):
+    if isinstance(value, Mapping) and value and not _is_whole(path, value) and not _is_host(path):
         found: list[tuple[str, Any]] = []
         for name in sorted(value):
             found.extend(leaf_values(kind, f"{path}.{printable(str(name))}", value[name]))
@@ -115,6 +116,8 @@ def leaf_values(kind: str, path: str, value: Any) -> list[tuple[str, Any]]:
         brief = _BRIEF.get(path)
         if brief is not None and all(map(brief.says_all_of, value)):
             return [(path, Written(printable(", ".join(map(brief.text, value)))))]
+        if path == _HOSTS:
+            return [(f"{path}[{json.dumps(_host_name(one))}]", one) for one in value]
         if len(value) > 1 and path == "commands":
             return [(f"{path}[{place}]", one) for place, one in enumerate(value)]
         if path == "commands":
@@ -166,6 +169,18 @@ def _dependency(one: Mapping[str, Any]) -> str:
     return f"{one.get('run')} ({', '.join(words)})" if words else str(one.get("run"))
 
 
+_HOSTS = "ssh_config.hosts"
+
+
+def _host_name(one: Mapping[str, Any]) -> str:
+    """Name a host as instances are named."""
+    return host_name(str(one.get("hostname")), one.get("port"))
+
+
+def _is_host(path: str) -> bool:
+    return path.startswith(f"{_HOSTS}[") and path.endswith("]")
+
+
 def _window(one: Mapping[str, Any]) -> str:
     """A freeze window as its document has it: `year end: 2026-12-20T00:00:00Z to …`."""
     if cron := one.get("cron"):
@@ -199,6 +214,8 @@ _BRIEF: Mapping[str, _Brief] = {
         frozenset({"name", "path", "instance_path", *(flag for flag, _ in _MOUNTED)}),
     ),
     "depends_on.runs": _Brief(_dependency, frozenset({"run", "when", "each"})),
+    # Most hosts are declared by their names alone.
+    _HOSTS: _Brief(lambda one: str(one.get("hostname")), frozenset({"hostname"})),
     "rules.freeze": _Brief(
         _window,
         frozenset({"reason", "begin", "end", "cron", "duration", "timezone", "only"}),
@@ -240,6 +257,8 @@ def _text(kind: str, path: str, value: Any) -> str:
     if isinstance(value, Mapping):
         if path.startswith("rules.freeze"):
             return _window(value)
+        if _is_host(path) and value.keys() == {"hostname"}:
+            return printable(_host_name(value))
         return _mapping(kind, path, name, value)
     if isinstance(value, Sequence):
         if name == "compute_capability":
@@ -305,7 +324,8 @@ def _mapping(kind: str, path: str, name: str, value: Mapping[str, Any]) -> str:
         return _gpu(kind, path, value)
     inside = (
         f"{printable(str(key))}: {_text(kind, f'{path}.{key}', value[key])}"
-        for key in sorted(value)
+        # A host's name stands first, as in its document.
+        for key in sorted(value, key=lambda key: (key != "hostname", key))
     )
     return f"{{{', '.join(inside)}}}"
 

@@ -69,6 +69,15 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
         {"depends_on": {"runs": [{"run": "b", "when": "failed"}, {"run": "a"}]}},
         {'depends_on.runs["b"].when': ("unset", "failed")},
     ),
+    "hosts by name": (
+        {"ssh_config": {"hosts": [{"hostname": "a"}, {"hostname": "c", "port": 1}]}},
+        {"ssh_config": {"hosts": [{"hostname": "b"}, {"hostname": "c", "port": 2}]}},
+        {
+            'ssh_config.hosts["a"]': ({"hostname": "a"}, "unset"),
+            'ssh_config.hosts["b"]': ("unset", {"hostname": "b"}),
+            'ssh_config.hosts["c"].port': (1, 2),
+        },
+    ),
     "a volume mounted twice has no name of its own": (
         {"volumes": [{"name": "v", "path": "/a"}, {"name": "v", "path": "/b"}]},
         {"volumes": [{"name": "v", "path": "/a"}, {"name": "v", "path": "/c"}]},

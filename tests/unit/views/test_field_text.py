@@ -115,6 +115,20 @@ MOUNTS = [
 ]
 
 
+def test_hosts_over_ssh_are_a_row_of_names_or_a_row_each() -> None:
+    """Names alone fit on one row; of hosts that say more, each has its own."""
+    hosts = {"hosts": [{"hostname": "gpu1"}, {"hostname": "gpu2"}], "user": "root"}
+    assert brief_leaves("fleet", "ssh_config", hosts) == [
+        ("ssh_config.hosts", "gpu1, gpu2"),
+        ("ssh_config.user", "root"),
+    ]
+    hosts = {"hosts": [{"hostname": "gpu1"}, {"hostname": "gpu2", "port": 23, "drain": {}}]}
+    assert brief_leaves("fleet", "ssh_config", hosts) == [
+        ('ssh_config.hosts["gpu1"]', "gpu1"),
+        ('ssh_config.hosts["gpu2:23"]', "{hostname: gpu2, drain: {}, port: 23}"),
+    ]
+
+
 @pytest.mark.parametrize(("mount", "text"), MOUNTS)
 def test_a_mount_is_shown_as_it_is_written(mount: dict[str, Any], text: str) -> None:
     """A directory of the host is no volume without a name, and several volumes are a list of YAML."""
