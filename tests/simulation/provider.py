@@ -70,7 +70,7 @@ class SimulatedHosts:
             identity.environment_uid, identity.ledger_id, identity.epoch, identity.fence, cursor
         )
         session = await self._open(request.name, hello)
-        return SessionHost(request.name, session, _seen(request.uid, session, cursor))
+        return SessionHost(request.name, session, _seen(request.uid, session, cursor), "/volumes")
 
     async def look(self, instance: InstanceSeen) -> HostSeen:
         hello = Hello(instance.environment_uid, instance.ledger_id, instance.epoch, 0, look=True)
@@ -126,9 +126,6 @@ class SimulatedHosts:
 
     async def volumes(self, environment_uid: str) -> Sequence[VolumeSeen]:
         return ()
-
-    def volume_path(self, environment_uid: str, path: str) -> str:
-        return path
 
     # -- what the world does to them ----------------------------------------------------------
 

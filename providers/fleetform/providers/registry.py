@@ -7,6 +7,7 @@ whose object is called the same way; a name of ours cannot be taken over by one.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Callable
 from pathlib import Path
@@ -24,9 +25,6 @@ _OURS = {
     "local": "fleetform.providers.local.hosts:LocalHosts",
     "ssh": "fleetform.providers.ssh.hosts:SshHosts",
 }
-
-# Stated here, because a command that only starts a background controller loads no provider.
-_VARIABLES = ("SSH_AUTH_SOCK",)
 
 MakeProvider = Callable[[Path, str], HostProvider]
 """Called with the state folder and the environment's uid."""
@@ -49,8 +47,13 @@ def provider(name: str, *, state: Path, environment_uid: str) -> HostProvider:
 
 
 def environment_variables() -> tuple[str, ...]:
-    """Name the environment variables that our providers read."""
-    return _VARIABLES
+    """Name the environment variables that the known providers read, sorted."""
+    names: set[str] = set()
+    for name in provider_names():
+        # A package that cannot be loaded is reported where a fleet uses its provider.
+        with contextlib.suppress(ImportError, AttributeError):
+            names.update(getattr(_load(name), "environment_variables", ()))
+    return tuple(sorted(names))
 
 
 def provider_names() -> tuple[str, ...]:

@@ -75,6 +75,3 @@ class RoutedHosts:
 
     async def volumes(self, environment_uid: str) -> Sequence[VolumeSeen]:
         return await self._of(LOCAL).volumes(environment_uid)
-
-    def volume_path(self, environment_uid: str, path: str) -> str:
-        return self._of(LOCAL).volume_path(environment_uid, path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import posixpath
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
 from fleetform.agents.client.errors import (
@@ -59,10 +60,19 @@ class SessionHost:
         name: str,
         session: Session,
         seen: HostSeen,
+        volumes: str,
         note_commits: Callable[[int], None] = lambda _commits: None,
     ) -> None:
-        """`note_commits` keeps where the inventory finds it how far the ledger has come."""
+        """
+        Args:
+            name: Of the instance, for messages.
+            session: Open.
+            seen: What its agent answered.
+            volumes: Absolute path, on the host, of the folder of this environment's volumes.
+            note_commits: Keeps where the inventory finds it how far the ledger has come.
+        """
         self.seen = seen
+        self._volumes = volumes
         self._name = name
         self._session = session
         self._note_commits = note_commits
@@ -70,6 +80,9 @@ class SessionHost:
     @property
     def silent_seconds(self) -> float:
         return self._session.silent_seconds
+
+    def volume_path(self, path: str) -> str:
+        return volume_path(self._volumes, path)
 
     async def prepare(self, job: StartJob) -> Reply:
         with translated(self._name):
@@ -138,6 +151,14 @@ class SessionHost:
 
     async def close(self) -> None:
         await self._session.close()
+
+
+def volume_path(volumes: str, path: str) -> str:
+    """Return where a volume's declared path lies; a relative one, in the folder `volumes`."""
+    if path.startswith("/"):
+        return path
+    # Absolute first: no path leaves the environment's own folder with `..`.
+    return volumes + posixpath.normpath("/" + path)
 
 
 def hello_of(identity: Identity, cursor: Cursor | None) -> Hello:

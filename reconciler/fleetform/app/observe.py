@@ -17,7 +17,7 @@ from fleetform.app.ledger import host_provider, open_for_writing
 from fleetform.app.problems import LedgerProblem
 from fleetform.model.drift import Drift, Observed, expected_and_seen
 from fleetform.model.history import LoggedEvent, LogLevel
-from fleetform.model.instance import Instance, InstanceState, request_of
+from fleetform.model.instance import LOCAL, Instance, InstanceState, request_of
 from fleetform.model.refusals import LedgerUnavailable
 from fleetform.plan.drift import Comparison, accept, compare
 
@@ -188,13 +188,19 @@ async def _observe(live: Live, hosts: HostProvider, at_ms: int) -> Observed:
         {
             one.uid: _asking(hosts, one)
             for one in live.instances
-            if one.uid in alive and one.state is not InstanceState.TERMINATING
+            if (one.uid in alive or one.provider != LOCAL)
+            and one.state is not InstanceState.TERMINATING
         }
     )
+    remote = {one.fleet for one in live.instances if one.provider != LOCAL}
     paths = {
         key.name: str(row.parsed.get("path", ""))
         for key, row in live.resources.items()
-        if key.kind == "volume" and not row.archived and row.state == "present"
+        if key.kind == "volume"
+        and not row.archived
+        and row.state == "present"
+        # Directories of other machines are not looked at: their agents check them at each start.
+        and row.parsed.get("fleet") not in remote
     }
     places = await _side_by_side(
         {name: _seeing(hosts, live.environment_uid, path) for name, path in paths.items()}

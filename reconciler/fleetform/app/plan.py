@@ -329,8 +329,15 @@ def _new_paths(desired: Desired, live: Live) -> Iterator[tuple[ResourceKey, str]
             continue
         declared = desired.resources[key]
         row = live.resources.get(key)
-        if row is None or row.archived or row.digest != declared.digest:
+        is_new = row is None or row.archived or row.digest != declared.digest
+        if is_new and not _is_elsewhere(desired, declared.document.get("fleet", "")):
             yield key, declared.document.get("path", "")
+
+
+def _is_elsewhere(desired: Desired, fleet: str) -> bool:
+    """Whether the hosts of a fleet are other machines, whose directories only their agents see."""
+    declared = desired.resources.get(ResourceKey("fleet", fleet))
+    return declared is not None and "ssh_config" in declared.document
 
 
 # Finds commands that the caller's PATH has and the job's has not.

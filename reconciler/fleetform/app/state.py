@@ -24,7 +24,7 @@ from fleetform.app.ledger import host_provider, keep_ledger, open_for_writing, p
 from fleetform.app.managing import problems
 from fleetform.app.problems import LedgerProblem, Locked, Problem
 from fleetform.app.serve import locked
-from fleetform.model.instance import request_of
+from fleetform.model.instance import LOCAL, request_of
 from fleetform.model.redaction import short_uid
 from fleetform.spec.private_folder import make_private_folder
 from fleetform.store.backup import Head, read_head
@@ -165,7 +165,7 @@ async def _ask_hosts(workspace: Workspace, reader: Reads) -> tuple[tuple[str, ..
     ]
     asked = [(known[one.uid], one.resting) for one in instances if one.uid in known]
     # What exists is listed on this machine alone; the others are asked by their endpoints.
-    asked += [(one, False) for one in live.instances if one.provider != "local" and one.install_id]
+    asked += [(one, False) for one in live.instances if one.provider != LOCAL and one.install_id]
     for row, is_resting in asked:
         seen = await provider.observe(request_of(row))
         if seen is None:
@@ -185,9 +185,9 @@ async def _ask_hosts(workspace: Workspace, reader: Reads) -> tuple[tuple[str, ..
             "`fleetform apply --refresh` creates it again",
         )
         for one in live.instances
-        if one.uid not in there and one.install_id and one.provider == "local"
+        if one.uid not in there and one.install_id and one.provider == LOCAL
     ]
-    elsewhere = (row.name for row, _ in asked if row.provider != "local")
+    elsewhere = (row.name for row, _ in asked if row.provider != LOCAL)
     return (*(one.name for one in instances), *elsewhere), flaws
 
 

@@ -58,9 +58,6 @@ class HostAccess(Protocol):
     def ends_asked(self) -> None:
         """Take note that ends of runs were written down: they are brought about while we wait."""
 
-    def volume_path(self, path: str) -> str:
-        """Say where a volume's declared path lies on its hosts."""
-
 
 # Several calls of one step, made side by side.
 # A step is over when all of its calls are. One that went on after another had failed would cause

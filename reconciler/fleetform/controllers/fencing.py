@@ -77,9 +77,6 @@ class FencedHosts:
     async def volumes(self, environment_uid: str) -> Sequence[VolumeSeen]:
         return await self._provider.volumes(environment_uid)
 
-    def volume_path(self, environment_uid: str, path: str) -> str:
-        return self._provider.volume_path(environment_uid, path)
-
 
 class _FencedHost:
     """Implements `providers.contract.hosts.Host`."""
@@ -117,6 +114,9 @@ class _FencedHost:
     async def put_blob(self, sha256: str, path: str) -> None:
         self._manager_lease.require()
         await self._host.put_blob(sha256, path)
+
+    def volume_path(self, path: str) -> str:
+        return self._host.volume_path(path)
 
     async def make_volume(
         self, operation_uid: str, volume_uid: str, name: str, path: str, *, take: str = "any"

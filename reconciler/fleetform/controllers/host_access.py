@@ -42,6 +42,3 @@ class ManagedHostAccess:
     def ends_asked(self) -> None:
         self.hosts.rows_changed = True
         self.hosts.wake()
-
-    def volume_path(self, path: str) -> str:
-        return self.hosts.volume_path(path)

@@ -239,9 +239,6 @@ class HostSessions:
             for one in await self.instances(instance.fleet)
         )
 
-    def volume_path(self, path: str) -> str:
-        return self._provider.volume_path(self.environment_uid, path)
-
     async def _drop(self, session: Session) -> None:
         self._sessions.pop(session.instance.uid, None)
         if session.task is not None:

@@ -175,7 +175,8 @@ class Sender:
             for other in attempt.jobs
             if (instance := self._instance_of(other)) is not None
         }
-        paths, slurm = await self._paths(run), await self._slurm(run)
+        declared, slurm = await self._paths(run), await self._slurm(run)
+        paths = {name: host.volume_path(path) for name, path in declared.items()}
         request = job_request(run, attempt, job, peers, paths, slurm)
         try:
             bundle = [request.bundle] if request.bundle else []
@@ -214,7 +215,7 @@ class Sender:
     # -- what messages need -------------------------------------------------------------------------
 
     async def _paths(self, run: Run) -> Mapping[str, str]:
-        """Return the path of each volume on its hosts; read once until the next apply."""
+        """Return the declared path of each volume; read once until the next apply."""
         if not run.template.volumes:
             return {}
         if self._volume_paths is None:
@@ -240,7 +241,7 @@ class Sender:
     async def _read_volume_paths(self) -> Mapping[str, str]:
         live = await self._gate(self._ledger.read_live)
         return {
-            key.name: self._hosts.volume_path(resource.parsed["path"])
+            key.name: resource.parsed["path"]
             for key, resource in live.resources.items()
             if key.kind == "volume"
         }

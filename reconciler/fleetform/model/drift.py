@@ -198,6 +198,11 @@ TABLE: Mapping[tuple[str, str], DriftRow] = {
         "the agent of a host answers, unless it has ended because it had no work",
         "the agent is started again, and finds the jobs that still run",
     ),
+    ("fleet", "connection"): DriftRow(
+        _OBSERVED, Remedy.GREETING, "",
+        "a host over SSH answers",
+        "the next connection of a controller records it; its jobs keep their state until then",
+    ),
     ("fleet", "ledger"): DriftRow(
         _ENFORCED, Remedy.DECIDE, "",
         "a host follows this ledger, and knows no newer state",

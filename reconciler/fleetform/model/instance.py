@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from fleetform.providers.contract.hosts import InstanceRequest
 
 
+LOCAL = "local"
+"""The provider of shares of this machine; all others have hosts elsewhere."""
+
+
 class InstanceState(enum.StrEnum):
     """
     `PROVISIONING` is wanted and not yet reached; `READY` takes jobs; `UNREACHABLE` is silent:
@@ -72,7 +76,7 @@ class Instance:
     """Why it gets nothing more, though it may be ready; empty: it does. What runs there goes on."""
     seen_at_ms: int | None = None
     """When it said something last that was written down, Unix milliseconds."""
-    provider: str = "local"
+    provider: str = LOCAL
     endpoint: Mapping[str, Any] = field(default_factory=dict)
     """How the provider reaches the host; see `providers.contract.hosts.InstanceRequest`."""
     host_key: str = ""
@@ -97,7 +101,7 @@ def request_of(instance: Instance) -> InstanceRequest:
     # Here: plans read instances, and ask no provider.
     from fleetform.providers.contract.hosts import InstanceRequest
 
-    is_share = instance.provider == "local"
+    is_share = instance.provider == LOCAL
     return InstanceRequest(
         uid=instance.uid,
         name=instance.name,

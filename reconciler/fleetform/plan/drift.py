@@ -23,7 +23,7 @@ from fleetform.model.drift import (
     expected_and_seen,
 )
 from fleetform.model.figures import cores, size
-from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.instance import LOCAL, Instance, InstanceState
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Reason, Step
 from fleetform.model.redaction import short_uid
@@ -196,25 +196,53 @@ def _compare_host(
     log: _DriftLog, live: Live, instance: Instance, there: InstanceSeen | None
 ) -> None:
     key, part = ResourceKey("fleet", instance.fleet), instance.name
+    if instance.provider != LOCAL:
+        _compare_remote_host(log, live, key, instance)
+        return
     if there is None:
         log.tell(key, "host", "there", GONE, part=part)
         return
     log.note(key, "host", "there", part=part)
-    ours = f"{live.ledger_id} of epoch {live.epoch}"
-    if there.ledger_id and (
-        (there.ledger_id != live.ledger_id and there.epoch >= live.epoch)
-        or (there.ledger_id == live.ledger_id and there.epoch > live.epoch)
-    ):
-        theirs = f"{there.ledger_id} of epoch {there.epoch}"
-        log.tell(key, "ledger", ours, theirs, part=part)
+    if not _follows_ledger(log, live, key, part, there):
         return
-    log.note(key, "ledger", ours, part=part)
     seen = log.observed.hosts.get(instance.uid)
     if seen is None:
         if not there.resting:
             log.tell(key, "agent", "answers", "does not answer", part=part)
         return
     log.note(key, "agent", "answers", part=part)
+    _compare_answer(log, live, instance, seen)
+
+
+def _compare_remote_host(log: _DriftLog, live: Live, key: ResourceKey, instance: Instance) -> None:
+    """Compare a host of another machine: no list says that it exists, so only its answer counts."""
+    seen = log.observed.hosts.get(instance.uid)
+    if seen is None:
+        log.tell(key, "connection", "answers", "does not answer", part=instance.name)
+        return
+    log.note(key, "host", "there", part=instance.name)
+    log.note(key, "connection", "answers", part=instance.name)
+    if _follows_ledger(log, live, key, instance.name, seen):
+        _compare_answer(log, live, instance, seen)
+
+
+def _follows_ledger(
+    log: _DriftLog, live: Live, key: ResourceKey, part: str, seen: InstanceSeen | HostSeen
+) -> bool:
+    ours = f"{live.ledger_id} of epoch {live.epoch}"
+    if seen.ledger_id and (
+        (seen.ledger_id != live.ledger_id and seen.epoch >= live.epoch)
+        or (seen.ledger_id == live.ledger_id and seen.epoch > live.epoch)
+    ):
+        theirs = f"{seen.ledger_id} of epoch {seen.epoch}"
+        log.tell(key, "ledger", ours, theirs, part=part)
+        return False
+    log.note(key, "ledger", ours, part=part)
+    return True
+
+
+def _compare_answer(log: _DriftLog, live: Live, instance: Instance, seen: HostSeen) -> None:
+    key = ResourceKey("fleet", instance.fleet)
     _compare_greeting(log, key, instance, seen)
     _compare_capacity(log, key, instance, seen)
     _find_strangers(log, live, instance, seen)

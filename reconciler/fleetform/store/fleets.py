@@ -14,6 +14,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fleetform.model.instance import LOCAL
 from fleetform.model.plan import Step
 from fleetform.model.ports import StepOutcome
 from fleetform.model.rollout import EXCHANGED_TEXTS, SURGE, UNWANTED
@@ -62,7 +63,7 @@ def begin_update(context: Context, step: Step) -> None:
         "INSERT INTO instances (uid, name, fleet, number, state, address, provider)"
         " VALUES (?, ?, ?, ?, 'provisioning', '127.0.0.1', ?)",
         (
-            (context.ids.uid(), one["name"], fleet, one["number"], one.get("provider", "local"))
+            (context.ids.uid(), one["name"], fleet, one["number"], one.get("provider", LOCAL))
             for one in sorted(places, key=_number)
             if one["number"] not in there
         ),
@@ -153,7 +154,7 @@ def begin_adopt(context: Context, step: Step) -> None:
 
 
 def _provider_of(step: Step) -> str:
-    return next((str(one.get("provider", "local")) for one in step.arguments["instances"]), "local")
+    return next((str(one.get("provider", LOCAL)) for one in step.arguments["instances"]), LOCAL)
 
 
 def _adopted(

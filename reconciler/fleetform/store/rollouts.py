@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fleetform.model.instance import LOCAL
 from fleetform.model.plan import Plan, Step
 from fleetform.model.rollout import (
     EARLY,
@@ -240,7 +241,7 @@ def _make(transaction: Transaction, fleet: str, number: int, uid: str, now_ms: i
             declared.get("disk", 0),
             kept["template"],
             env_text(document),
-            place.get("provider", "local"),
+            place.get("provider", LOCAL),
             to_json(place["endpoint"]) if place else "",
         ),
     )

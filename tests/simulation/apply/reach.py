@@ -41,6 +41,9 @@ class Session:
     host: SimulatedHost
     number: int
 
+    def volume_path(self, path: str) -> str:
+        return path
+
     async def make_volume(
         self, operation_uid: str, volume_uid: str, name: str, path: str, *, take: str = "any"
     ) -> Reply:
@@ -164,9 +167,6 @@ class Reach:
 
     def ends_asked(self) -> None:
         """Ends are brought about before hosts depart, and before volumes go."""
-
-    def volume_path(self, path: str) -> str:
-        return path
 
     async def let_leave(self) -> None:
         """Release what is leaving its fleet and has nothing on it any more."""

@@ -31,6 +31,9 @@ class Host:
     def __init__(self, world: World) -> None:
         self._world = world
 
+    def volume_path(self, path: str) -> str:
+        return f"/volumes/{path}"
+
     async def make_volume(
         self, operation_uid: str, volume_uid: str, name: str, path: str, *, take: str = "any"
     ) -> Reply:
@@ -89,9 +92,6 @@ class World:
             raise PermanentError(f"run/train is at work with {volume} mounted")
 
     def ends_asked(self) -> None: ...
-
-    def volume_path(self, path: str) -> str:
-        return f"/volumes/{path}"
 
 
 class Watching(Silent):

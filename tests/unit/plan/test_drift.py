@@ -87,6 +87,7 @@ STRANGER = JobRecord(JobKey("f" * 32, 1, 0), "job", 1, "d", JobState.RUNNING, ru
 WORLDS = {
     ("fleet", "host"): _world(instances=(), hosts={}),
     ("fleet", "agent"): _world(instances=(_instance(alive=False),), hosts={}),
+    ("fleet", "connection"): _world(instances=(), hosts={}),
     ("fleet", "ledger"): _world(instances=(_instance(epoch=3),)),
     ("fleet", "cpu"): _world(hosts={"host": _host(report=_report(cpu_millicores=4000))}),
     ("fleet", "memory"): _world(hosts={"host": _host(report=_report(memory_bytes=8 << 30))}),
@@ -109,10 +110,20 @@ WORLDS = {
 }
 
 
+REMOTE = replace(_live(), instances=(replace(HOST, provider="ssh"),))
+
+
+def test_a_host_of_another_machine_is_there_if_it_answers() -> None:
+    """No list of this machine has it, and its records, hardware and ledger are compared as ever."""
+    assert compare(REMOTE, _world(instances=())).drifts == ()
+    assert _only(_world(instances=(), hosts={"host": _host(epoch=3)}), REMOTE).field == "ledger"
+    assert _only(_world(instances=(), hosts={"host": _host(boot_id="b")}), REMOTE).field == "boot"
+
+
 @pytest.mark.parametrize("place", TABLE, ids="-".join)
 def test_each_row_of_the_table_is_found(place) -> None:
     """Its world differs in just that field, and is told with the row's class and remedy."""
-    one = _only(WORLDS[place])
+    one = _only(WORLDS[place], REMOTE if place == ("fleet", "connection") else None)
     assert (one.resource.kind, one.field) == place
     assert (one.drift_class, one.remedy) == (TABLE[place].drift_class, TABLE[place].remedy)
     assert one.expected != one.seen

@@ -88,6 +88,9 @@ class Host(Protocol):
     async def put_blob(self, sha256: str, path: str) -> None:
         """Send the file at `path`; raises PermanentError if its content is not `sha256`."""
 
+    def volume_path(self, path: str) -> str:
+        """Say where on this host a volume's declared path lies; absolute."""
+
     async def make_volume(
         self, operation_uid: str, volume_uid: str, name: str, path: str, *, take: str = "any"
     ) -> Reply:
@@ -179,6 +182,3 @@ class HostProvider(Protocol):
 
     async def volumes(self, environment_uid: str) -> Sequence[VolumeSeen]:
         """List the volumes that bear the environment's mark, as far as they can be found."""
-
-    def volume_path(self, environment_uid: str, path: str) -> str:
-        """Say where on its hosts a volume's declared path lies; absolute."""

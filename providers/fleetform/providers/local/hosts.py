@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,6 +36,7 @@ from fleetform.providers.session import (
     hello_of,
     host_seen,
     translated,
+    volume_path,
 )
 
 IDLE_EXIT_SECONDS = 600
@@ -90,7 +90,14 @@ class LocalHosts:
                 folder.note_commits, identity.ledger_id, identity.epoch
             )
             seen = host_seen(request, session, cursor)
-            return _LocalHost(folder, request.name, session, seen, note_commits)
+            return _LocalHost(
+                folder,
+                request.name,
+                session,
+                seen,
+                self._volumes(self._environment_uid),
+                note_commits,
+            )
         except BaseException:
             await session.close()
             raise
@@ -158,11 +165,10 @@ class LocalHosts:
         return await asyncio.to_thread(lambda: tuple(find_volumes(folder, environment_uid)))
 
     def volume_path(self, environment_uid: str, path: str) -> str:
-        if path.startswith("/"):
-            return path
-        # Absolute first: nobody leaves the environment's own folder with `..`.
-        inside = os.path.normpath("/" + path)
-        return f"{self._state_home}/volumes/{environment_uid}{inside}"
+        return volume_path(self._volumes(environment_uid), path)
+
+    def _volumes(self, environment_uid: str) -> str:
+        return f"{self._state_home}/volumes/{environment_uid}"
 
     @property
     def _hosts(self) -> Path:

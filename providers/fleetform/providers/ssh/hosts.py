@@ -69,7 +69,8 @@ class SshHosts:
         connection, installed = await self._find(request)
         session = await self._open(request, connection, installed, hello_of(identity, cursor))
         seen = _located(host_seen(request, session, cursor), connection)
-        return SessionHost(request.name, session, seen)
+        volumes = f"{installed.volumes}/{self._environment_uid}"
+        return SessionHost(request.name, session, seen, volumes)
 
     async def release(self, request: InstanceRequest) -> None:
         connection = await self._connection(request)
@@ -114,9 +115,6 @@ class SshHosts:
 
     async def volumes(self, environment_uid: str) -> Sequence[VolumeSeen]:
         return ()
-
-    def volume_path(self, environment_uid: str, path: str) -> str:
-        return path
 
     async def close(self) -> None:
         """End all connections; agents and their jobs go on."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import posixpath
 import re
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
@@ -102,6 +103,12 @@ class Installed:
         """Return the command that connects its input and output to the agent."""
         words = (self.python, "-I", "-S", self.bundle, "connect", "--root", self.root)
         return _command(" ".join(_quoted(word) for word in words))
+
+    @property
+    def volumes(self) -> str:
+        """Return the folder that has the volumes of all environments."""
+        state = posixpath.dirname(posixpath.dirname(posixpath.dirname(self.root)))
+        return f"{state}/volumes"
 
 
 def install(request: InstanceRequest, environment_uid: str, bundle: Bundle) -> Steps[Installed]:

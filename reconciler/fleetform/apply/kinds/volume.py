@@ -41,11 +41,14 @@ async def update(step: Step, begun: Begun, access: HostAccess) -> None:
 
 
 async def _make(step: Step, begun: Begun, access: HostAccess, take: str) -> None:
-    path = access.volume_path(step.arguments["path"])
-    hosts = await _hosts(step, access)
+    hosts, path = await _hosts(step, access), step.arguments["path"]
     replies = await together(
         host.make_volume(
-            begun.operation_uid, begun.resource_uid, step.resource.name, path, take=take
+            begun.operation_uid,
+            begun.resource_uid,
+            step.resource.name,
+            host.volume_path(path),
+            take=take,
         )
         for host in hosts
     )
@@ -55,10 +58,11 @@ async def _make(step: Step, begun: Begun, access: HostAccess, take: str) -> None
 async def remove(step: Step, begun: Begun, access: HostAccess) -> None:
     """Delete the data on every host. Asked for by the document and permitted by the plan."""
     await access.unmounted(step.resource.name, step.arguments["fleet"])
-    path = access.volume_path(step.arguments["path"])
-    hosts = await _hosts(step, access)
+    hosts, path = await _hosts(step, access), step.arguments["path"]
     replies = await together(
-        host.remove_volume(begun.operation_uid, begun.resource_uid, path, delete_data=True)
+        host.remove_volume(
+            begun.operation_uid, begun.resource_uid, host.volume_path(path), delete_data=True
+        )
         for host in hosts
     )
     _raise_first(replies)
@@ -77,19 +81,25 @@ async def snapshot(step: Step, begun: Begun, access: HostAccess) -> dict[str, li
         `places` where the volume's data lies by now, as declared ones are written.
     """
     await access.unmounted(step.resource.name, step.arguments["fleet"])
-    path = access.volume_path(step.arguments["path"])
-    into = access.volume_path(step.arguments["into"])
-    hosts = await _hosts(step, access)
+    hosts, path, into = await _hosts(step, access), step.arguments["path"], step.arguments["into"]
     replies = await together(
         host.snapshot_volume(
-            begun.operation_uid, begun.resource_uid, step.resource.name, path, into
+            begun.operation_uid,
+            begun.resource_uid,
+            step.resource.name,
+            host.volume_path(path),
+            host.volume_path(into),
         )
         for host in hosts
     )
     _raise_first(replies)
-    places = {place for reply in replies for place in reply.body.get("places", (into,))}
     # They differ from the place in the plan in what stands behind it, if at all.
-    return {"places": sorted(step.arguments["into"] + one.removeprefix(into) for one in places)}
+    places = {
+        into + place.removeprefix(host.volume_path(into))
+        for host, reply in zip(hosts, replies, strict=True)
+        for place in reply.body.get("places", (host.volume_path(into),))
+    }
+    return {"places": sorted(places)}
 
 
 async def _hosts(step: Step, access: HostAccess) -> list[Host]:
