@@ -17,6 +17,7 @@ __all__ = [
     "archive_runs",
     "clear_operation",
     "delete_resource",
+    "drop_making_volume",
     "drop_making_volumes",
     "mark_changed",
     "mark_interrupted",
@@ -129,13 +130,19 @@ def mark_interrupted(transaction: Transaction, apply_uid: str) -> None:
     )
 
 
-def drop_making_volumes(transaction: Transaction, apply_uid: str, name: str = "") -> None:
+_DROP_MAKING = (
+    "UPDATE resources SET archived = 1, state = 'failed' WHERE kind = 'volume' AND state = 'making'"
+)
+
+
+def drop_making_volumes(transaction: Transaction, apply_uid: str) -> None:
     """Turn volumes that an apply could not create into tombstones; see `volumes.fail_make`."""
-    transaction.execute(
-        "UPDATE resources SET archived = 1, state = 'failed'"
-        " WHERE kind = 'volume' AND state = 'making' AND operation = ?1 AND ?2 IN ('', name)",
-        (apply_uid, name),
-    )
+    transaction.execute(f"{_DROP_MAKING} AND operation = ?", (apply_uid,))
+
+
+def drop_making_volume(transaction: Transaction, name: str) -> None:
+    """Turn one volume into a tombstone, whichever apply has begun to create it."""
+    transaction.execute(f"{_DROP_MAKING} AND name = ?", (name,))
 
 
 def clear_operation(transaction: Transaction, apply_uid: str, keys: Iterable[ResourceKey]) -> None:

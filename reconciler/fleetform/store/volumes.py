@@ -15,7 +15,7 @@ from fleetform.store.lineage import LOST_AT
 from fleetform.store.observations import heal
 from fleetform.store.resources import (
     delete_resource,
-    drop_making_volumes,
+    drop_making_volume,
     mark_changed,
     write_resource,
 )
@@ -88,7 +88,7 @@ def fail_make(context: Context, step: Step) -> None:
             (step.resource.name,),
         )
         return
-    drop_making_volumes(context.transaction, context.apply_uid, step.resource.name)
+    drop_making_volume(context.transaction, step.resource.name)
 
 
 def fail_drop(context: Context, step: Step) -> None:
