@@ -223,7 +223,9 @@ def why_runs(
         events = reader.read_resource_events(key) if is_ending else ()
         at_work = at_work_lines(run, book, events, now_ms=now_ms)
         volumes = _volume_troubles(reader, history, now_ms)
-        answer = explain(detail, at_work=at_work, more=volumes, now_ms=now_ms)
+        answer = explain(
+            detail, at_work=at_work, more=volumes, instances=book.instances, now_ms=now_ms
+        )
         answers.append(WhyElement(detail.row, answer))
     return tuple(answers)
 

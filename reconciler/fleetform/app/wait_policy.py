@@ -118,7 +118,7 @@ class WaitPolicy:
     def _silence(self, hosts: Sequence[str]) -> str:
         who = f"host {hosts[0]} is" if len(hosts) == 1 else f"hosts {', '.join(hosts)} are"
         verb = "waits" if len(self._kept) == 1 else "wait"
-        return f"{who} silent, and {counted(len(self._kept), 'run')} {verb} for an answer"
+        return f"{who} unreachable, and {counted(len(self._kept), 'run')} {verb} for an answer"
 
 
 def _removed(names: Collection[str], rows: Rows) -> dict[str, RunState]:

@@ -240,7 +240,7 @@ def _show_next(
     elif silent := [each.run.name for each in result.runs if each.run.state is RunState.UNKNOWN]:
         verb = "waits" if len(silent) == 1 else "wait"
         why = f"see `fleetform why {quoted(silent[0])}`"
-        out.line(f"{counted(len(silent), 'run')} {verb} for a silent host; {why}.", "warn")
+        out.line(f"{counted(len(silent), 'run')} {verb} for an unreachable host; {why}.", "warn")
     elif left_blocked:
         say_nothing_applied(out, left_blocked)
     elif result.exit_code == Exit.HELD:

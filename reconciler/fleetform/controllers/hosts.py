@@ -425,6 +425,8 @@ class HostSessions:
 
     async def _lose(self, session: Session, problem: str) -> None:
         host, session.host = session.host, None
+        # Every sentence about a host names it.
+        problem = problem.removeprefix(f"instance {session.instance.name}: ")
         was_reached, now_ms = host is not None, self._clock.now_ms()
         heard_at_ms = None if host is None else now_ms - int(host.silent_seconds * 1000)
         if not was_reached and problem == session.problem:

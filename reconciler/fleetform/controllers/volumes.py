@@ -90,7 +90,7 @@ class Volumes:
         elif (silent := self._silent(wait, [job for job, _ in users], mirror)) is not None:
             wait.free.set_exception(
                 PermanentError(
-                    f"host {silent} is silent, and a job there may still have it mounted",
+                    f"host {silent} is unreachable, and a job there may still have it mounted",
                     advice="apply again once the host answers",
                 )
             )

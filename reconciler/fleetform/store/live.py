@@ -273,7 +273,7 @@ def read_instances(connection: Statements) -> tuple[Instance, ...]:
 
 def _notes(note: str, instances: Iterable[Instance]) -> tuple[str, ...]:
     silent = (
-        f"host {one.name} is silent: {one.message}" if one.message else f"host {one.name} is silent"
+        f"host {one.name} is unreachable{f': {one.message}' if one.message else ''}"
         for one in instances
         if one.state.value == "unreachable"
     )

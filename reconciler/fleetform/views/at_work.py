@@ -79,5 +79,5 @@ def _jobs(attempt: Attempt, hosts: Mapping[str, Instance], since: str) -> Iterat
         if job.state is JobState.FINISHED or host is None:
             continue
         who = f"rank {job.key.rank}" if len(attempt.jobs) > 1 else "its job"
-        silent = ": the host is silent" if host.state is InstanceState.UNREACHABLE else ""
+        silent = ": the host is unreachable" if host.state is InstanceState.UNREACHABLE else ""
         yield f"{who} on {host.name} has not ended{since}{silent}"

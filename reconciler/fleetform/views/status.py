@@ -253,7 +253,7 @@ def _attention(
     if applied is not None and applied.state in {"failed", "interrupted"}:
         yield f"the last apply {'failed' if applied.state == 'failed' else 'was interrupted'}"
     if found is not None and (silent := sum(found.hosts.get(one, 0) for one in _TROUBLED_HOSTS)):
-        yield f"{counted(silent, 'host')} silent or suspect"
+        yield f"{counted(silent, 'host')} unreachable or suspect"
     # What is only observed, such as a reboot, needs no attention.
     drift = 0 if found is None else sum(one.drift.drift_class != "observed" for one in found.drift)
     if drift:
@@ -495,7 +495,7 @@ def _states(states: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {_WORDS.get(state, state)}" for state, count in states.items())
 
 
-_WORDS = {"unreachable": "silent", "terminating": "leaving"}
+_WORDS = {"terminating": "leaving"}
 
 
 def _detail(message: str) -> str:

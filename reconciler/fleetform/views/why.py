@@ -14,7 +14,7 @@ from fleetform.agents.protocol.states import JobState
 from fleetform.model import figures
 from fleetform.model.drift import TABLE, expected_and_seen
 from fleetform.model.figures import counted
-from fleetform.model.instance import InstanceState
+from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.run import FINAL, RunState
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.element_names import shorten_elements
@@ -77,14 +77,16 @@ def explain(
     *,
     at_work: tuple[str, ...] = (),
     more: Sequence[tuple[WaitingRow, str]] = (),
+    instances: Iterable[Instance] = (),
     now_ms: int,
 ) -> Why:
     """
     Answer from a run's detail, whose `waiting` the scheduler has filled.
 
     `at_work` is as `at_work_lines` says it. `more` are reasons that the scheduler does not know,
-    each with what to do about it.
+    each with what to do about it. Of `instances` those that are unreachable matter.
     """
+    unreachable = _unreachable(detail, instances)
     row = detail.row
     is_final = row.state in FINAL
     # What it waited for no longer matters to a run that is to end.
@@ -95,12 +97,16 @@ def explain(
     return Why(
         name=row.name,
         state=row.state,
-        summary=_ended(detail) if is_final else _summary(detail, reasons, now_ms),
+        summary=_ended(detail) if is_final else _summary(detail, reasons, unreachable, now_ms),
         reasons=reasons,
         attempts=tuple(one for one in detail.attempts if one.finished_at_ms is not None),
         advice=(
             *cures,
-            *(_advice_after(detail) if is_final else _advice_before(detail, reasons, at_work)),
+            *(
+                _advice_after(detail)
+                if is_final
+                else _advice_before(detail, reasons, unreachable, at_work)
+            ),
         ),
         at_work=() if is_final else at_work,
     )
@@ -138,7 +144,10 @@ def _with_place(how: str, attempt: AttemptRow) -> str:
 
 
 def _advice_before(
-    detail: RunDetail, reasons: tuple[WaitingRow, ...], at_work: tuple[str, ...]
+    detail: RunDetail,
+    reasons: tuple[WaitingRow, ...],
+    unreachable: Sequence[Instance],
+    at_work: tuple[str, ...],
 ) -> tuple[str, ...]:
     if _doubt(detail):
         advice = (
@@ -146,6 +155,12 @@ def _advice_before(
             " run's, or restart the host: its agent then finds the end by itself"
         )
         return (advice,)
+    if detail.row.state == RunState.UNKNOWN and unreachable:
+        return tuple(
+            f"if {one.name} never returns, set `lost: REASON` at this host in fleet {one.fleet} and apply"
+            for one in unreachable
+            if one.provider == "ssh"
+        )
     return _advice(reasons, at_work)
 
 
@@ -177,18 +192,44 @@ def _doubt(detail: RunDetail) -> str:
     return next((job.message for job in jobs if job.state == JobState.UNKNOWN), "")
 
 
-def _summary(detail: RunDetail, reasons: Sequence[WaitingRow], now_ms: int) -> str:
+def _unreachable(detail: RunDetail, instances: Iterable[Instance]) -> tuple[Instance, ...]:
+    """Return the hosts of the run that do not answer."""
+    return tuple(
+        one
+        for one in instances
+        if one.state is InstanceState.UNREACHABLE and one.name in detail.row.instances
+    )
+
+
+def _silence(one: Instance, now_ms: int) -> str:
+    heard = "" if one.seen_at_ms is None else f", last heard {age(one.seen_at_ms, now_ms)} ago"
+    why = f" ({one.message})" if one.message else ""
+    return f"host {one.name} is unreachable{heard}{why}"
+
+
+def _summary(
+    detail: RunDetail,
+    reasons: Sequence[WaitingRow],
+    unreachable: Sequence[Instance],
+    now_ms: int,
+) -> str:
     row = detail.row
     if row.stop_requested:
         return f"{row.name} is {row.state} and is asked to stop: {row.stop_requested}."
     if row.state == RunState.RUNNING and row.started_at_ms is not None:
-        since = figures.span(max(0, now_ms - row.started_at_ms))
+        last = detail.attempts[-1] if detail.attempts else None
+        began_ms = row.started_at_ms if last is None else last.started_at_ms or row.started_at_ms
+        since = figures.span(max(0, now_ms - began_ms))
         return f"{row.name} has been running for {since} on {_listed(row.instances)}."
     if doubt := _doubt(detail):
         return (
             f"{row.name} is unknown: {doubt}. It is not started again before there is proof"
             f" that nothing of it runs on {_listed(row.instances)}."
         )
+    if row.state == RunState.UNKNOWN and unreachable:
+        hosts = "; ".join(_silence(one, now_ms) for one in unreachable[:3])
+        jobs = "its job" if row.nodes == 1 else "its jobs"
+        return f"{row.name} is unknown: {hosts}. It is not started again while {jobs} may still run there."
     if row.state == RunState.UNKNOWN:
         return (
             f"{row.name} is unknown: no host that may run it answers. It is not started again"

@@ -108,7 +108,7 @@ def test_silence_moves_nothing(desk: Desk) -> None:
     assert desk.ledger.read_live().instances[0].seen_at_ms == 777
     assert desk.run("a").state is RunState.UNKNOWN
     assert len(desk.ledger.read_book().allocations) == 1
-    assert desk.ledger.read_live().notes == ("host local-0 is silent: no route",)
+    assert desk.ledger.read_live().notes == ("host local-0 is unreachable: no route",)
     desk.greet(uid)
     assert desk.run("a").state is RunState.RUNNING
 

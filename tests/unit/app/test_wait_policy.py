@@ -76,7 +76,9 @@ def test_a_silent_host_is_named_and_not_waited_for() -> None:
         assert not waiting.patience.is_over(states, book)
         waiting.at_ms = SILENCE_MS
         assert waiting.patience.is_over(states, book)
-        assert waiting.notices == [f"host {instance.name} is silent, and 2 runs wait for an answer"]
+        assert waiting.notices == [
+            f"host {instance.name} is unreachable, and 2 runs wait for an answer"
+        ]
         (message,) = waiting.patience.left_waiting()
         assert instance.name in message
         runs = rig.ledger.read_runs()

@@ -103,7 +103,10 @@ def test_what_was_removed_has_not_failed(summary, lab):
     assert "1 run failed" in summary(runs=(bad,)).out
     assert "failed;" not in summary(runs=(replace(bad, archived=True),)).out
     unknown = replace(bad, archived=True, run=replace(bad.run, state=RunState.UNKNOWN))
-    assert "1 run waits for a silent host; see `fleetform why bad`." in summary(runs=(unknown,)).out
+    assert (
+        "1 run waits for an unreachable host; see `fleetform why bad`."
+        in summary(runs=(unknown,)).out
+    )
 
 
 def test_a_run_that_was_to_stop_asks_for_nothing(summary, lab):

@@ -151,7 +151,7 @@ def test_a_host_that_is_silent_proves_no_end() -> None:
         assert not waiting.done()
         one.clock.now += SILENCE_MS
         await one.round()
-        with pytest.raises(PermanentError, match="host local-0 is silent"):
+        with pytest.raises(PermanentError, match="host local-0 is unreachable"):
             await waiting
 
     asyncio.run(story())

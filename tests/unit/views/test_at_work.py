@@ -36,7 +36,7 @@ def test_a_rank_that_does_not_end_is_named() -> None:
     lines = at_work_lines(gang.run, book_of(gang, instances=hosts), (ASKED,), now_ms=NOW)
     assert lines == (
         "rank 1 on local-1 has not ended, 24s after the stop was requested",
-        "rank 2 on local-2 has not ended, 24s after the stop was requested: the host is silent",
+        "rank 2 on local-2 has not ended, 24s after the stop was requested: the host is unreachable",
     )
     detail = run_detail(gang, instances=hosts, now_ms=NOW)
     told = why_lines(explain(detail, at_work=lines, now_ms=NOW))

@@ -124,6 +124,38 @@ def test_an_end_that_cannot_be_proven_says_what_to_do():
     assert "restart the host" in advice
 
 
+def test_an_unreachable_host_says_why_nothing_is_decided():
+    """Which host, since when, why, and what to do where it never returns."""
+    row = history(state=RunState.UNKNOWN, jobs=(job(),))
+    far = replace(
+        instance(),
+        state=InstanceState.UNREACHABLE,
+        message="10.0.0.1 port 22 does not answer in time",
+        seen_at_ms=NOW - 66_000,
+        provider="ssh",
+    )
+    detail = run_detail(row, instances=[far], now_ms=NOW)
+    answer = explain(detail, instances=[far], now_ms=NOW)
+    assert answer.summary == (
+        "train is unknown: host local-0 is unreachable, last heard 1m06s ago (10.0.0.1 port 22"
+        " does not answer in time). It is not started again while its job may still run there."
+    )
+    (advice,) = answer.advice
+    assert (
+        advice
+        == "if local-0 never returns, set `lost: REASON` at this host in fleet local and apply"
+    )
+
+
+def test_a_second_attempt_runs_since_it_began():
+    """Not since the first one did."""
+    row = history(state=RunState.RUNNING)
+    first = replace(row.attempts[0], finished_at_ms=NOW - 30_000, message="lost")
+    again = replace(row.attempts[0], number=2, started_at_ms=NOW - 5_000)
+    detail = run_detail(replace(row, attempts=(first, again)), instances=[instance()], now_ms=NOW)
+    assert explain(detail, now_ms=NOW).summary == "train has been running for 5s on local-0."
+
+
 def test_earlier_attempts_are_told():
     """A retried run says how each try went."""
     row = history()

@@ -68,7 +68,10 @@ FAILED = replace(
         40,
         0,
     ),
-    attention=("100 runs failed, aborted, unschedulable or unknown", "10 hosts silent or suspect"),
+    attention=(
+        "100 runs failed, aborted, unschedulable or unknown",
+        "10 hosts unreachable or suspect",
+    ),
 )
 EVERYTHING = replace(
     FAILED,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -467,7 +468,9 @@ def _translate(name: str, where: str, endpoint: Endpoint, error: Exception) -> E
             f"instance {name}: the SSH connection to {where} fails: {error.reason}", delay_seconds=5
         )
     if isinstance(error, OSError):
-        reason = error.strerror or str(error)
+        # asyncio's own text repeats the address.
+        number = error.errno or 0
+        reason = os.strerror(number) if number > 0 else error.strerror or str(error)
         return TemporaryError(
             f"instance {name}: {where} cannot be reached: {reason}", delay_seconds=5
         )
@@ -490,7 +493,12 @@ def _channel_trouble(name: str, client: asyncssh.SSHClientConnection) -> Iterato
         raise TemporaryError(f"instance {name}: its host does not answer in time") from error
     except (asyncssh.Error, OSError) as error:
         reason = error.reason if isinstance(error, asyncssh.Error) else str(error)
-        raise TemporaryError(f"instance {name}: the SSH connection is lost: {reason}") from error
+        why = "" if reason in _SAYS_ONLY_THAT else f": {reason}"
+        raise TemporaryError(f"instance {name}: the SSH connection is lost{why}") from error
+
+
+_SAYS_ONLY_THAT = frozenset({"", "Connection lost", "SSH connection closed"})
+"""Reasons of asyncssh that repeat what is said already."""
 
 
 def _as_user(endpoint: Endpoint) -> str:

@@ -84,8 +84,9 @@ def explain_run(name: str, sources: FromSources, reader: SomeReader) -> Why:
     now_ms = sources.now_ms()
     run = current_run(reader.read_runs([name]), name).run
     events = reader.read_resource_events(ResourceKey("run", name))
-    at_work = at_work_lines(run, reader.read_book(), events, now_ms=now_ms)
-    return explain(detail, at_work=at_work, now_ms=now_ms)
+    book = reader.read_book()
+    at_work = at_work_lines(run, book, events, now_ms=now_ms)
+    return explain(detail, at_work=at_work, instances=book.instances, now_ms=now_ms)
 
 
 @router.get("/runs/{name:path}")

@@ -83,7 +83,7 @@ def command(
     elements. RUN is a name, an element, or a pattern: `sweep`, `arr[3-7]`, `sweep[lr=0.1]`,
     `train*`. A name lists its elements. A run that waits shows its first reason; `fleetform why
     RUN` shows all of them. A duration with a question mark, such as `3m20s?`, ends when the host of
-    the run was last heard: the host is silent.
+    the run was last heard: the host is unreachable.
     """
     from fleetform.app.clock import SystemClock
     from fleetform.app.controllers import find_controller
