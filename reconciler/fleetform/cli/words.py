@@ -68,7 +68,9 @@ def _facts(step: Step) -> VerbFacts | None:
 def step_done(step: Step) -> str:
     facts = _facts(step)
     done = step.verb if facts is None else facts.done or _DONE[facts.effect]
-    return f"{step.resource}: {'recreated' if step.arguments.get('lost') else done}"
+    # A volume whose data was lost starts empty.
+    starts_empty = step.resource.kind == "volume" and step.arguments.get("lost")
+    return f"{step.resource}: {'recreated' if starts_empty else done}"
 
 
 def step_doing(step: Step) -> str:
