@@ -91,8 +91,9 @@ def count_hosts(draft: PlanDraft) -> None:
 
 def _with_count(draft: PlanDraft, change: Change, there: Mapping[str, int]) -> Change:
     count = there.get(change.key.name)
-    # Where single hosts give way, they are named and not counted.
-    if not change.at_stake or not count or hosts_ended(draft, change):
+    takes_all = change.destructive and not hosts_ended(draft, change)
+    # Where single hosts give way, or are lost, they are named and not counted.
+    if not change.at_stake or not count or not takes_all:
         return change
     return replace(change, at_stake=hosts_at_stake(change.action, count))
 

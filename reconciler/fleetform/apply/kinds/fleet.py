@@ -8,16 +8,20 @@ may run work for days: their rows say that they leave, and whoever drives the ru
 from __future__ import annotations
 
 from fleetform.apply.host_access import HostAccess, together
-from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.instance import LOCAL, Instance, InstanceState
 from fleetform.model.plan import Step
 from fleetform.model.ports import Begun
 from fleetform.providers.contract.errors import PermanentError
 
 
 async def make(step: Step, begun: Begun, access: HostAccess) -> None:
-    """Reach every instance whose row the intent has written."""
+    """Reach every instance whose row the intent has written, but for known hosts that are silent."""
     instances = await access.instances(step.resource.name)
-    await together(access.reach(instance) for instance in instances if not _leaving(instance))
+    await together(
+        access.reach(instance)
+        for instance in instances
+        if not _leaving(instance) and not _is_silent(instance)
+    )
 
 
 update = make
@@ -39,6 +43,14 @@ async def remove(step: Step, begun: Begun, access: HostAccess) -> None:
     """Let every instance go; the intent has marked them terminating."""
     instances = await access.instances(step.resource.name)
     await together(access.depart(instance) for instance in instances if _leaving(instance))
+
+
+def _is_silent(instance: Instance) -> bool:
+    """Whether a host of another machine, which was reached before, does not answer now."""
+    # A machine that is off must not keep the others from a change of their fleet: the manager
+    # goes on trying to reach it, and `status` says that it is silent.
+    is_known = bool(instance.install_id) and instance.provider != LOCAL
+    return is_known and instance.state is InstanceState.UNREACHABLE
 
 
 def _leaving(instance: Instance) -> bool:

@@ -61,7 +61,8 @@ def propose_change(
         )
     step = make_step(Verb.FLEET_UPDATE, declared.key, _arguments(declared))
     at_stake = ""
-    if was_made(row) and recreates(before, declared.document):
+    ends_work = was_made(row) and recreates(before, declared.document)
+    if ends_work:
         at_stake = hosts_at_stake(Action.UPDATE, nodes_wanted(before))
     elif lost := sorted(lost_hosts(declared.document).keys() - lost_hosts(before).keys()):
         at_stake = f"all jobs on host {', '.join(lost)}, which the configuration declares lost"
@@ -74,7 +75,8 @@ def propose_change(
             reasons_of(changed) or (Reason.UNFINISHED,),
             changed,
             step,
-            destructive=bool(at_stake),
+            # What is declared lost is lost already: its jobs cannot be ended once more.
+            destructive=ends_work,
             at_stake=at_stake,
         )
     )
