@@ -94,7 +94,11 @@ class FleetRow:
 def instance_rows(
     instances: Iterable[Instance], allocations: Iterable[Allocation] = ()
 ) -> tuple[InstanceRow, ...]:
-    """Make the rows in order of fleet and number, without those that are gone."""
+    """
+    Make the rows in order of fleet and number, without those that are gone.
+
+    Hosts over SSH come by name: their numbers only say which was declared first.
+    """
     used: dict[str, Amounts] = {}
     jobs: dict[str, int] = {}
     for one in allocations:
@@ -104,8 +108,12 @@ def instance_rows(
     there = (one for one in instances if one.state is not InstanceState.TERMINATED)
     return tuple(
         _instance_row(one, used.get(one.uid, Amounts()), jobs.get(one.uid, 0))
-        for one in sorted(there, key=lambda one: (one.fleet, one.number, one.uid))
+        for one in sorted(there, key=_place)
     )
+
+
+def _place(one: Instance) -> tuple[str, list[tuple[float, str]], int, str]:
+    return one.fleet, natural_order(one.name) if one.endpoint else [], one.number, one.uid
 
 
 def fleet_rows(live: Live, allocations: Iterable[Allocation] = ()) -> tuple[FleetRow, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fleetform.model.instance import Allocation, Gpu, InstanceState
 from fleetform.views.fleets import TONES, fleet_rows, fleets_table, instance_rows, instances_table
 from fleetform.views.table import plain_lines
@@ -33,6 +35,16 @@ def test_instances_come_in_order_of_number():
         "local-0   local  ready        127.0.0.1     1  1.5/8  2GB/64GB  1/2  NVIDIA A100  -",
         "local-1   local  unreachable  127.0.0.1     0    0/8   0B/64GB    -  -            no answer",
     )
+
+
+def test_hosts_over_ssh_come_by_name():
+    """Not by the order in which they were declared."""
+    names = ("gpu1", "gpu10", "gpu2")
+    hosts = [
+        replace(instance(number), name=name, endpoint={"hostname": name})
+        for number, name in enumerate(names)
+    ]
+    assert [row.name for row in instance_rows(hosts)] == ["gpu1", "gpu2", "gpu10"]
 
 
 def test_a_leaving_host_says_what_it_waits_for():
