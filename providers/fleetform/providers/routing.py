@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fleetform.agents.protocol.messages import Cursor
+from fleetform.providers.contract.checks import HostChecked
+from fleetform.providers.contract.errors import PermanentError
 from fleetform.providers.contract.hosts import Host, HostProvider, Identity, InstanceRequest
 from fleetform.providers.contract.observed import (
     HostSeen,
@@ -26,7 +28,7 @@ LOCAL = "local"
 
 
 class RoutedHosts:
-    """Implements `contract.hosts.HostProvider`; the docstrings there hold here."""
+    """Implements `contract.hosts.HostProvider` and `contract.checks.HostChecker`."""
 
     def __init__(self, state: Path, environment_uid: str) -> None:
         self._state = state
@@ -57,6 +59,13 @@ class RoutedHosts:
 
     async def observe(self, request: InstanceRequest) -> HostSeen | None:
         return await self._of(request.provider).observe(request)
+
+    async def check(self, request: InstanceRequest) -> HostChecked:
+        found = getattr(self._of(request.provider), "check", None)
+        if found is None:
+            raise PermanentError(f"provider {request.provider} cannot check hosts")
+        checked: HostChecked = await found(request)
+        return checked
 
     async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
         return await self._of(LOCAL).inventory(environment_uid)

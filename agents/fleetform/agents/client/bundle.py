@@ -44,11 +44,16 @@ def make_bundle(folder: Path) -> Path:
     Several processes may do so at once: each writes a file of its own and renames it.
     """
     content = _archive()
-    path = folder / f"fleetform-agent-{hashlib.sha256(content).hexdigest()[:16]}.pyz"
+    path = folder / bundle_name()
     if not _is_sound(path, content):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _write_atomically(path, content)
     return path
+
+
+def bundle_name() -> str:
+    """Name the archive by its digest."""
+    return f"fleetform-agent-{hashlib.sha256(_archive()).hexdigest()[:16]}.pyz"
 
 
 def _is_sound(path: Path, content: bytes) -> bool:

@@ -11,13 +11,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fleetform.agents.client.bundle import make_bundle
+from fleetform.agents.client.bundle import bundle_name, make_bundle
 from fleetform.agents.client.session import Session, open_session
 from fleetform.agents.protocol.messages import Cursor, Hello
+from fleetform.providers import host_facts
+from fleetform.providers.contract.checks import HostChecked, HostFacts
 from fleetform.providers.contract.errors import TemporaryError
 from fleetform.providers.contract.hosts import Host, Identity, InstanceRequest
 from fleetform.providers.contract.observed import (
@@ -136,6 +139,18 @@ class LocalHosts:
             return await self._see(folder, request)
         except TemporaryError:
             return None
+
+    async def check(self, request: InstanceRequest) -> HostChecked:
+        asked_at_ms = time.time_ns() // 1_000_000
+        folder = {"folder": str(self._state_home)}
+        facts = HostFacts.read(await asyncio.to_thread(host_facts.read_facts, folder))
+        return HostChecked(
+            "",
+            facts,
+            asked_at_ms=asked_at_ms,
+            answered_at_ms=time.time_ns() // 1_000_000,
+            bundle=bundle_name(),
+        )
 
     async def _see(self, folder: Folder, request: InstanceRequest) -> HostSeen:
         """Read an agent's records without commanding it."""

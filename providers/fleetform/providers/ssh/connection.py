@@ -61,6 +61,7 @@ async def open_connection(
         client,
         host_key="" if key is None else _key_text(key),
         address=endpoint.internal_ip or _peer(client),
+        where=_location(client),
     )
 
 
@@ -72,13 +73,21 @@ class Connection:
         host_key: The key by which the host was recognised, as `known_hosts` has it.
         address: The address of the host for its peers; empty where only a jump host or a tunnel
             knows it.
+        where: For messages: `USER@HOST port 22`.
     """
 
     def __init__(
-        self, name: str, client: asyncssh.SSHClientConnection, *, host_key: str, address: str
+        self,
+        name: str,
+        client: asyncssh.SSHClientConnection,
+        *,
+        host_key: str,
+        address: str,
+        where: str = "",
     ) -> None:
         self.host_key = host_key
         self.address = address
+        self.where = where
         self._name = name
         self._client = client
         self._loop = asyncio.get_running_loop()
@@ -415,6 +424,11 @@ def _peer(client: asyncssh.SSHClientConnection) -> str:
             return "" if ipaddress.ip_address(address).is_loopback else address
     # Through a jump host, which alone can resolve its name.
     return ""
+
+
+def _location(client: asyncssh.SSHClientConnection) -> str:
+    named = {name: client.get_extra_info(name) for name in ("username", "host", "port")}
+    return f"{named['username']}@{named['host']} port {named['port']}"
 
 
 def _is_address(text: str) -> bool:

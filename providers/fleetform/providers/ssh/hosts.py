@@ -15,11 +15,12 @@ import dataclasses
 import functools
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from fleetform.agents.client.bundle import make_bundle
 from fleetform.agents.client.session import Session, open_session
 from fleetform.agents.protocol.messages import Cursor, Hello
+from fleetform.providers.contract.checks import HostChecked
 from fleetform.providers.contract.errors import PermanentError, TemporaryError
 from fleetform.providers.contract.hosts import Host, Identity, InstanceRequest
 from fleetform.providers.contract.observed import (
@@ -31,6 +32,8 @@ from fleetform.providers.contract.observed import (
 )
 from fleetform.providers.session import SessionHost, end_jobs, hello_of, host_seen, translated
 from fleetform.providers.ssh import setup
+from fleetform.providers.ssh.checks import check_host
+from fleetform.providers.ssh.driver import drive
 from fleetform.providers.ssh.endpoint import Endpoint, endpoint_key
 from fleetform.providers.ssh.setup import Bundle, Installed, Steps
 
@@ -39,8 +42,6 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 20.0
 """A host on another continent that wakes from idling answers in a few seconds."""
-
-_Answer = TypeVar("_Answer")
 
 
 class SshHosts:
@@ -61,7 +62,7 @@ class SshHosts:
         connection = await self._connection(request)
         # Two that install at once would both upload the agent.
         async with self._lock(f"install {request.uid}"):
-            await _drive(connection, self._install(request))
+            await drive(connection, self._install(request))
 
     async def connect(
         self, request: InstanceRequest, identity: Identity, cursor: Cursor | None
@@ -74,13 +75,13 @@ class SshHosts:
 
     async def release(self, request: InstanceRequest) -> None:
         connection = await self._connection(request)
-        found = await _drive(connection, self._found(request))
+        found = await drive(connection, self._found(request))
         if found is not None:
             # Jobs outlive their agent, and only an agent knows how to find and end them.
-            installed = await _drive(connection, self._install(request))
+            installed = await drive(connection, self._install(request))
             opening = functools.partial(self._open, request, connection, installed)
             await end_jobs(request.name, opening, self._environment_uid)
-        await _drive(connection, setup.remove(request, self._environment_uid, self._bundle()))
+        await drive(connection, setup.remove(request, self._environment_uid, self._bundle()))
 
     async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
         """Return nothing: no list has all hosts. Whose a host is, its agent says at each hello."""
@@ -104,6 +105,21 @@ class SshHosts:
         finally:
             await session.close()
 
+    async def check(self, request: InstanceRequest) -> HostChecked:
+        from fleetform.providers.ssh.connection import open_connection
+
+        # One of its own: what is kept open says nothing about who can sign in now.
+        connection = await open_connection(
+            request.name,
+            _endpoint(request),
+            request.host_key,
+            connect_seconds=self._connect_seconds,
+        )
+        try:
+            return await check_host(connection, request)
+        finally:
+            await connection.close()
+
     async def volume_at(self, environment_uid: str, path: str) -> VolumeSeen | None:
         return None
 
@@ -126,7 +142,7 @@ class SshHosts:
 
     async def _find(self, request: InstanceRequest) -> tuple[Connection, Installed]:
         connection = await self._connection(request)
-        installed = await _drive(connection, self._found(request))
+        installed = await drive(connection, self._found(request))
         if installed is None:
             raise TemporaryError(f"instance {request.name}: no agent is installed on its host")
         return connection, installed
@@ -181,17 +197,6 @@ class SshHosts:
     async def _lock(self, key: str) -> AsyncIterator[None]:
         async with self._locks.setdefault(key, asyncio.Lock()):
             yield
-
-
-async def _drive(connection: Connection, steps: Steps[_Answer]) -> _Answer:
-    """Run the commands of a procedure over SSH; returns what it returns."""
-    try:
-        command = next(steps)
-        while True:
-            command = steps.send(await connection.run(command))
-    except StopIteration as end:
-        answer: _Answer = end.value
-        return answer
 
 
 def _endpoint(request: InstanceRequest) -> Endpoint:

@@ -17,8 +17,11 @@ import re
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
+from fleetform.providers import host_facts
+from fleetform.providers.contract.checks import HostFacts
 from fleetform.providers.contract.errors import PermanentError, TemporaryError
 from fleetform.providers.contract.hosts import InstanceRequest
 from fleetform.providers.ssh import host_program
@@ -142,6 +145,18 @@ def remove(request: InstanceRequest, environment_uid: str, bundle: Bundle) -> St
     yield from _operation(request.name, python, "remove", facts)
 
 
+def check(request: InstanceRequest) -> Steps[HostFacts]:
+    """Read what the host is like, without changing anything there."""
+    python = yield from _find_python(request.name)
+    answer = yield from _program(
+        request.name, python, "check", host_facts, {"folder": host_program.STATE}
+    )
+    try:
+        return HostFacts.read(answer)
+    except ValueError as error:
+        raise PermanentError(f"instance {request.name}: {error}") from error
+
+
 def _find_python(name: str) -> Steps[str]:
     output = yield _command("/bin/sh -s", _FIND_PYTHON.encode())
     _check_begun(name, output)
@@ -162,25 +177,34 @@ def _find_python(name: str) -> Steps[str]:
 
 def _operation(name: str, python: str, operation: str, facts: Mapping[str, Any]) -> Steps[Any]:
     """Run one operation of `host_program`, and raise what it refuses."""
-    source = Path(host_program.__file__).read_text(encoding="utf-8")
-    # JSON twice: a JSON string in ASCII is a Python string.
-    request = json.dumps(json.dumps({"operation": operation, **facts}))
-    program = f"{source}\nrun(json.loads({request}))\n"
-    output = yield _command(f"{_quoted(python)} -I -S -", program.encode())
-    _check_begun(name, output)
-    try:
-        answer = json.loads(output.text)
-    except ValueError:
-        raise PermanentError(
-            f"instance {name}: its host cannot be set up ({operation}): {_last_line(output)}",
-            advice=f"try `{python} -I -S -c 'import json'` on the host",
-        ) from None
+    request = {"operation": operation, **facts}
+    answer = yield from _program(name, python, operation, host_program, request)
     if "error" not in answer:
         return answer
     message = f"instance {name}: {answer['error']}"
     if answer["is_temporary"]:
         raise TemporaryError(message, delay_seconds=10.0)
     raise PermanentError(message, advice=answer["advice"])
+
+
+def _program(
+    name: str, python: str, purpose: str, module: ModuleType, request: Mapping[str, Any]
+) -> Steps[Any]:
+    """Run `run` of a module in the host's Python; returns the JSON that it prints."""
+    assert module.__file__ is not None, "it is a file"
+    source = Path(module.__file__).read_text(encoding="utf-8")
+    # JSON twice: a JSON string in ASCII is a Python string.
+    text = json.dumps(json.dumps(request))
+    program = f"{source}\nrun(json.loads({text}))\n"
+    output = yield _command(f"{_quoted(python)} -I -S -", program.encode())
+    _check_begun(name, output)
+    try:
+        return json.loads(output.text)
+    except ValueError:
+        raise PermanentError(
+            f"instance {name}: its host cannot be set up ({purpose}): {_last_line(output)}",
+            advice=f"try `{python} -I -S -c 'import json'` on the host",
+        ) from None
 
 
 def _check_begun(name: str, output: Output) -> None:
