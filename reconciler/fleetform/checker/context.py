@@ -19,7 +19,7 @@ from fleetform.model.run_state import FINAL, RunState
 from fleetform.model.verbs import MAY_DESTROY, Verb
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules, left_alone
 from fleetform.spec.ignore_changes import overlook, overlooks
-from fleetform.spec.names import host_name, split_element
+from fleetform.spec.names import split_element
 from fleetform.spec.renaming import Renames, digests_of, rename_references
 
 
@@ -139,8 +139,6 @@ def destroys(context: PlanContext, step: Step) -> bool:
 def _exchanges_at_once(context: PlanContext, step: Step, row: LiveResource) -> bool:
     """Whatever has become of the last step on a fleet, its hosts are there with what runs on them."""
     after = step.arguments.get("document", {})
-    if newly_lost(row, after):
-        return True
     if not recreates_at_once(after):
         return False
     if step.arguments.get("exchange"):
@@ -149,18 +147,6 @@ def _exchanges_at_once(context: PlanContext, step: Step, row: LiveResource) -> b
         before = row.parsed
         return repartitions(before, after) or stops_waiting(context, step.resource, before, after)
     return _has_others(context, step)
-
-
-def newly_lost(row: LiveResource | None, after: Mapping[str, Any]) -> frozenset[str]:
-    """Name the hosts over SSH that a document declares lost and the one of the row does not."""
-    before = row.parsed if row is not None and row.document else {}
-    return frozenset(_lost_names(after)) - frozenset(_lost_names(before))
-
-
-def _lost_names(document: Mapping[str, Any]) -> Iterator[str]:
-    for host in (document.get("ssh_config") or {}).get("hosts", ()):
-        if "lost" in host:
-            yield host_name(host["hostname"], host.get("port"))
 
 
 def has_document(row: LiveResource) -> bool:
@@ -222,11 +208,10 @@ def hosts_ending(context: PlanContext, fleet: ResourceKey) -> frozenset[str]:
             or stops_waiting(context, fleet, before, after)
             or (before == {} and _has_others(context, step))
         )
-        single = {*step.arguments.get("exchange", ()), *newly_lost(row, after)}
-        if step.verb != Verb.FLEET_UPDATE or is_recreated or not single:
+        if step.verb != Verb.FLEET_UPDATE or is_recreated or "exchange" not in step.arguments:
             some = None if destroys(context, step) else some
         elif some is not None:
-            some.update(single)
+            some.update(step.arguments["exchange"])
     return frozenset(host_called(host, fleet.name, known_as.name) for host in some or ())
 
 

@@ -16,7 +16,6 @@ from fleetform.model.rows import changed_rows
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import mounted_volumes
 from fleetform.plan.draft import PlanDraft
-from fleetform.plan.kinds.fleet import lost_hosts
 from fleetform.plan.phase import Execution, documents_at_work, executions, is_at_work
 from fleetform.spec.desired import ResourceKey
 
@@ -75,23 +74,10 @@ def ends_with(draft: PlanDraft, change: Change, work: Work) -> bool:
 
 
 def hosts_ended(draft: PlanDraft, change: Change) -> frozenset[str]:
-    """
-    Name the hosts of a fleet that give way to others, or are declared lost by this change.
-
-    Empty where it is all of them, or none.
-    """
+    """Name the hosts of a fleet that give way to others; empty where it is all of them, or none."""
     if change.key in draft.hastened or any(_repartitions(one) for one in change.fields):
         return frozenset()
-    row = draft.live.resources.get(draft.row_key(change))
-    known = lost_hosts(row.parsed).keys() if row is not None else ()
-    return frozenset(
-        host
-        for step in change.steps
-        for host in (
-            *step.arguments.get("exchange", ()),
-            *(name for name in step.arguments.get("lost", ()) if name not in known),
-        )
-    )
+    return frozenset(host for step in change.steps for host in step.arguments.get("exchange", ()))
 
 
 def _repartitions(one: FieldChange) -> bool:

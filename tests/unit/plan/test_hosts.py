@@ -12,12 +12,12 @@ from fleetform.model.live import Live, Work
 from fleetform.model.plan import HeldBy, Permissions, Plan, Scope
 from fleetform.model.predicates import AtWork
 from fleetform.model.run import RunState
-from fleetform.spec.desired import Declared, Desired
+from fleetform.spec.desired import Desired
 from fleetform.views.plan.json import to_json
 from fleetform.views.plan.markdown import render as markdown
 from fleetform.views.plan.text import render
 from unit.plan.blockers.guards import make
-from unit.plan.trees import declare, fleet, ledger, planned, row, task, tree
+from unit.plan.trees import fleet, ledger, planned, row, task, tree
 
 RECREATE = {"update": {"strategy": "recreate"}}
 
@@ -169,38 +169,6 @@ def test_hosts_of_a_fleet_that_was_never_made_in_whole_end_as_others_do(template
     made = make(desired, live, Scope(replaces=("host/gpu-1",)))
     (pinned,) = [AtWork.of(one.value) for one in made.predicates if one.claim == "at-work"]
     assert pinned.hosts == (frozenset() if template else {"gpu-1"})
-
-
-def test_a_host_that_is_declared_lost_ends_what_was_there_alone() -> None:
-    """Losses of earlier changes are no part of it, and neither is what runs on other hosts."""
-
-    def over_ssh(*lost: str) -> Declared:
-        hosts = [
-            {"hostname": name, **({"lost": {"reason": "gone"}} if name in lost else {})}
-            for name in ("a", "b", "c")
-        ]
-        document = {"type": "fleet", "ssh_config": {"hosts": hosts}, **RECREATE}
-        return declare("fleet", "gpu", document)
-
-    up = tuple(
-        Instance(f"uid-{name}", name, "gpu", number, InstanceState.READY, provider="ssh")
-        for number, name in enumerate("bc")
-    )
-    runs = {run: task(run) for run in ("eval", "train")}
-    work = tuple(
-        Work(run, "gpu", 1, 0, hosts=(host,)) for run, host in (("eval", "b"), ("train", "c"))
-    )
-    rows = (row(over_ssh("a")), *(row(one, RunState.RUNNING) for one in runs.values()))
-    live = replace(ledger(*rows), instances=up, work=work)
-    desired = tree(over_ssh("a", "b"), *runs.values())
-    made = make(desired, live)
-    assert said(made) == ["all jobs on host b, which the configuration declares lost"]
-    (pinned,) = [AtWork.of(one.value) for one in made.predicates if one.claim == "at-work"]
-    assert pinned == AtWork(frozenset({"eval"}), frozenset({"b"}))
-    # A plan that does not say so is refused by the second reader.
-    (change,) = made.changes
-    bold = replace(made, changes=(replace(change, destructive=False, at_stake=""),))
-    assert check(bold, desired, live, Permissions()) != ()
 
 
 def test_the_hosts_that_a_change_removes_are_named() -> None:
