@@ -16,10 +16,15 @@ from dataclasses import dataclass, field
 from fleetform.agents.protocol.messages import Cursor, Event, JobKey, JobRecord, LogData
 from fleetform.controllers.task_group import TaskGroup
 from fleetform.model.history import LogLevel
-from fleetform.model.instance import Instance, InstanceState, request_of
+from fleetform.model.instance import LOCAL, Instance, InstanceState, request_of
 from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, LogStore, Progress
 from fleetform.model.run import Job
-from fleetform.providers.contract.errors import OwnedElsewhere, ProviderError, TemporaryError
+from fleetform.providers.contract.errors import (
+    OwnedElsewhere,
+    PermanentError,
+    ProviderError,
+    TemporaryError,
+)
 from fleetform.providers.contract.hosts import Host, HostProvider, Identity
 
 RECONNECT_FIRST_SECONDS = 0.05
@@ -198,7 +203,14 @@ class HostSessions:
                 return await waiter
         except TimeoutError:
             detail = f": {session.problem}" if session.problem else ""
-            raise TemporaryError(f"host {instance.name} does not answer{detail}") from None
+            silence = f"host {instance.name} does not answer{detail}"
+            if instance.provider == LOCAL:
+                raise TemporaryError(silence) from None
+            # The minute was spent on trying again: another minute for each try would tell no more.
+            raise PermanentError(
+                silence,
+                advice=f"make it reachable or remove it from fleet {instance.fleet}, and apply again",
+            ) from None
         finally:
             told.cancel()
 

@@ -316,5 +316,6 @@ class Manager:
 
 
 def _summary(outcome: Outcome) -> str:
-    lines = [outcome.summary, *(f"{key}: {error}" for key, error in outcome.failed.items())]
-    return "\n".join(lines)
+    # A step's key is `verb:kind/name`.
+    failed = (f"{key.partition(':')[2]}: {error}" for key, error in outcome.failed.items())
+    return "\n".join([outcome.summary, *failed])

@@ -290,8 +290,10 @@ def _describe(transaction: Transaction, step: Step, places: Sequence[Mapping[str
         " declared = ?3, parts = ?4, cpu_millicores = coalesce(?5, cpu_millicores),"
         " memory_bytes = coalesce(?6, memory_bytes), disk_bytes = coalesce(?7, disk_bytes),"
         " name = ?8, drained = ?11, env = ?13, endpoint = ?14,"
-        # Taken back while it was leaving: it is asked for again.
-        " state = CASE state WHEN 'terminating' THEN 'provisioning' ELSE state END"
+        # Taken back while it was leaving, or silent at an address that has changed: it is asked for
+        # again.
+        " state = CASE WHEN state = 'terminating' OR state = 'unreachable' AND endpoint <> ?14"
+        " THEN 'provisioning' ELSE state END"
         " WHERE fleet = ?9 AND number = ?10 AND state <> 'terminated'",
         (
             (

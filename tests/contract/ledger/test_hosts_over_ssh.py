@@ -68,6 +68,18 @@ def test_a_moved_address_is_the_same_host(ledger: Ledger) -> None:
     assert host.state is InstanceState.READY
 
 
+def test_a_silent_host_at_another_address_is_asked_for_again(ledger: Ledger) -> None:
+    """A step waits for it; one whose address is the same stays silent."""
+    desk = opened(ledger, "a", "b")
+    for uid in desk.instances:
+        ledger.mark_instance(uid, state=InstanceState.UNREACHABLE, message="silent", now_ms=2)
+    moved = ssh_step("a", "b", verb="fleet.update")
+    moved.arguments["instances"][0]["endpoint"] = {"hostname": "a", "port": 2222}
+    carry_out(ledger, [moved])
+    states = {one.name: one.state for one in ledger.read_live().instances}
+    assert states == {"a": InstanceState.PROVISIONING, "b": InstanceState.UNREACHABLE}
+
+
 def test_a_lost_host_takes_its_jobs_with_it(ledger: Ledger) -> None:
     """They are lost, and nothing of the host is waited for; an unknown name changes nothing."""
     desk = opened(ledger, "a", "b")

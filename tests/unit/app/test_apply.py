@@ -36,8 +36,8 @@ class Ended(SimpleNamespace):
         ("running", "", ()),
         (
             "failed",
-            "1 step done\nvolume.make:volume/v: no space",
-            ("volume.make:volume/v: no space",),
+            "1 step done\nvolume/v: no space",
+            ("volume/v: no space",),
         ),
         ("interrupted", "the ledger was rebuilt meanwhile", ("the ledger was rebuilt meanwhile",)),
     ],

@@ -10,7 +10,7 @@ import pytest
 from fleetform.agents.protocol.messages import Reply
 from fleetform.app.clock import RandomIds
 from fleetform.apply.execute import Outcome, execute
-from fleetform.model.instance import Instance
+from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.plan import Plan, Step
 from fleetform.model.ports import Ledger
 from fleetform.model.run import Run
@@ -102,6 +102,29 @@ class Watching(Silent):
         self.finished[step.key] = error
 
     def run_changed(self, run: Run, message: str) -> None: ...
+
+
+def test_a_silent_host_of_another_machine_is_not_waited_for(ledger: Ledger) -> None:
+    """It was reached before; a share of this machine, and a host that is new, are reached."""
+    asked: list[str] = []
+
+    class Asked(World):
+        async def instances(self, fleet: str) -> Sequence[Instance]:
+            silent = {"install_id": "i", "state": InstanceState.UNREACHABLE}
+            return [
+                Instance("1", "share", fleet, 0, **silent),
+                Instance("2", "silent", fleet, 1, provider="ssh", **silent),
+                Instance("3", "new", fleet, 2, InstanceState.PROVISIONING, provider="ssh"),
+                Instance("4", "there", fleet, 3, InstanceState.READY, provider="ssh"),
+            ]
+
+        async def reach(self, instance: Instance) -> Host:
+            asked.append(instance.name)
+            return Host(self)
+
+    outcome, _ = carry_out(ledger, Asked(ledger), planned(tree(FLEET), ledger.read_live()))
+    assert outcome.state == "done"
+    assert asked == ["share", "new", "there"]
 
 
 async def gate(call: Callable[[], T]) -> T:
