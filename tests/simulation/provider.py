@@ -10,9 +10,14 @@ from collections.abc import Sequence
 
 from fleetform.agents.client.session import Session, open_session
 from fleetform.agents.protocol.messages import Cursor, Hello
-from fleetform.providers.contract.errors import TemporaryError
+from fleetform.providers.contract.errors import PermanentError, TemporaryError
+from fleetform.providers.contract.hosts import (
+    ExecRequest,
+    ExecSession,
+    Identity,
+    InstanceRequest,
+)
 from fleetform.providers.contract.hosts import Host as HostSession
-from fleetform.providers.contract.hosts import Identity, InstanceRequest
 from fleetform.providers.contract.observed import (
     HostSeen,
     InstanceSeen,
@@ -117,6 +122,9 @@ class SimulatedHosts:
         return await self.look(
             InstanceSeen(request.uid, request.name, request.fleet, "", "", 0, True)
         )
+
+    async def open_exec(self, request: InstanceRequest, command: ExecRequest) -> ExecSession:
+        raise PermanentError("jobs of simulated hosts have no processes")
 
     async def place_at(self, environment_uid: str, path: str) -> PlaceSeen:
         return PlaceSeen(path, exists=False)

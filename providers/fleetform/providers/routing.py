@@ -14,7 +14,14 @@ from pathlib import Path
 from fleetform.agents.protocol.messages import Cursor
 from fleetform.providers.contract.checks import HostChecked
 from fleetform.providers.contract.errors import PermanentError
-from fleetform.providers.contract.hosts import Host, HostProvider, Identity, InstanceRequest
+from fleetform.providers.contract.hosts import (
+    ExecRequest,
+    ExecSession,
+    Host,
+    HostProvider,
+    Identity,
+    InstanceRequest,
+)
 from fleetform.providers.contract.observed import (
     HostSeen,
     InstanceSeen,
@@ -66,6 +73,9 @@ class RoutedHosts:
             raise PermanentError(f"provider {request.provider} cannot check hosts")
         checked: HostChecked = await found(request)
         return checked
+
+    async def open_exec(self, request: InstanceRequest, command: ExecRequest) -> ExecSession:
+        return await self._of(request.provider).open_exec(request, command)
 
     async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
         return await self._of(LOCAL).inventory(environment_uid)

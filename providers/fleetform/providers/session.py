@@ -11,7 +11,9 @@ import contextlib
 import dataclasses
 import posixpath
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from typing import Any
 
+from fleetform.agents.client.channel import PIECE_BYTES, Channel
 from fleetform.agents.client.errors import (
     ConnectionLost,
     ContentChanged,
@@ -20,6 +22,7 @@ from fleetform.agents.client.errors import (
     SessionError,
 )
 from fleetform.agents.client.session import Session
+from fleetform.agents.protocol import exec_pieces
 from fleetform.agents.protocol.frames import FrameError
 from fleetform.agents.protocol.messages import (
     Cursor,
@@ -39,11 +42,19 @@ from fleetform.providers.contract.errors import (
     RefusedForNow,
     TemporaryError,
 )
-from fleetform.providers.contract.hosts import Identity, InstanceRequest
+from fleetform.providers.contract.hosts import (
+    ExecEnd,
+    ExecRequest,
+    ExecSession,
+    Identity,
+    InstanceRequest,
+)
 from fleetform.providers.contract.observed import HostSeen
 
 _RELEASE_SECONDS = 120.0
 """Jobs get their grace before the agent ends; theirs is 10 s unless declared longer."""
+
+_EXEC = "channel.exec"
 
 # Whoever releases an instance has the last word on it: no fence of a manager is higher.
 _LAST_FENCE = (1 << 63) - 1
@@ -190,6 +201,89 @@ def host_seen(request: InstanceRequest, session: Session, cursor: Cursor | None)
         report=instance_report(session.report, share=request.share, declared=request.declared),
         oldest=welcome.oldest,
     )
+
+
+async def open_exec(name: str, session: Session, command: ExecRequest) -> ExecSession:
+    """
+    Start a command over a session that is used for nothing else, and ends with the command.
+
+    Raises:
+        PermanentError: The agent is older than such commands, or refuses this one.
+    """
+    try:
+        with translated(name):
+            channel = await _open_channel(name, session, command)
+    except BaseException:
+        await session.close()
+        raise
+    return _Exec(name, session, channel)
+
+
+async def _open_channel(name: str, session: Session, command: ExecRequest) -> Channel:
+    if _EXEC not in session.welcome.capabilities:
+        raise PermanentError(
+            f"instance {name}: its agent is of fleetform {session.welcome.version} and cannot run"
+            " commands in jobs",
+            advice="end the agent, whose pid is in `agent.pid` in its folder: its jobs continue, and"
+            " the next apply starts an agent of this release",
+        )
+    parameters: dict[str, Any] = {
+        "key": str(command.key),
+        "job_uid": command.job_uid,
+        "argv": list(command.argv),
+    }
+    if command.size is not None:
+        rows, columns = command.size
+        parameters |= {"rows": rows, "columns": columns, "term": command.term}
+    return await session.open_channel("exec", parameters)
+
+
+class _Exec:
+    """Fills `contract.hosts.ExecSession`."""
+
+    def __init__(self, name: str, session: Session, channel: Channel) -> None:
+        self._name = name
+        self._session = session
+        self._channel = channel
+
+    async def output(self) -> AsyncIterator[tuple[bytes, bool]]:
+        with translated(self._name):
+            while (piece := await self._channel.read()) is not None:
+                yield piece[1:], piece[:1] == bytes([exec_pieces.ERRORS])
+
+    async def write(self, data: bytes) -> None:
+        with translated(self._name):
+            for begin in range(0, len(data), PIECE_BYTES):
+                piece = data[begin : begin + PIECE_BYTES]
+                await self._channel.write(bytes([exec_pieces.DATA]) + piece)
+
+    def end_input(self) -> None:
+        self._send(bytes([exec_pieces.END_OF_INPUT]))
+
+    def resize(self, size: exec_pieces.Size) -> None:
+        self._send(exec_pieces.resize(size))
+
+    def signal(self, name: str) -> None:
+        self._send(exec_pieces.signal_piece(name))
+
+    def _send(self, piece: bytes) -> None:
+        with translated(self._name):
+            self._channel.write_now(piece)
+
+    def end(self) -> ExecEnd:
+        ended = self._channel.ended
+        assert ended is not None, "the command has not ended"
+        if ended.code:
+            raise PermanentError(f"instance {self._name}: {ended.message}")
+        code, number = ended.body.get("exit_code"), ended.body.get("signal")
+        return ExecEnd(
+            exit_code=code if isinstance(code, int) else None,
+            signal=number if isinstance(number, int) else None,
+            job_ended=ended.body.get("job_ended") is True,
+        )
+
+    async def close(self) -> None:
+        await self._session.close()
 
 
 async def end_jobs(

@@ -12,7 +12,14 @@ from collections.abc import AsyncIterator, Sequence
 from fleetform.agents.protocol.messages import Cursor, Event, JobKey, LogData, Reply, StartJob
 from fleetform.agents.protocol.states import Cause
 from fleetform.model.leadership import ManagerLease
-from fleetform.providers.contract.hosts import Host, HostProvider, Identity, InstanceRequest
+from fleetform.providers.contract.hosts import (
+    ExecRequest,
+    ExecSession,
+    Host,
+    HostProvider,
+    Identity,
+    InstanceRequest,
+)
 from fleetform.providers.contract.observed import (
     HostSeen,
     InstanceSeen,
@@ -67,6 +74,9 @@ class FencedHosts:
 
     async def observe(self, request: InstanceRequest) -> HostSeen | None:
         return await self._provider.observe(request)
+
+    async def open_exec(self, request: InstanceRequest, command: ExecRequest) -> ExecSession:
+        return await self._provider.open_exec(request, command)
 
     async def place_at(self, environment_uid: str, path: str) -> PlaceSeen:
         return await self._provider.place_at(environment_uid, path)

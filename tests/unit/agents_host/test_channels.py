@@ -135,9 +135,9 @@ def test_a_piece_that_cannot_be_read_ends_the_channel(
 def test_unknown_kinds_and_channels_are_refused(connect: Callable[[], Wire]) -> None:
     """By name, and without an end of anything else."""
     wire = connect()
-    wire.channels.open(OpenChannel(1, 5, "exec", {}))
+    wire.channels.open(OpenChannel(1, 5, "metrics", {}))
     assert wire.last(Reply).code == "unsupported"
-    assert "not 'exec'" in wire.last(Reply).message
+    assert "not 'metrics'" in wire.last(Reply).message
     wire.put(5, b"ls")
     assert wire.last(Credit) == Credit(5, 4)
     assert wire.close(5).code == "unsupported"

@@ -22,6 +22,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Protocol
 
 from fleetform.agents.client import blobs
+from fleetform.agents.client.channel import Channel
 from fleetform.agents.client.errors import ConnectionLost, HelloRejected, RequestRefused
 from fleetform.agents.protocol.frames import Decoder, FrameError, Message, encode, read_value
 from fleetform.agents.protocol.link import (
@@ -29,6 +30,7 @@ from fleetform.agents.protocol.link import (
     CONTROL,
     HEARTBEAT_SECONDS,
     LOG_CHANNEL,
+    PRIORITY_OF_KIND,
     Pulse,
     Window,
 )
@@ -157,6 +159,7 @@ class Session:
         self._blob_window = Window()
         self._awaiting_room: list[asyncio.Future[None]] = []
         self._ended_channels: dict[int, ChannelEnded] = {}
+        self._channels: dict[int, Channel] = {}
         self._news: list[Event | LogData] = []
         self._news_bytes = 0
         self._changed = asyncio.Event()
@@ -245,6 +248,28 @@ class Session:
             else:
                 self._changed.clear()
                 await self._changed.wait()
+
+    # -- channels with data both ways ---------------------------------------------------------
+
+    async def open_channel(self, kind: str, parameters: dict[str, Any]) -> Channel:
+        """
+        Open a channel of a kind of `link.PRIORITY_OF_KIND` other than `blob`.
+
+        Raises:
+            RequestRefused: The agent does not have the kind, or refuses the parameters.
+        """
+        self._last_channel += 1
+        number, priority = self._last_channel, PRIORITY_OF_KIND[kind]
+        channel = Channel(number, lambda message: self._send(message, priority), self._loop.time)
+        # At once: data may come in the same read as the reply.
+        self._channels[number] = channel
+        request = OpenChannel(self._next_id(), number, kind, parameters)
+        try:
+            _accepted(await self._submit(request, priority))
+        except BaseException:
+            self._channels.pop(number, None)
+            raise
+        return channel
 
     # -- channels, for `blobs` ----------------------------------------------------------------
 
@@ -417,6 +442,12 @@ class Session:
         elif isinstance(message, (Event, LogData)):
             self._news.append(message)
             self._changed.set()
+        elif isinstance(message, ChannelData):
+            self._take_data(message)
+        elif isinstance(message, Credit) and message.channel in self._channels:
+            self._channels[message.channel].credit(message.size_bytes)
+        elif isinstance(message, ChannelEnded) and message.channel in self._channels:
+            self._channels.pop(message.channel).end(message)
         elif isinstance(message, Credit):
             self._blob_window.take(message.size_bytes, self._loop.time())
             self._give_room()
@@ -432,6 +463,15 @@ class Session:
             self._end(HelloRejected(message))
         else:
             raise FrameError(f"the message {type(message).__name__} is unexpected")
+
+    def _take_data(self, message: ChannelData) -> None:
+        channel = self._channels.get(message.channel)
+        if channel is None:
+            return  # It was under way when its channel ended.
+        try:
+            channel.take(message)
+        except ValueError as error:
+            raise FrameError(str(error)) from error
 
     def _take_welcome(self, welcome: Welcome) -> None:
         if not PROTOCOL_OLDEST <= welcome.protocol <= PROTOCOL_NEWEST:
@@ -471,6 +511,8 @@ class Session:
         ]
         self._replies.clear()
         self._awaiting_room.clear()
+        for channel in self._channels.values():
+            channel.lose(failure)
         for future in waiting:
             if not future.done():
                 future.set_exception(failure)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fleetform.agents.host.blobs import BlobError, BlobStore
+from fleetform.agents.host.exec_channel import Commands, ExecChannel
 from fleetform.agents.host.requests import refusal
 from fleetform.agents.protocol.frames import Message
 from fleetform.agents.protocol.link import WINDOW_MAX_BYTES
@@ -63,44 +64,88 @@ class _Upload:
 
 
 class Channels:
-    """Those of one connection; `say` sends a message on it."""
+    """Those of one connection; `say` sends a message on it, and `commands` starts what `exec` asks for."""
 
-    def __init__(self, store: BlobStore, say: Callable[[Message], None]) -> None:
+    def __init__(
+        self,
+        store: BlobStore,
+        say: Callable[[Message], None],
+        commands: Commands | None = None,
+    ) -> None:
         self._store = store
         self._say = say
+        self._commands = commands
         # A channel that has failed keeps its refusal for whoever closes it.
-        self._open: dict[int, _Upload | Reply] = {}
+        self._open: dict[int, _Upload | ExecChannel | Reply] = {}
 
-    def open(self, message: OpenChannel) -> None:
+    def open(self, message: OpenChannel, *, is_looking: bool = False) -> None:
+        """Open a channel; a connection that only looks may run commands, and change nothing else."""
+        if message.channel in self._open:
+            problem = f"channel {message.channel} is open already"
+            self._say(Reply(message.id, False, "invalid", problem))
+            return
         try:
-            upload = self._opened(message)
+            opened, body = self._opened(message, is_looking=is_looking)
         except (BlobError, OSError) as error:
             refused = refusal(message.id, error)
             self._open[message.channel] = refused
             self._say(refused)
         else:
-            self._open[message.channel] = upload
-            self._say(Reply(message.id, True, body=upload.opened))
+            self._open[message.channel] = opened
+            self._say(Reply(message.id, True, body=body))
 
-    def _opened(self, message: OpenChannel) -> _Upload:
+    def _opened(
+        self, message: OpenChannel, *, is_looking: bool
+    ) -> tuple[_Upload | ExecChannel, dict[str, Any]]:
+        if message.kind == "exec" and self._commands is not None:
+            return self._commands.open(message.channel, message.parameters, self._say), {}
         if message.kind != "blob":
             raise BlobError(
                 "unsupported",
-                f"this agent supports channels of the kind 'blob' only, not {message.kind!r}",
+                f"this agent supports channels of the kinds 'blob' and 'exec' only, not {message.kind!r}",
             )
-        return _Upload(self._store, message.parameters)
+        if is_looking:
+            raise BlobError("unsupported", "a connection that only looks cannot upload contents")
+        upload = _Upload(self._store, message.parameters)
+        return upload, upload.opened
 
     def take(self, message: ChannelData) -> None:
         channel = self._open.get(message.channel)
-        if isinstance(channel, _Upload):
-            try:
+        size = len(message.data)
+        try:
+            if isinstance(channel, ExecChannel):
+                # It credits what its command has taken.
+                channel.take(_unpacked(message), size)
+                return
+            if isinstance(channel, _Upload):
                 channel.take(_unpacked(message))
-            except (BlobError, OSError) as error:
-                refused = refusal(0, error)
-                self._open[message.channel] = refused
-                self._say(ChannelEnded(message.channel, refused.code, refused.message))
+        except (BlobError, OSError, ValueError) as error:
+            if isinstance(channel, ExecChannel):
+                channel.hang_up()
+            wrong = BlobError("invalid", str(error)) if isinstance(error, ValueError) else error
+            refused = refusal(0, wrong)
+            self._open[message.channel] = refused
+            self._say(ChannelEnded(message.channel, refused.code, refused.message))
         # Also for what was dropped: the sender shares one credit among its contents.
-        self._say(Credit(message.channel, len(message.data)))
+        self._say(Credit(message.channel, size))
+
+    def credit(self, message: Credit) -> None:
+        channel = self._open.get(message.channel)
+        if isinstance(channel, ExecChannel):
+            channel.credit(message.size_bytes)
+
+    def pause(self, *, paused: bool) -> None:
+        """Hold output back while the connection does not keep up."""
+        for channel in self._open.values():
+            if isinstance(channel, ExecChannel):
+                channel.pause(paused=paused)
+
+    def hang_up(self) -> None:
+        """The connection has ended, and with it its commands."""
+        for channel in self._open.values():
+            if isinstance(channel, ExecChannel):
+                channel.hang_up()
+        self._open.clear()
 
     def close(self, message: CloseChannel) -> Callable[[], Reply]:
         """End a channel; what it returns makes the reply, in any thread."""
@@ -110,6 +155,9 @@ class Channels:
         if isinstance(channel, Reply):
             refused = dataclasses.replace(channel, id=message.id)
             return lambda: refused
+        if isinstance(channel, ExecChannel):
+            channel.hang_up()
+            return lambda: Reply(message.id, True)
         try:
             rest = channel.close(message.outcome)
         except (BlobError, OSError) as error:

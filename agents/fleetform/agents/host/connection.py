@@ -16,6 +16,7 @@ from typing import Protocol
 
 from fleetform.agents.host.blobs import BlobStore
 from fleetform.agents.host.channels import Channels
+from fleetform.agents.host.exec_channel import Commands
 from fleetform.agents.host.outbox import Outbox
 from fleetform.agents.protocol.frames import Decoder, FrameError, Message
 from fleetform.agents.protocol.link import HEARTBEAT_SECONDS, Pulse
@@ -45,10 +46,12 @@ class Connection(asyncio.Protocol):
     Attributes:
         outbox: What is to be said here.
         channels: What is open here besides.
+        is_looking: Its hello asked for the records alone.
     """
 
     outbox: Outbox
     channels: Channels
+    is_looking: bool
 
     def __init__(
         self,
@@ -56,9 +59,12 @@ class Connection(asyncio.Protocol):
         jobs: str,
         blobs: BlobStore,
         *,
+        commands: Commands | None = None,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
     ) -> None:
+        self.is_looking = False
         self._blobs = blobs
+        self._commands = commands
         self._heartbeat_seconds = heartbeat_seconds
         self._pulse: Pulse | None = None
         self._beats: asyncio.TimerHandle | None = None
@@ -73,7 +79,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         transport.set_write_buffer_limits(high=_WRITE_BUFFER_BYTES)
         self.outbox = Outbox(transport.write, self._jobs)
-        self.channels = Channels(self._blobs, self.outbox.say)
+        self.channels = Channels(self._blobs, self._say, self._commands)
         peer = transport.get_extra_info("socket")
         if not _is_allowed(peer):
             _log.warning("connection.refused reason=uid")
@@ -81,6 +87,12 @@ class Connection(asyncio.Protocol):
             transport.abort()
             return
         self._listener.connected(self)
+
+    def _say(self, message: Message) -> None:
+        """Say what nothing has asked for, too, such as the output of a command."""
+        self.outbox.say(message)
+        if not self._closing:
+            self._listener.writable(self)
 
     def speak(self, protocol: int) -> None:
         """Use this version from now on, which both ends have agreed on."""
@@ -131,15 +143,18 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self.outbox.paused = True
+        self.channels.pause(paused=True)
 
     def resume_writing(self) -> None:
         self.outbox.paused = False
+        self.channels.pause(paused=False)
         self._listener.writable(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closing = True
         if self._beats is not None:
             self._beats.cancel()
+        self.channels.hang_up()
         self._listener.disconnected(self)
 
 

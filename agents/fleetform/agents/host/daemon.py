@@ -34,6 +34,7 @@ from fleetform.agents.host.effects import (
     StartSupervisor,
     WatchSupervisor,
 )
+from fleetform.agents.host.exec_channel import Commands
 from fleetform.agents.host.jobs import Jobs, now_ms
 from fleetform.agents.host.journal import Journal
 from fleetform.agents.host.outbox import Outbox
@@ -50,6 +51,7 @@ from fleetform.agents.protocol.messages import (
     FollowLog,
     Forget,
     Hello,
+    JobRecord,
     LogData,
     OpenChannel,
     Prepare,
@@ -66,6 +68,9 @@ from fleetform.agents.protocol.states import JobState
 _log = logging.getLogger("fleetform.agent")
 
 _HOUSEKEEPING_SECONDS = 3600.0
+
+_CHANNEL_MESSAGES = (OpenChannel, ChannelData, CloseChannel, Credit)
+"""What a connection that only looks may send after its hello."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,7 @@ class Daemon:
         )
         self._runtime = runtime
         self._jobs = Jobs(journal, runtime, self)
+        self._commands = Commands(journal.find, runtime)
         self._requests = Requests(settings.root, settings.limits)
         self._connections: list[Connection] = []
         self._manager: Connection | None = None
@@ -119,7 +125,9 @@ class Daemon:
         door = _bind(layout.AGENT_SOCKET, socket.SOCK_STREAM)
         jobs = f"{self._settings.root}/{layout.JOBS}"
         server = await self._loop.create_unix_server(
-            lambda: Connection(self, jobs, self._requests.blobs), sock=door, backlog=64
+            lambda: Connection(self, jobs, self._requests.blobs, commands=self._commands),
+            sock=door,
+            backlog=64,
         )
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self.end)
@@ -135,6 +143,7 @@ class Daemon:
         _log.info("agent.ended pid=%d", os.getpid())
 
     def _close(self, listener: socket.socket) -> None:
+        self._commands.close()
         self.settle()
         for connection in list(self._connections):
             connection.close()
@@ -220,11 +229,20 @@ class Daemon:
         self._plan_turn()
 
     def _announce(self, event: Event) -> None:
+        if event.record.state is not JobState.RUNNING:
+            self._end_commands(event.record)
         if self._manager is None:
             return
         self._manager.outbox.say(event)
         if event.record.state is JobState.FINISHED:
             self._manager.outbox.end(event.record.job_uid, event.record.log_bytes)
+
+    def _end_commands(self, record: JobRecord) -> None:
+        """End what runs in a job that is over, also what has left the session of its command."""
+        self._commands.end(record.job_uid)
+        if record.state is JobState.FINISHED and self._commands.has_entered(record.job_uid):
+            tag = self._journal.tag_of(record.job_uid)
+            self._loop.run_in_executor(None, self._runtime.end_leftovers, record.job_uid, tag, None)
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
@@ -259,7 +277,9 @@ class Daemon:
             self._greet(connection, message)
         elif isinstance(message, Probe):
             self.begin(self._answer(connection, message))
-        elif connection is not self._manager:
+        elif connection is not self._manager and not (
+            connection.is_looking and isinstance(message, _CHANNEL_MESSAGES)
+        ):
             connection.outbox.say(Rejected("protocol", "say hello first"))
             connection.close()
         elif isinstance(message, (Prepare, Start, Stop, Forget, Acknowledge)):
@@ -269,13 +289,14 @@ class Daemon:
         elif isinstance(message, Shutdown):
             self._shut_down(connection, message)
         elif isinstance(message, OpenChannel):
-            connection.channels.open(message)
+            connection.channels.open(message, is_looking=connection.is_looking)
         elif isinstance(message, ChannelData):
             connection.channels.take(message)
         elif isinstance(message, CloseChannel):
             self.begin(self._close_channel(connection, connection.channels.close(message)))
         elif isinstance(message, Credit):
             connection.outbox.credit(message)
+            connection.channels.credit(message)
         elif self._requests.knows(message):
             self.begin(self._answer(connection, message))
         else:
@@ -298,6 +319,7 @@ class Daemon:
             connection.close()
             return
         connection.speak(answer.protocol)
+        connection.is_looking = hello.look
         if hello.look:
             return
         for event in self._journal.news_for(hello):

@@ -1,5 +1,5 @@
 """
-System calls that Python has no name for: prctl, unshare, mount, fallocate.
+System calls that Python has no name for: prctl, unshare, setns, mount, fallocate.
 
 Loaded before the spawner forks, so that no supervisor pays for it. Each function raises
 OSError as its namesakes in `os` do. Numbers are from the headers named beside them; they are
@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 
 # linux/prctl.h
+_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 # linux/sched.h
@@ -32,6 +34,7 @@ _FALLOC_FL_PUNCH_HOLE = 0x2
 _libc = ctypes.CDLL(None, use_errno=True)
 _prctl = _libc.prctl
 _unshare = _libc.unshare
+_setns = _libc.setns
 _mount = _libc.mount
 _mount.argtypes = (
     ctypes.c_char_p,
@@ -48,6 +51,16 @@ _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int6
 def become_subreaper() -> None:
     """Inherit every orphaned descendant, so that none can hide by losing its parent."""
     _check(_prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+
+
+def die_with_parent() -> None:
+    """Have this process killed when the thread that forked it ends."""
+    _check(_prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0))
+
+
+def setns(namespace: int, flags: int) -> None:
+    """Enter a namespace by a descriptor of it."""
+    _check(_setns(namespace, flags))
 
 
 def unshare(flags: int) -> None:

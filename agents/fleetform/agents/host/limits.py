@@ -7,6 +7,7 @@ The names are those of `HostReport.limits`. A host offers what was tried and wor
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Protocol
 
 from fleetform.agents.host import cgroups, processes
@@ -69,11 +70,21 @@ def impose(kind: str, job_uid: str, memory_bytes: int) -> Limit:
 
 def discard(job_uid: str) -> None:
     """Kill what is left under a limit whose supervisor is dead, and remove what it had made."""
+    for path in _places(job_uid):
+        cgroups.clear(path)
+
+
+def groups_of(job_uid: str) -> list[str]:
+    """Return the cgroups that a job has now, as folders; none where its limit needs none."""
+    return [path for path in _places(job_uid) if os.path.isdir(path)]
+
+
+def _places(job_uid: str) -> Iterator[str]:
     for kind, controller in (("cgroup2", ""), ("cgroup", "memory")):
         place = cgroups.find(kind, controller)
         if place is not None:
             for parent in dict.fromkeys((place.path, os.path.dirname(place.path))):
-                cgroups.clear(f"{parent}/fleetform-{job_uid}")
+                yield f"{parent}/fleetform-{job_uid}"
 
 
 class Count:

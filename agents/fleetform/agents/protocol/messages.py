@@ -29,7 +29,7 @@ peers reject a hello whose `protocol` is not 1, end the session at an unknown me
 nothing of heartbeats and channels.
 """
 
-CAPABILITIES = ("channel.blob",)
+CAPABILITIES = ("channel.blob", "channel.exec")
 """What this release can do beyond what its newest version says of every peer."""
 
 BUNDLE_FILES_MAX = 50_000
@@ -314,6 +314,10 @@ class OpenChannel:
     `kind` is one of `link.PRIORITY_OF_KIND`; `unsupported` refuses one that the agent does not
     have. Data may follow at once. Parameters of `blob`: `sha256`, and with `resume` the reply's
     `offset` says how much of the content is there already, from where the data then goes on.
+
+    Parameters of `exec`: `key` (a `JobKey` as text) and `job_uid` of a job that runs, `argv`, and for
+    a command with a terminal `rows`, `columns` and `term`. Its data are pieces of `exec_pieces`. It
+    is the one kind that a connection which only looks may open.
     """
 
     id: int
@@ -362,7 +366,8 @@ class ChannelEnded:
     """
     The other end has ended a channel that is still open here: what follows on it is dropped.
 
-    `code` and `message` as in `Reply`, empty where all is well; `body` is the kind's own.
+    `code` and `message` as in `Reply`, empty where all is well; `body` is the kind's own. That of
+    `exec` has `exit_code` or `signal`, and `job_ended` where the command was killed with its job.
     """
 
     channel: int

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from fleetform.agents.protocol.exec_pieces import Size
 from fleetform.agents.protocol.messages import Cursor, Event, JobKey, LogData, Reply, StartJob
 from fleetform.agents.protocol.states import Cause
 from fleetform.providers.contract.observed import (
@@ -116,6 +117,57 @@ class Host(Protocol):
     async def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class ExecRequest:
+    """
+    A command for a running job.
+
+    `size` is that of the command's terminal, None: it gets pipes. `term` is its TERM, as that of
+    the terminal where its output is shown.
+    """
+
+    key: JobKey
+    job_uid: str
+    argv: tuple[str, ...]
+    size: Size | None = None
+    term: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecEnd:
+    """How a command ended. One of `exit_code` and `signal` is not None."""
+
+    exit_code: int | None
+    signal: int | None
+    job_ended: bool = False
+    """It was killed because its job ended."""
+
+
+class ExecSession(Protocol):
+    """
+    A command that runs in a job, and its streams. It ends with this session.
+
+    Each method raises `TemporaryError` once the connection is lost.
+    """
+
+    def output(self) -> AsyncIterator[tuple[bytes, bool]]:
+        """What the command prints, and whether it is standard error; ends when the command has."""
+
+    async def write(self, data: bytes) -> None:
+        """Send standard input; waits while the command takes none."""
+
+    def end_input(self) -> None: ...
+    def resize(self, size: Size) -> None: ...
+    def signal(self, name: str) -> None:
+        """Send a signal, named as in `exec_pieces.SIGNALS`, to the command's process group."""
+
+    def end(self) -> ExecEnd:
+        """Say how the command ended, once `output` has."""
+
+    async def close(self) -> None:
+        """End the session, and with it the command."""
+
+
 class HostProvider(Protocol):
     """
     Where a fleet's hosts come from.
@@ -167,6 +219,17 @@ class HostProvider(Protocol):
         See a host as it is now, with what it runs; None where nobody answers.
 
         Starts nothing, changes nothing, and disturbs nobody who manages it.
+        """
+
+    async def open_exec(self, request: InstanceRequest, command: ExecRequest) -> ExecSession:
+        """
+        Start a command in a running job of a host, over a connection of its own.
+
+        Nobody who manages the host is disturbed by it.
+
+        Raises:
+            TemporaryError: The host does not answer now.
+            PermanentError: The job does not run, or the agent is too old.
         """
 
     async def place_at(self, environment_uid: str, path: str) -> PlaceSeen:

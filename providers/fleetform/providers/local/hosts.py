@@ -22,7 +22,13 @@ from fleetform.agents.protocol.messages import Cursor, Hello
 from fleetform.providers import host_facts
 from fleetform.providers.contract.checks import HostChecked, HostFacts
 from fleetform.providers.contract.errors import TemporaryError
-from fleetform.providers.contract.hosts import Host, Identity, InstanceRequest
+from fleetform.providers.contract.hosts import (
+    ExecRequest,
+    ExecSession,
+    Host,
+    Identity,
+    InstanceRequest,
+)
 from fleetform.providers.contract.observed import (
     HostSeen,
     InstanceSeen,
@@ -38,6 +44,7 @@ from fleetform.providers.session import (
     end_jobs,
     hello_of,
     host_seen,
+    open_exec,
     translated,
     volume_path,
 )
@@ -154,13 +161,25 @@ class LocalHosts:
 
     async def _see(self, folder: Folder, request: InstanceRequest) -> HostSeen:
         """Read an agent's records without commanding it."""
-        owner = folder.owner()
-        hello = Hello(self._environment_uid, owner.ledger_id, owner.epoch, owner.fence, look=True)
-        session = await self._open(folder, hello)
+        session = await self._open(folder, self._looking(folder))
         try:
             return host_seen(request, session, None)
         finally:
             await session.close()
+
+    async def open_exec(self, request: InstanceRequest, command: ExecRequest) -> ExecSession:
+        folder = self._folder(request.uid, request.name)
+        if not folder.exists:
+            raise TemporaryError(f"instance {request.name} is not on this machine")
+        # Jobs outlive their agent, and one that was killed is started again.
+        await self._start(folder)
+        session = await self._open(folder, self._looking(folder))
+        return await open_exec(request.name, session, command)
+
+    def _looking(self, folder: Folder) -> Hello:
+        """Return the hello that commands nothing."""
+        owner = folder.owner()
+        return Hello(self._environment_uid, owner.ledger_id, owner.epoch, owner.fence, look=True)
 
     async def volume_at(self, environment_uid: str, path: str) -> VolumeSeen | None:
         place = self.volume_path(environment_uid, path)

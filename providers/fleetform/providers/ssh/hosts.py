@@ -22,7 +22,13 @@ from fleetform.agents.client.session import Session, open_session
 from fleetform.agents.protocol.messages import Cursor, Hello
 from fleetform.providers.contract.checks import HostChecked
 from fleetform.providers.contract.errors import PermanentError, TemporaryError
-from fleetform.providers.contract.hosts import Host, Identity, InstanceRequest
+from fleetform.providers.contract.hosts import (
+    ExecRequest,
+    ExecSession,
+    Host,
+    Identity,
+    InstanceRequest,
+)
 from fleetform.providers.contract.observed import (
     HostSeen,
     InstanceSeen,
@@ -30,7 +36,14 @@ from fleetform.providers.contract.observed import (
     PlaceSeen,
     VolumeSeen,
 )
-from fleetform.providers.session import SessionHost, end_jobs, hello_of, host_seen, translated
+from fleetform.providers.session import (
+    SessionHost,
+    end_jobs,
+    hello_of,
+    host_seen,
+    open_exec,
+    translated,
+)
 from fleetform.providers.ssh import setup
 from fleetform.providers.ssh.checks import check_host
 from fleetform.providers.ssh.driver import drive
@@ -95,9 +108,7 @@ class SshHosts:
 
     async def observe(self, request: InstanceRequest) -> HostSeen | None:
         try:
-            connection, installed = await self._find(request)
-            hello = Hello(self._environment_uid, "", 0, 0, look=True)
-            session = await self._open(request, connection, installed, hello)
+            connection, session = await self._look(request)
         except TemporaryError:
             return None
         try:
@@ -119,6 +130,16 @@ class SshHosts:
             return await check_host(connection, request)
         finally:
             await connection.close()
+
+    async def open_exec(self, request: InstanceRequest, command: ExecRequest) -> ExecSession:
+        _, session = await self._look(request)
+        return await open_exec(request.name, session, command)
+
+    async def _look(self, request: InstanceRequest) -> tuple[Connection, Session]:
+        """Open a session that commands nothing."""
+        connection, installed = await self._find(request)
+        hello = Hello(self._environment_uid, "", 0, 0, look=True)
+        return connection, await self._open(request, connection, installed, hello)
 
     async def volume_at(self, environment_uid: str, path: str) -> VolumeSeen | None:
         return None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from fleetform.agents.host.job_command import Command, Started
 from fleetform.agents.host.recovery import Found
 from fleetform.agents.host.result import Result
 from fleetform.agents.protocol.messages import StartJob
@@ -20,6 +21,10 @@ from fleetform.agents.protocol.states import Cause
 
 class PrepareError(Exception):
     """The job cannot be started on this host; the message says why and what to do."""
+
+
+class NotRunning(Exception):
+    """Nothing can be executed in a job: it does not run here, or no longer."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,16 @@ class Runtime(Protocol):
 
     def stop(self, job_uid: str, cause: Cause, grace_seconds: int | None) -> bool:
         """Ask the job to end; False when nothing listens yet, or no longer. Raises OSError."""
+        ...
+
+    def exec(self, job_uid: str, command: Command) -> Started:
+        """
+        Start a command inside a running job; its process is a child of the agent.
+
+        Raises:
+            NotRunning: The job does not run.
+            OSError: The host has nothing left to start it with.
+        """
         ...
 
     def repair(self, job_uid: str) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from fleetform.agents.host import (
     directory,
+    job_command,
     layout,
     leftovers,
     limits,
@@ -23,12 +24,13 @@ from fleetform.agents.host import (
     watch,
 )
 from fleetform.agents.host.forks import Forks
+from fleetform.agents.host.job_command import Command, JobPlace, Started
 from fleetform.agents.host.job_dir_pool import JobDirPool
 from fleetform.agents.host.leftovers import Search
 from fleetform.agents.host.recovery import Condition, Found
 from fleetform.agents.host.result import Result
 from fleetform.agents.host.runtimes import process_directory
-from fleetform.agents.host.runtimes.base import Listener
+from fleetform.agents.host.runtimes.base import Listener, NotRunning
 from fleetform.agents.host.supervisor import REPAIR
 from fleetform.agents.host.sweeper import Sweeper
 from fleetform.agents.protocol.messages import StartJob
@@ -77,6 +79,22 @@ class ProcessRuntime:
 
     def stop(self, job_uid: str, cause: Cause, grace_seconds: int | None) -> bool:
         return supervisor_messages.ask_to_stop(_path(job_uid), cause, grace_seconds)
+
+    def exec(self, job_uid: str, command: Command) -> Started:
+        path = _path(job_uid)
+        found = self.inspect(job_uid)
+        supervisor = directory.supervisor_pid(path) or orphans.supervisor_of(self._root, job_uid)
+        if found.condition is not Condition.RUNNING or found.launch is None or supervisor is None:
+            raise NotRunning("the job does not run on this host, or it has removed its directory")
+        place = JobPlace(
+            job_uid=job_uid,
+            job_dir=f"{self._root}/{path}",
+            directory=found.launch.directory,
+            env=found.launch.env,
+            supervisor=supervisor,
+            groups=limits.groups_of(job_uid),
+        )
+        return job_command.start(place, command)
 
     def repair(self, job_uid: str) -> bool:
         """Have a job's supervisor make its directory whole; False when there is none."""
