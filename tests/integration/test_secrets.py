@@ -116,6 +116,7 @@ NOT_SHOWING: Mapping[str, str] = {
     "render": "prints the tree to be read again as the same resources",
     "convert": "writes the document that another one comes to",
     "logs": "prints what the job printed, which is the job's author's to decide",
+    "exec": "prints what a command in the job prints, which its user may read there anyway",
     "serve": "has a test of its own below, with its API",
 }
 

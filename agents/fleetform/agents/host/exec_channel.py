@@ -152,6 +152,7 @@ class ExecChannel:
         self._status: int | None = None
         self._drained_at = 0.0
         self._is_closed = False
+        self._is_left = False
         self._job_ended = False
         threading.Thread(target=self._await_end, daemon=True, name=f"exec {self._pid}").start()
         self._read_on()
@@ -194,7 +195,15 @@ class ExecChannel:
 
     def hang_up(self) -> None:
         """The other side has left: end the command."""
-        self._close()
+        if self._is_left or self._is_closed:
+            return
+        self._is_left = True
+        if self._has_terminal or self._status is not None:
+            self._close()
+        else:
+            # Read on and dropped: what it prints at its end must not end it by SIGPIPE before that.
+            self._stop_input()
+            self._read_on()
         if self._status is None:
             self._signal(signal.SIGHUP)
             self._signal(signal.SIGCONT)
@@ -281,7 +290,8 @@ class ExecChannel:
 
     def _read_on(self) -> None:
         """Read while there is room, and only then."""
-        wanted = self._window.has_room and not self._is_paused and not self._is_closed
+        may_say = self._is_left or (self._window.has_room and not self._is_paused)
+        wanted = may_say and not self._is_closed
         if wanted == self._is_reading:
             return
         self._is_reading = wanted
@@ -302,6 +312,8 @@ class ExecChannel:
             data = b""  # EIO: no process has the terminal open any more.
         if not data:
             self._end_output(output)
+            return
+        if self._is_left:
             return
         self._drained_at = self._loop.time() + _DRAIN_SECONDS
         text = base64.b64encode(bytes([self._outputs[output]]) + data).decode("ascii")
@@ -333,6 +345,9 @@ class ExecChannel:
     def _finish_if_drained(self) -> None:
         """Say how the command ended once its output has been read; processes it left do not count."""
         if self._status is None or self._is_closed:
+            return
+        if self._is_left:
+            self._close()
             return
         now = self._loop.time()
         if self._outputs and (not self._is_reading or now < self._drained_at):

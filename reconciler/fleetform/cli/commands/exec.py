@@ -1,0 +1,177 @@
+"""`fleetform exec`: a command inside a running job, with this terminal or these pipes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+
+from fleetform.cli.command import command as make_command
+from fleetform.cli.command import directory_option
+from fleetform.cli.failure import Refused
+from fleetform.cli.screen import error_screen
+from fleetform.cli.selection import complete_runs, select_runs, some
+from fleetform.cli.tree import open_reader, open_workspace, or_default
+from fleetform.model.run_state import FINAL, RunState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fleetform.app.workspace import Workspace
+    from fleetform.model.instance import Instance
+    from fleetform.model.ports import RunHistory
+    from fleetform.model.run import Job
+    from fleetform.providers.contract.hosts import ExecEnd, ExecRequest
+
+_EXAMPLES = (
+    ("fleetform exec train -- nvidia-smi", "Run a command where the run runs"),
+    ("fleetform exec train", "Open a shell in the job"),
+    ("fleetform exec 'sweep[lr=0.1]' -- py-spy dump --pid 42", "Run a command in one element"),
+    ("fleetform exec train --rank 3 -- sh -c 'df -h .'", "Run a shell command in one rank"),
+    ("fleetform exec train --node gpu-1 -- top", "Run a command in the rank on one host"),
+    ("fleetform exec train -- tar c out | tar x", "Copy files from the job"),
+)
+_CODES = (
+    (255, "The connection failed or was lost, or the host refused the command."),
+    (1, "The command line is wrong, or the run is not running; also a code of the command."),
+    (127, "There is no such program in the job; 126: it cannot be executed."),
+    (128, "128 and the number of the signal that killed the command."),
+    (0, "In all other cases: the exit code of the command."),
+)
+_SHELL = ("sh", "-c", 'exec "${SHELL:-sh}"')
+
+
+@make_command("exec", examples=_EXAMPLES, codes=_CODES)
+@click.argument("run", shell_complete=complete_runs)
+@click.argument("words", nargs=-1, metavar="[-- CMD...]", type=click.UNPROCESSED)
+@directory_option
+@click.option("--rank", type=click.IntRange(min=0), help="Number of the rank.  [default: 0]")
+@click.option("--node", metavar="HOST", help="Name of the host, instead of the rank.")
+@click.option(
+    "-T", "--no-terminal", is_flag=True, help="Give the command pipes, also in a terminal."
+)
+def command(
+    run: str,
+    words: tuple[str, ...],
+    path: str | None,
+    rank: int | None,
+    node: str | None,
+    no_terminal: bool,
+) -> int:
+    """
+    Run CMD inside the running job of RUN, or open a shell in it.
+
+    The command has the job's working directory, environment, user, mounts and limits. It gets a
+    terminal if standard input and output are one, and pipes otherwise. No controller is needed.
+
+    The command ends when its connection or its job ends. Background processes that it leaves end
+    with the job.
+    """
+    if rank is not None and node is not None:
+        raise Refused("--rank and --node exclude each other", advice="leave one of them out")
+    workspace = open_workspace(or_default(path))
+    reader = open_reader(workspace)
+    history = _running(select_runs(reader, [run]), run)
+    jobs = history.attempts[-1].jobs
+    job = _chosen(history, jobs, rank, node)
+    instances = {one.uid: one for one in reader.read_book([history.run.uid]).instances}
+    instance = _host_of(history, job, instances)
+    if len(jobs) > 1 and rank is None and node is None:
+        error_screen().line(f"rank 0 of {len(jobs)}, on {instance.name}", "dim")
+    return _run(workspace, instance, job, words or _SHELL, has_pipes=no_terminal)
+
+
+def _running(histories: Sequence[RunHistory], typed: str) -> RunHistory:
+    if len(histories) > 1:
+        names = [one.run.name for one in histories if one.run.state is RunState.RUNNING]
+        raise Refused(
+            f"`{typed}` means {len(histories)} runs, and a command runs in one",
+            advice=f"name one that is running: {some(names)}"
+            if names
+            else "none of them is running",
+        )
+    history = histories[0]
+    name, state = history.run.name, history.run.state
+    if state in FINAL:
+        raise Refused(
+            f"`{name}` is not running: it is {state}",
+            advice=f"`fleetform logs {shlex.quote(name)}` prints its output, `fleetform rerun"
+            f" {shlex.quote(name)}` runs it again",
+        )
+    if state is not RunState.RUNNING or not history.attempts:
+        raise Refused(
+            f"`{name}` is not running yet: it is {state}",
+            advice=f"`fleetform why {shlex.quote(name)}` shows why it waits",
+        )
+    return history
+
+
+def _chosen(history: RunHistory, jobs: Sequence[Job], rank: int | None, node: str | None) -> Job:
+    name = history.run.name
+    if node is not None:
+        hosts = {history.host_names.get(job.instance_uid, ""): job for job in jobs}
+        if node not in hosts:
+            raise Refused(
+                f"`{name}` does not run on host `{node}`",
+                advice=f"it runs on {some(sorted(filter(None, hosts)))}",
+            )
+        return hosts[node]
+    found = next((job for job in jobs if job.key.rank == (rank or 0)), None)
+    if found is None:
+        raise Refused(f"there is no rank {rank}", advice=f"the ranks are 0 to {len(jobs) - 1}")
+    return found
+
+
+def _host_of(history: RunHistory, job: Job, instances: Mapping[str, Instance]) -> Instance:
+    from fleetform.agents.protocol.states import JobState
+
+    if job.state is not JobState.RUNNING:
+        raise Refused(
+            f"rank {job.key.rank} of `{history.run.name}` is not running: it is {job.state.value}",
+            advice=f"`fleetform why {shlex.quote(history.run.name)}` shows its state",
+        )
+    if job.instance_uid not in instances:
+        host = history.host_names.get(job.instance_uid, job.instance_uid)
+        raise Refused(
+            f"host {host} of `{history.run.name}` does not exist any more",
+            advice="`fleetform apply` records what became of its jobs",
+        )
+    return instances[job.instance_uid]
+
+
+def _run(
+    workspace: Workspace,
+    instance: Instance,
+    job: Job,
+    words: Sequence[str],
+    *,
+    has_pipes: bool,
+) -> int:
+    from fleetform.cli.exec_streams import has_terminal, terminal_size
+    from fleetform.providers.contract.hosts import ExecRequest
+
+    size = terminal_size() if has_terminal() and not has_pipes else None
+    request = ExecRequest(
+        job.key, job.uid, tuple(words), size, os.environ.get("TERM", "") if size else ""
+    )
+    ended = asyncio.run(_joined(workspace, instance, request))
+    if ended.job_ended:
+        error_screen().labelled("note", "the job has ended, and the command with it")
+    if ended.exit_code is not None:
+        return ended.exit_code
+    return 128 + (ended.signal or 0)
+
+
+async def _joined(workspace: Workspace, instance: Instance, request: ExecRequest) -> ExecEnd:
+    from fleetform.app.exec_in_job import host_problems, open_exec
+    from fleetform.cli.exec_streams import join
+
+    session = await open_exec(workspace, instance, request)
+    try:
+        with host_problems(instance):
+            return await join(session, terminal=request.size is not None)
+    finally:
+        await session.close()

@@ -1,0 +1,95 @@
+"""Commands inside running jobs of hosts that are reached over SSH."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from types import SimpleNamespace
+
+import pytest
+
+from contract.host_site import connected, identity, job_for
+from fleetform.agents.protocol.exec_pieces import Size
+from fleetform.agents.protocol.states import JobState
+from fleetform.providers.contract.errors import PermanentError, TemporaryError
+from fleetform.providers.contract.hosts import ExecEnd, ExecRequest, ExecSession
+from fleetform.providers.ssh.hosts import SshHosts
+
+
+async def printed_by(session: ExecSession) -> tuple[bytes, bytes]:
+    """Read all output, and all that is standard error."""
+    output, errors = b"", b""
+    async for data, is_error in session.output():
+        output, errors = (output, errors + data) if is_error else (output + data, errors)
+    return output, errors
+
+
+def test_a_command_in_a_job_of_another_host(tell, hosts, instance) -> None:
+    """It runs as the job's user in its directory; whoever manages the host goes on undisturbed."""
+    request = instance(user="lab")
+
+    async def story(provider: SshHosts) -> None:
+        async with connected(
+            SimpleNamespace(provider=provider), request, who=identity(fence=5)
+        ) as listener:
+            job = job_for(listener, "sleep 98765", env={"COLOUR": "blue"})
+            assert (await listener.host.prepare(job)).ok
+            await listener.state(job, JobState.RUNNING)
+            script = (
+                "hostname; id -un; echo $COLOUR; basename $(dirname $PWD); cat; echo no >&2; exit 9"
+            )
+            command = ExecRequest(job.key, job.job_uid, ("sh", "-c", script))
+            session = await provider.open_exec(request, command)
+            sending = asyncio.create_task(session.write(bytes(1_000_000)))
+            await asyncio.sleep(0.1)
+            reading = asyncio.create_task(printed_by(session))
+            await sending
+            session.end_input()
+            output, errors = await reading
+            names = f"node1\nlab\nblue\n{job.job_uid}\n".encode()
+            assert output == names + bytes(1_000_000)
+            assert errors == b"no\n"
+            assert session.end() == ExecEnd(9, None)
+            await session.close()
+            shown = dataclasses.replace(
+                command,
+                argv=("sh", "-c", "stty size; sleep 98765"),
+                size=Size(11, 44),
+                term="vt100",
+            )
+            session = await provider.open_exec(request, shown)
+            async for data, _ in session.output():
+                assert data == b"11 44\r\n"
+                break
+            await session.write(b"\x03")
+            await printed_by(session)
+            assert session.end() == ExecEnd(None, 2)
+            await session.close()
+            with pytest.raises(PermanentError, match="the job does not run"):
+                await provider.open_exec(request, dataclasses.replace(command, job_uid="other"))
+            assert not listener.ended
+        await provider.release(request)
+
+    tell(story)
+
+
+def test_a_host_that_is_cut_off(tell, hosts, instance) -> None:
+    """Nothing hangs: the host cannot be reached, and that is said."""
+    request = instance(hostname="node2")
+    hosts.cut("node2")
+
+    async def story(provider: SshHosts) -> None:
+        command = ExecRequest(job_for_nothing().key, "nothing", ("true",))
+        with pytest.raises(TemporaryError):
+            await provider.open_exec(request, command)
+
+    try:
+        tell(story, connect_seconds=3.0)
+    finally:
+        hosts.join("node2")
+
+
+def job_for_nothing():
+    """Name a job that no host has."""
+    seen = SimpleNamespace(boot_id="none")
+    return job_for(SimpleNamespace(host=SimpleNamespace(seen=seen)), "true")
