@@ -117,6 +117,7 @@ NOT_SHOWING: Mapping[str, str] = {
     "convert": "writes the document that another one comes to",
     "logs": "prints what the job printed, which is the job's author's to decide",
     "exec": "prints what a command in the job prints, which its user may read there anyway",
+    "ssh": "becomes the user's own ssh, and prints nothing itself",
     "serve": "has a test of its own below, with its API",
 }
 

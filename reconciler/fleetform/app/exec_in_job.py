@@ -63,4 +63,6 @@ def host_problems(instance: Instance) -> Iterator[None]:
 
 
 def _advice(instance: Instance) -> str:
+    if instance.provider == "ssh":
+        return f"`fleetform ssh {instance.name}` shows whether the host can be reached"
     return f"`fleetform fleet show {instance.fleet}` shows the state of its hosts; then try again"

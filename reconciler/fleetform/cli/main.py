@@ -72,6 +72,7 @@ ROWS = (
     Row("ps", "ps", "List the runs and their states.", "See"),
     Row("logs", "logs", "Print the output of runs.", "See"),
     Row("exec", "exec", "Run a command, or a shell, inside a running job.", "See"),
+    Row("ssh", "ssh", "Open a shell on a host of an SSH fleet.", "See"),
     Row("why", "why", "Show why a run waits, or how it ended.", "See"),
     Row("events", "events", "List events of runs and of the environment.", "See"),
     Row("drift", "drift", "Show drift: what changed outside fleetform.", "See"),
