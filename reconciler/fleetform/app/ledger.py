@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.leadership import ManagerLease
     from fleetform.model.live import Live
+    from fleetform.providers.contract.checks import HostChecker
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.store.ledger import StoredLedger
 __all__ = [
     "KEPT_MAX",
     "backup_before",
+    "host_checker",
     "host_provider",
     "is_damaged",
     "keep_ledger",
@@ -73,6 +75,11 @@ def open_for_writing(workspace: Workspace) -> StoredLedger:
 
 def host_provider(workspace: Workspace) -> HostProvider:
     """Return what has the hosts of all fleets; each fleet has its own provider."""
+    return RoutedHosts(workspace.state, workspace.environment.uid)
+
+
+def host_checker(workspace: Workspace) -> HostChecker:
+    """Return what can say what the hosts of all fleets are like."""
     return RoutedHosts(workspace.state, workspace.environment.uid)
 
 

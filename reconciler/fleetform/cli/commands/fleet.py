@@ -1,24 +1,30 @@
-"""`fleetform fleet`: capacity, and what is in use of it."""
+"""`fleetform fleet`: capacity, what is in use of it, and whether its hosts would work."""
 
 from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
 
 import click
 
 from fleetform.cli.command import directory_option, group
+from fleetform.cli.exit import Exit
 from fleetform.cli.output_format import json_option
-from fleetform.cli.screen import screen
+from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.selection import unknown
-from fleetform.cli.tree import open_reader, open_workspace, or_default
+from fleetform.cli.tree import load, maybe_reader, open_reader, open_workspace, or_default
+from fleetform.model.figures import counted
 
 _EXAMPLES = (
     ("fleetform fleet list", "List the fleets and their use"),
     ("fleetform fleet show local", "Show one fleet with its instances"),
+    ("fleetform fleet check", "Check the hosts of all declared fleets, before or after an apply"),
 )
 
 
 @group("fleet", examples=_EXAMPLES)
 def command() -> None:
-    """List the applied fleets, or show one with its instances."""
+    """List the applied fleets, show one with its instances, or check the hosts of declared ones."""
 
 
 @command.command("list", examples=_EXAMPLES[:1])
@@ -39,7 +45,7 @@ def list_fleets(path: str | None, as_json: bool) -> None:
         out.line("no fleets", "dim")
 
 
-@command.command("show", examples=_EXAMPLES[1:])
+@command.command("show", examples=_EXAMPLES[1:2])
 @click.argument("name")
 @directory_option
 @json_option
@@ -62,3 +68,66 @@ def show_fleet(name: str, path: str | None, as_json: bool) -> None:
     if hosts:
         out.line()
         out.table(instances_table(hosts))
+
+
+@command.command(
+    "check",
+    examples=_EXAMPLES[2:],
+    codes=(
+        (Exit.ERROR, "A host would not work."),
+        (Exit.OK, "All hosts work, or have warnings only."),
+    ),
+)
+@click.argument("names", metavar="[FLEET]...", nargs=-1)
+@directory_option
+@json_option
+def check_fleets(names: tuple[str, ...], path: str | None, as_json: bool) -> int:
+    """
+    Check the hosts of declared fleets: how they are reached, and what is missing there.
+
+    Signs in to each host as the controller does and only reads, so a fleet need not be applied. A
+    warning is a limit that jobs may meet; an error keeps jobs from running on the host.
+    """
+    import asyncio
+
+    from fleetform.app.host_check import check_hosts, questions_of
+    from fleetform.app.ledger import host_checker
+    from fleetform.views.host_check import check_report, render
+
+    workspace = open_workspace(or_default(path))
+    desired = load(workspace, keep_going=True).desired
+    assert desired is not None, "loading has refused it"
+    declared = {key.name: one for key, one in desired.resources.items() if key.kind == "fleet"}
+    for name in names:
+        if name not in declared:
+            raise unknown("fleet", name, declared)
+    reader = maybe_reader(workspace)
+    instances = reader.read_live().instances if reader is not None else ()
+    questions = questions_of((declared[name] for name in names or declared), instances)
+    uid = workspace.environment.uid
+    with _progress(len(questions)) as report:
+        results = asyncio.run(check_hosts(questions, host_checker(workspace), uid, report))
+    found = check_report(results)
+    out = screen()
+    if as_json:
+        out.json(found)
+    else:
+        out.lines(render(found))
+    return Exit.ERROR if found.error else Exit.OK
+
+
+@contextlib.contextmanager
+def _progress(count: int) -> Iterator[Callable[[int], None]]:
+    """Show on standard error how many hosts have answered; in a pipe say once what is done."""
+    error = error_screen()
+    if not error.interactive:
+        error.line(f"checking {counted(count, 'host')}", "dim")
+        yield lambda _done: None
+        return
+    from rich.console import Console
+
+    def text(done: int) -> str:
+        return f"checking {counted(count, 'host')}: {done} answered"
+
+    with Console(stderr=True).status(text(0)) as status:
+        yield lambda done: status.update(text(done))

@@ -207,13 +207,13 @@ def _arguments(declared: Declared) -> dict[str, Any]:
     arguments = {
         **declared_arguments(declared),
         "template": template_of(document),
-        "instances": _places(declared.key.name, document),
+        "instances": places_of(declared.key.name, document),
     }
     lost = lost_hosts(document)
     return {**arguments, "lost": lost} if lost else arguments
 
 
-def _places(fleet: str, document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def places_of(fleet: str, document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     The hosts that are wanted, in a fixed order.
 

@@ -1,0 +1,140 @@
+"""
+Asks every declared host what it is like, and changes none of them.
+
+The configuration says which hosts there are: a fleet need not be applied. What the ledger knows of
+a host, such as the key that it had first, counts as it does for the controller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fleetform.model.host_check import (
+    HostResult,
+    HostTarget,
+    evaluate,
+    mark_same_machines,
+    unreached,
+)
+from fleetform.plan.kinds.fleet import places_of
+from fleetform.providers.contract.errors import PermanentError, ProviderError
+from fleetform.providers.contract.hosts import InstanceRequest
+
+if TYPE_CHECKING:
+    from fleetform.model.instance import Instance
+    from fleetform.providers.contract.checks import HostChecker
+    from fleetform.spec.desired import Declared
+__all__ = ["HOST_SECONDS", "PARALLEL_MAX", "Question", "check_hosts", "questions_of"]
+
+PARALLEL_MAX = 16
+"""Connections opened at a time: jump hosts refuse more (`MaxStartups` of sshd_config is 10:30:100)."""
+
+HOST_SECONDS = 120.0
+"""A jump host, a host that wakes up and a GPU driver that starts cold, together."""
+
+
+class Question(NamedTuple):
+    """One host to ask."""
+
+    target: HostTarget
+    request: InstanceRequest
+
+
+def questions_of(fleets: Iterable[Declared], instances: Iterable[Instance]) -> list[Question]:
+    """List the hosts of declared fleets; the shares of this machine are one host."""
+    known = {(one.fleet, one.name): one for one in instances}
+    questions = []
+    for declared in fleets:
+        fleet = declared.key.name
+        places = places_of(fleet, declared.document)
+        is_local = "ssh_config" not in declared.document
+        for place in places[:1] if is_local else places:
+            provider = place.get("provider", "local")
+            instance = known.get((fleet, place["name"]))
+            target = HostTarget(
+                fleet=fleet,
+                name="this machine" if is_local else place["name"],
+                provider=provider,
+                uid=instance.uid if instance else "",
+                declared=place.get("declared", {}),
+            )
+            request = InstanceRequest(
+                uid=target.uid,
+                name=place["name"],
+                fleet=fleet,
+                declared=target.declared,
+                provider=provider,
+                endpoint=place.get("endpoint", {}),
+                host_key=instance.host_key if instance else "",
+            )
+            questions.append(Question(target, request))
+    return questions
+
+
+async def check_hosts(
+    questions: Sequence[Question],
+    checker: HostChecker,
+    environment_uid: str,
+    report: Callable[[int], None] = lambda _done: None,
+) -> list[HostResult]:
+    """Ask all hosts, in the order of the questions; `report` gets how many have answered."""
+    slots = asyncio.Semaphore(PARALLEL_MAX)
+    done = 0
+
+    async def ask(question: Question) -> HostResult:
+        nonlocal done
+        async with slots:
+            result = await _ask(question, checker, environment_uid)
+        done += 1
+        report(done)
+        return result
+
+    return mark_same_machines(await asyncio.gather(*(ask(one) for one in questions)))
+
+
+async def _ask(question: Question, checker: HostChecker, environment_uid: str) -> HostResult:
+    target = question.target
+    try:
+        async with asyncio.timeout(HOST_SECONDS):
+            checked = await checker.check(question.request)
+    except PermanentError as error:
+        result = unreached(
+            target, _without_name(question, str(error)), error.advice, where=_location(question)
+        )
+    except ProviderError as error:
+        result = _silent(question, _without_name(question, str(error)))
+    except TimeoutError:
+        result = _silent(question, f"it does not answer within {HOST_SECONDS:.0f} s")
+    else:
+        problem = _without_name(question, checked.problem)
+        result = evaluate(target, replace(checked, problem=problem), environment_uid)
+    return result
+
+
+def _silent(question: Question, message: str) -> HostResult:
+    hostname = question.request.endpoint.get("hostname", "")
+    advice = f"check the host, its address and its firewall; try `ssh -v {hostname}`"
+    return unreached(
+        question.target, message, advice if hostname else "", where=_location(question)
+    )
+
+
+def _location(question: Question) -> str:
+    """Write the declared address, and the jump host before it."""
+    endpoint = question.request.endpoint
+    jump = endpoint.get("proxy_jump")
+    return _address(endpoint) + (f" through {_address(jump)}" if jump else "")
+
+
+def _address(endpoint: Mapping[str, Any]) -> str:
+    user, port = endpoint.get("user"), endpoint.get("port")
+    name = str(endpoint.get("hostname", ""))
+    return (f"{user}@" if user else "") + name + (f" port {port}" if port else "")
+
+
+def _without_name(question: Question, message: str) -> str:
+    # The host is the title of the block.
+    return message.removeprefix(f"instance {question.request.name}: ")
