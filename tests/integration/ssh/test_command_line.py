@@ -91,7 +91,7 @@ def test_jobs_and_hosts_are_entered(tree: Tree, hosts: Lab) -> None:
     first = tree.run("exec", "train", "--", "sh", "-c", script, given="typed\n")
     second = tree.run("exec", "train", "--rank", "1", "--", "sh", "-c", script)
     assert (first.stdout, first.returncode) == ("node1\ntyped\n0\n", 4), first.stderr
-    assert (second.stdout, second.returncode) == ("node2\n1\n", 4), second.stderr
+    assert (second.stdout, second.stderr, second.returncode) == ("node2\n1\n", "", 4)
 
     shell = tree.run("ssh", second_host, given="hostname; exit 6\n")
     assert shell.returncode == 6, shell.stderr

@@ -10,6 +10,7 @@ import pytest
 
 from contract.host_site import connected, identity, job_for
 from fleetform.agents.protocol.exec_pieces import Size
+from fleetform.agents.protocol.messages import Mount
 from fleetform.agents.protocol.states import JobState
 from fleetform.providers.contract.errors import PermanentError, TemporaryError
 from fleetform.providers.contract.hosts import ExecEnd, ExecRequest, ExecSession
@@ -68,6 +69,35 @@ def test_a_command_in_a_job_of_another_host(tell, hosts, instance) -> None:
             with pytest.raises(PermanentError, match="the job does not run"):
                 await provider.open_exec(request, dataclasses.replace(command, job_uid="other"))
             assert not listener.ended
+        await provider.release(request)
+
+    tell(story)
+
+
+@pytest.mark.parametrize("user", ["root", "lab"])
+def test_a_command_joins_cgroup_and_mounts(tell, hosts, instance, user) -> None:
+    """Also where they are in a user namespace of the job, which an account without rights needs."""
+    request = instance(user=user)
+    hosts.run("node1", "sh", "-c", "mkdir -p /tmp/data /tmp/seen; echo inside >/tmp/data/file; chmod 777 /tmp/seen")  # fmt: skip
+
+    async def story(provider: SshHosts) -> None:
+        async with connected(SimpleNamespace(provider=provider), request) as listener:
+            job = job_for(
+                listener,
+                "cat /proc/self/cgroup; echo begun; sleep 98765",
+                memory_bytes=1 << 28,
+                mounts=(Mount("data", "/tmp/data", "/tmp/seen", read_only=True),),
+            )
+            assert (await listener.host.prepare(job)).ok
+            await listener.until(lambda: "begun" in listener.text(job))
+            script = "cat /proc/self/cgroup; cat /tmp/seen/file; id -un; : >/tmp/seen/new"
+            command = ExecRequest(job.key, job.job_uid, ("sh", "-c", script))
+            session = await provider.open_exec(request, command)
+            output, errors = await printed_by(session)
+            groups = listener.text(job).removesuffix("begun\n")
+            assert output.decode() == f"{groups}inside\n{user}\n", errors
+            assert b"Read-only" in errors
+            await session.close()
         await provider.release(request)
 
     tell(story)
