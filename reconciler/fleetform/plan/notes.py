@@ -39,7 +39,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
     `at_stake` has, by address, running work that the plan or something held would end: `ms` that
     the longest of it has been going, `gpu_ms` of all of it, and `since` when that counts: `start`,
     for nobody says yet when a run last wrote a checkpoint. `hosts_removed` names, by fleet, the hosts
-    that its change removes.
+    that its change removes, `hosts_set_up` those on which its change installs and starts the agent.
     """
     return {
         "depth": "ledger" if draft.live.observed_at_ms is None else "refresh",
@@ -79,6 +79,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
         "outdates": list(outdated_by_plan(draft)),
         # Absent where no host goes: the record of most plans stays as it was.
         **({"hosts_removed": removed} if (removed := _hosts_removed(draft)) else {}),
+        **({"hosts_set_up": new} if (new := _hosts_set_up(draft)) else {}),
     }
 
 
@@ -118,6 +119,25 @@ def _hosts(draft: PlanDraft) -> dict[str, Any]:
         "never_seen": len(draft.live.instances) - len(seen),
         "seen_at_ms": min(seen, default=None),
     }
+
+
+def _hosts_set_up(draft: PlanDraft) -> dict[str, list[str]]:
+    """Name the hosts of other machines that changes of fleets bring in."""
+    found: dict[str, list[str]] = {}
+    for key, change in draft.changes.items():
+        if key.kind != "fleet":
+            continue
+        goes = any(step.verb == Verb.FLEET_REMOVE for step in change.steps)
+        known = {one.name for one in draft.live.instances if one.fleet == key.name and not goes}
+        names = [
+            place["name"]
+            for step in change.steps
+            for place in step.arguments.get("instances", ())
+            if "endpoint" in place and place["name"] not in known
+        ]
+        if names:
+            found[key.name] = sorted(names, key=natural_order)
+    return dict(sorted(found.items()))
 
 
 def _hosts_removed(draft: PlanDraft) -> dict[str, list[str]]:

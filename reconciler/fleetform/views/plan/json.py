@@ -17,7 +17,7 @@ from fleetform.model.run_state import Outdated
 from fleetform.spec.findings import Finding
 from fleetform.views import json_value
 from fleetform.views.plan.fields import LEAVING, document_after, document_before, nested, path_parts
-from fleetform.views.plan.notes import hosts_removed
+from fleetform.views.plan.notes import hosts_removed, hosts_set_up
 from fleetform.views.plan.schema import (
     PLAN_FORMAT,
     ChangeBody,
@@ -272,6 +272,7 @@ def change_json(plan: Plan, change: Change) -> ResourceChange:
     }
     if change.key.kind == "fleet":
         found["hosts_removed"] = list(hosts_removed(plan, change))
+        found["hosts_set_up"] = list(hosts_set_up(plan, change))
     if change.moved_from:
         found["previous_address"] = str(change.key._replace(name=change.moved_from))
     if change.element:

@@ -36,6 +36,7 @@ from fleetform.views.plan.notes import (
     forecast_lines,
     group_impact_text,
     hosts_removed_text,
+    hosts_set_up_text,
     progressing,
     still_aborted_text,
     total_cost_text,
@@ -220,7 +221,8 @@ def _impact(plan: Plan, group: Group, *, ceiling: bool = False) -> str:
     stake = group_impact_text(plan, group)
     cost = "" if group.is_many else cost_text(group.first, ceiling=ceiling)
     removed = hosts_removed_text(plan, group.first)
-    facts = (("Impact", stake), ("Hosts removed", removed), ("Cost", cost))
+    new = hosts_set_up_text(plan, group.first)
+    facts = (("Impact", stake), ("Hosts removed", removed), ("Sets up", new), ("Cost", cost))
     return "".join(f". {name}: {text}" for name, text in facts if text)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fleetform.model import figures
@@ -31,6 +31,8 @@ __all__ = [
     "group_impact_text",
     "hosts_removed",
     "hosts_removed_text",
+    "hosts_set_up",
+    "hosts_set_up_text",
     "impact_text",
     "names_text",
     "progressing",
@@ -323,7 +325,23 @@ def hosts_removed(plan: Plan, change: Change) -> tuple[str, ...]:
 
 def hosts_removed_text(plan: Plan, change: Change) -> str:
     """Write `local-2, local-3`; empty for a change that removes no host."""
-    names = hosts_removed(plan, change)
+    return _host_names(hosts_removed(plan, change))
+
+
+def hosts_set_up(plan: Plan, change: Change) -> tuple[str, ...]:
+    """Name the hosts of other machines that the change of a fleet brings in."""
+    if change.key.kind != "fleet":
+        return ()
+    return tuple(plan.annex.get("hosts_set_up", {}).get(change.key.name, ()))
+
+
+def hosts_set_up_text(plan: Plan, change: Change) -> str:
+    """Write `node1, node2`, and what is done there; empty for a change that brings in no host."""
+    names = _host_names(hosts_set_up(plan, change))
+    return f"{names} (copies the agent to ~/.local/state/fleetform and starts it)" if names else ""
+
+
+def _host_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMES_MAX} more" if len(names) > NAMES_MAX else ""
     return f"{', '.join(map(printable, names[:NAMES_MAX]))}{more}"
 

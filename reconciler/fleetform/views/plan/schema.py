@@ -141,6 +141,12 @@ class ResourceChange(TypedDict):
     hosts_removed: NotRequired[
         Annotated[list[str], "Of a fleet: the names of the hosts that the change removes."]
     ]
+    hosts_set_up: NotRequired[
+        Annotated[
+            list[str],
+            "Of a fleet: the hosts of other machines on which the change installs the agent.",
+        ]
+    ]
     cost_before: Annotated[
         int | None, "Micro-dollars per hour before the change; null if no price is known."
     ]

@@ -36,6 +36,7 @@ from fleetform.views.plan.notes import (
     forecast_lines,
     group_impact_text,
     hosts_removed_text,
+    hosts_set_up_text,
     names_text,
     progressing,
     still_aborted_text,
@@ -137,6 +138,8 @@ def _block(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[Line]
         yield _impact(group, text)
     if text := hosts_removed_text(plan, change):
         yield line("      ", ("hosts removed: ", "warn"), text)
+    if text := hosts_set_up_text(plan, change):
+        yield line("      ", ("sets up: ", "info"), text)
     if not group.is_many and (text := cost_text(change, ceiling=ceiling)):
         yield line("      ", ("cost: ", "info"), text)
     if change.replaces and group.is_many:

@@ -9,6 +9,9 @@ from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.live import Live
 from fleetform.model.plan import Action, Plan
 from fleetform.spec.desired import Declared
+from fleetform.views.plan.json import to_json
+from fleetform.views.plan.markdown import render as markdown
+from fleetform.views.plan.text import render
 from unit.plan.trees import declare, fleet, ledger, planned, row, tree
 
 
@@ -62,6 +65,13 @@ def test_a_host_in_the_middle_changes_no_other() -> None:
     grown = planned(tree(over_ssh("a", "new", "b")), live("a", "b"))
     assert list(places(grown)) == ["a", "new", "b"]
     assert "hosts_removed" not in grown.annex
+    assert grown.annex["hosts_set_up"] == {"gpu": ["new"]}
+    sets_up = "new (copies the agent to ~/.local/state/fleetform and starts it)"
+    shown = ["".join(span.text for span in one.spans) for one in render(grown)]
+    assert f"      sets up: {sets_up}" in shown
+    assert "Sets up: new" in markdown(grown)
+    (change,) = to_json(grown, version="1")["resource_changes"]
+    assert change["hosts_set_up"] == ["new"]
     assert not grown.changes[0].destructive
     smaller = planned(tree(over_ssh("a", "c")), live("a", "b", "c"))
     assert smaller.annex["hosts_removed"] == {"gpu": ["b"]}
