@@ -104,6 +104,7 @@ PAGES = (
     "README.md",
     "docs/glossary.md",
     "docs/tutorial.md",
+    "docs/tutorial-hosts.md",
     "docs/how-to/*.md",
     "docs/reference/*.md",
     "docs/drift.md",

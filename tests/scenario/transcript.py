@@ -21,6 +21,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,15 +64,21 @@ class Done:
     code: int | None
 
 
-def run(document: Path, folder: Path, state: Path) -> int:
+def run(
+    document: Path, folder: Path, state: Path, replaced: Mapping[str, str] | None = None
+) -> int:
     """
     Run every block of `document` in `folder`; returns how many commands were typed.
+
+    `replaced` has texts of the document that are others here, such as a network.
 
     Raises:
         AssertionError: Output differs, or an exit code is not stated; shows the session up to there.
     """
     __tracebackhide__ = True
     text = document.read_text()
+    for shown, here in (replaced or {}).items():
+        text = text.replace(shown, here)
     environment = {
         **{name: value for name, value in os.environ.items() if name not in _SHELLS_OWN},
         "FLEETFORM_STATE_HOME": str(state),
