@@ -25,8 +25,8 @@ from fleetform.providers.ssh.setup import MARKER, Command, Output
 CONNECT_SECONDS = 20.0
 """A host in another continent that wakes from idling answers in a few seconds."""
 
-_KEEPALIVE_SECONDS = 15
-_KEEPALIVE_COUNT = 3
+_KEEPALIVE_COUNT = 2
+"""Questions to a silent host; asyncssh gives it up when a third one would be due."""
 
 COMMAND_SECONDS = 120.0
 """Uploads half a megabyte; on a slow line that takes a minute."""
@@ -38,7 +38,12 @@ _READ_BYTES = 1 << 16
 
 
 async def open_connection(
-    name: str, endpoint: Endpoint, host_key: str, *, connect_seconds: float = CONNECT_SECONDS
+    name: str,
+    endpoint: Endpoint,
+    host_key: str,
+    *,
+    keepalive_seconds: float,
+    connect_seconds: float = CONNECT_SECONDS,
 ) -> Connection:
     """
     Sign in to the host of instance `name`.
@@ -48,12 +53,13 @@ async def open_connection(
         endpoint: Where the host is and who signs in.
         host_key: With `host_keys: first-use` the key that the host must have; empty: any.
         connect_seconds: For each of the two: the TCP connection, and signing in.
+        keepalive_seconds: A host that is silent for three times this is lost.
 
     Raises:
         TemporaryError: The host cannot be reached now.
         PermanentError: It refuses us, or its key is not the right one.
     """
-    opening = _Opening(name, connect_seconds)
+    opening = _Opening(name, connect_seconds, keepalive_seconds)
     client = await opening.sign_in(endpoint, host_key)
     key = client.get_server_host_key()
     return Connection(
@@ -197,9 +203,10 @@ class StreamWriter:
 
 
 class _Opening:
-    def __init__(self, name: str, connect_seconds: float) -> None:
+    def __init__(self, name: str, connect_seconds: float, keepalive_seconds: float) -> None:
         self._name = name
         self._connect_seconds = connect_seconds
+        self._keepalive_seconds = keepalive_seconds
 
     async def sign_in(
         self,
@@ -247,7 +254,7 @@ class _Opening:
             # A key with a passphrase is one for `ssh-agent`.
             "ignore_encrypted": True,
             "agent_forwarding": False,
-            "keepalive_interval": _KEEPALIVE_SECONDS,
+            "keepalive_interval": self._keepalive_seconds,
             "keepalive_count_max": _KEEPALIVE_COUNT,
             "connect_timeout": self._connect_seconds,
             "login_timeout": self._connect_seconds,

@@ -56,6 +56,9 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 20.0
 """A host on another continent that wakes from idling answers in a few seconds."""
 
+KEEPALIVE_SECONDS = 15.0
+"""A host that is silent for three times this is unreachable: heartbeats of the protocol, 45 s."""
+
 
 class SshHosts:
     """Fills `contract.hosts.HostProvider` for one environment; `close` ends its connections."""
@@ -63,11 +66,17 @@ class SshHosts:
     environment_variables: tuple[str, ...] = ("HOME", "SSH_AUTH_SOCK")
 
     def __init__(
-        self, state_home: Path, environment_uid: str, *, connect_seconds: float = CONNECT_SECONDS
+        self,
+        state_home: Path,
+        environment_uid: str,
+        *,
+        connect_seconds: float = CONNECT_SECONDS,
+        keepalive_seconds: float = KEEPALIVE_SECONDS,
     ) -> None:
         self._state_home = state_home
         self._environment_uid = environment_uid
         self._connect_seconds = connect_seconds
+        self._keepalive_seconds = keepalive_seconds
         self._connections: dict[str, Connection] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 
@@ -125,6 +134,7 @@ class SshHosts:
             _endpoint(request),
             request.host_key,
             connect_seconds=self._connect_seconds,
+            keepalive_seconds=self._keepalive_seconds,
         )
         try:
             return await check_host(connection, request)
@@ -210,6 +220,7 @@ class SshHosts:
                 _endpoint(request),
                 request.host_key,
                 connect_seconds=self._connect_seconds,
+                keepalive_seconds=self._keepalive_seconds,
             )
             self._connections[key] = connection
             return connection
