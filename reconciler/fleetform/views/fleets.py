@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fleetform.model import figures
@@ -10,6 +10,7 @@ from fleetform.model.instance import Allocation, Instance, InstanceState
 from fleetform.model.live import Live, LiveResource
 from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.spec.names import natural_order
+from fleetform.views.moments import age
 from fleetform.views.table import Cell, Column, Table, make_table
 
 TONES = {
@@ -20,6 +21,10 @@ TONES = {
     InstanceState.TERMINATING: "dim",
     InstanceState.TERMINATED: "dim",
 }
+
+
+_RUNS_SHOWN = 3
+"""Names in a line; JSON has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +46,23 @@ class Amounts:
 
 
 @dataclass(frozen=True, slots=True)
+class HostUser:
+    """A run with jobs on a host: how many, and the numbers of their GPUs."""
+
+    run: str
+    jobs: int
+    gpus: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class InstanceRow:
     """
     One host of a fleet.
 
     `gpu_names` has each model once. `jobs` hold something of it now. `message` says why it is
     not ready, or what a leaving host waits for. `drained` is why nothing more is placed on it.
+    `users` are the runs of those jobs, by name. `seen_at_ms` is when the ledger last recorded
+    something that the host said; a ready host has a connection, whatever that says.
     """
 
     name: str
@@ -63,6 +79,8 @@ class InstanceRow:
     jobs: int
     message: str
     drained: str = ""
+    users: tuple[HostUser, ...] = ()
+    seen_at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,22 +110,22 @@ class FleetRow:
 
 
 def instance_rows(
-    instances: Iterable[Instance], allocations: Iterable[Allocation] = ()
+    instances: Iterable[Instance],
+    allocations: Iterable[Allocation] = (),
+    run_names: Mapping[str, str] | None = None,
 ) -> tuple[InstanceRow, ...]:
     """
     Make the rows in order of fleet and number, without those that are gone.
 
-    Hosts over SSH come by name: their numbers only say which was declared first.
+    Hosts over SSH come by name: their numbers only say which was declared first. `run_names` is by
+    uid of the run.
     """
-    used: dict[str, Amounts] = {}
-    jobs: dict[str, int] = {}
+    held: dict[str, list[Allocation]] = {}
     for one in allocations:
-        taken = Amounts(one.cpu_millicores, one.memory_bytes, one.disk_bytes, len(one.gpus))
-        used[one.instance_uid] = used.get(one.instance_uid, Amounts()).plus(taken)
-        jobs[one.instance_uid] = jobs.get(one.instance_uid, 0) + 1
+        held.setdefault(one.instance_uid, []).append(one)
     there = (one for one in instances if one.state is not InstanceState.TERMINATED)
     return tuple(
-        _instance_row(one, used.get(one.uid, Amounts()), jobs.get(one.uid, 0))
+        _instance_row(one, held.get(one.uid, []), run_names or {})
         for one in sorted(there, key=_place)
     )
 
@@ -142,7 +160,8 @@ def fleets_table(rows: Iterable[FleetRow]) -> Table:
     return make_table(columns, rows)
 
 
-def instances_table(rows: Iterable[InstanceRow]) -> Table:
+def instances_table(rows: Iterable[InstanceRow], *, now_ms: int = 0) -> Table:
+    """Make the table; at `now_ms` it says how long ago hosts that are not ready were last heard."""
     columns: tuple[Column[InstanceRow], ...] = (
         Column("INSTANCE", lambda row: row.name),
         Column("FLEET", lambda row: row.fleet),
@@ -153,6 +172,8 @@ def instances_table(rows: Iterable[InstanceRow]) -> Table:
         Column("MEMORY", lambda row: memory_use(row.used, row.capacity), right=True),
         Column("GPU", lambda row: gpu_use(row.used, row.capacity), True, True),
         Column("MODEL", lambda row: ", ".join(row.gpu_names), optional=True),
+        Column("RUNS", _runs, optional=True),
+        Column("LAST HEARD", lambda row: _heard(row, now_ms), optional=True),
         Column("MESSAGE", lambda row: row.message, optional=True),
     )
     return make_table(columns, rows)
@@ -171,14 +192,21 @@ def gpu_use(used: Amounts, capacity: Amounts) -> str:
     return f"{used.gpus}/{capacity.gpus}" if capacity.gpus else ""
 
 
-def _instance_row(instance: Instance, used: Amounts, jobs: int) -> InstanceRow:
+def _instance_row(
+    instance: Instance, held: Sequence[Allocation], run_names: Mapping[str, str]
+) -> InstanceRow:
+    used, jobs = Amounts(), len(held)
+    for one in held:
+        used = used.plus(
+            Amounts(one.cpu_millicores, one.memory_bytes, one.disk_bytes, len(one.gpus))
+        )
     return InstanceRow(
         name=instance.name,
         uid=instance.uid,
         fleet=instance.fleet,
         number=instance.number,
         state=instance.state.value,
-        address=instance.address,
+        address=_address(instance),
         sharing=instance.sharing,
         blocks=instance.blocks,
         capacity=Amounts(
@@ -192,6 +220,34 @@ def _instance_row(instance: Instance, used: Amounts, jobs: int) -> InstanceRow:
         jobs=jobs,
         message=instance.message or _leaving(instance, jobs) or _drained(instance, jobs),
         drained=instance.drained,
+        users=_users(instance, held, run_names),
+        seen_at_ms=instance.seen_at_ms,
+    )
+
+
+def _address(instance: Instance) -> str:
+    """Return the declared address of a host that has never answered: it has no other yet."""
+    declared = instance.endpoint.get("hostname", "")
+    return declared if declared and not instance.install_id else instance.address
+
+
+def _users(
+    instance: Instance, held: Sequence[Allocation], run_names: Mapping[str, str]
+) -> tuple[HostUser, ...]:
+    numbers = {gpu.uuid: gpu.index for gpu in instance.gpus}
+    by_run: dict[str, list[Allocation]] = {}
+    for one in held:
+        # A run that was removed keeps what its last jobs have, and has no name any longer.
+        by_run.setdefault(run_names.get(one.run_uid, one.run_uid[:8]), []).append(one)
+    return tuple(
+        HostUser(
+            name,
+            len(by_run[name]),
+            tuple(
+                sorted(numbers[gpu] for one in by_run[name] for gpu in one.gpus if gpu in numbers)
+            ),
+        )
+        for name in sorted(by_run, key=natural_order)
     )
 
 
@@ -244,6 +300,22 @@ def _state(row: InstanceRow) -> Cell:
     if row.drained and row.state == InstanceState.READY:
         return Cell("draining" if row.jobs else "drained", "warn")
     return Cell(row.state, TONES[InstanceState(row.state)])
+
+
+def _runs(row: InstanceRow) -> str:
+    """Write `train (GPU 0,1), eval`; the first runs of many."""
+    shown = [
+        f"{one.run} (GPU {','.join(map(str, one.gpus))})" if one.gpus else one.run
+        for one in row.users[:_RUNS_SHOWN]
+    ]
+    more = len(row.users) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def _heard(row: InstanceRow, now_ms: int) -> str:
+    if row.state == InstanceState.READY or row.seen_at_ms is None:
+        return ""
+    return f"{age(row.seen_at_ms, now_ms)} ago"
 
 
 def _ready(row: FleetRow) -> Cell:

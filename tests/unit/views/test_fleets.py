@@ -31,10 +31,50 @@ def test_a_fleet_sums_its_instances():
 def test_instances_come_in_order_of_number():
     """With what keeps one from taking jobs."""
     assert plain_lines(instances_table(instance_rows(HOSTS, TAKEN))) == (
-        "INSTANCE  FLEET  STATE        ADDRESS    JOBS    CPU    MEMORY  GPU  MODEL        MESSAGE",
-        "local-0   local  ready        127.0.0.1     1  1.5/8  2GB/64GB  1/2  NVIDIA A100  -",
-        "local-1   local  unreachable  127.0.0.1     0    0/8   0B/64GB    -  -            no answer",
+        "INSTANCE  FLEET  STATE        ADDRESS    JOBS    CPU    MEMORY  GPU  MODEL        RUNS       MESSAGE",
+        "local-0   local  ready        127.0.0.1     1  1.5/8  2GB/64GB  1/2  NVIDIA A100  r (GPU 0)  -",
+        "local-1   local  unreachable  127.0.0.1     0    0/8   0B/64GB    -  -            -          no answer",
     )
+
+
+def test_runs_that_use_a_host_are_named_with_their_gpus():
+    """Jobs of one run are one entry; JSON has all runs, and a line the first ones."""
+    taken = [
+        Allocation("i0", f"j{number}", run, 100, 0, 0, gpus)
+        for number, (run, gpus) in enumerate(
+            [("r1", ("v",)), ("r1", ("u",)), ("r2", ()), ("r3", ()), ("r4", ())]
+        )
+    ]
+    names = {"r1": "train", "r2": "eval-2", "r3": "eval-10", "r4": "zip"}
+    (row,) = instance_rows(HOSTS[1:2], taken, names)
+    assert [(one.run, one.jobs, one.gpus) for one in row.users] == [
+        ("eval-2", 1, ()),
+        ("eval-10", 1, ()),
+        ("train", 2, (0, 1)),
+        ("zip", 1, ()),
+    ]
+    (_, line) = plain_lines(instances_table([row]))
+    assert line.endswith("eval-2, eval-10, train (GPU 0,1) and 1 more")
+
+
+def test_a_silent_host_says_when_it_was_last_heard():
+    """Of a ready one that is no news: the ledger records what it says, and not each sign of life."""
+    hosts = [
+        replace(instance(0), seen_at_ms=1_000),
+        replace(HOSTS[0], seen_at_ms=1_000),
+    ]
+    titles, ready, silent = plain_lines(instances_table(instance_rows(hosts), now_ms=66_000))
+    assert "LAST HEARD" in titles
+    assert ("ago" in ready, "1m05s ago" in silent) == (False, True)
+
+
+def test_a_host_that_never_answered_has_its_declared_address():
+    """The ledger learns the address at the first hello."""
+    new = replace(instance(0), endpoint={"hostname": "gpu1"}, install_id="")
+    assert [row.address for row in instance_rows([new, replace(new, install_id="x")])] == [
+        "gpu1",
+        "127.0.0.1",
+    ]
 
 
 def test_hosts_over_ssh_come_by_name():

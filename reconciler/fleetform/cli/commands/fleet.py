@@ -50,7 +50,8 @@ def list_fleets(path: str | None, as_json: bool) -> None:
 @directory_option
 @json_option
 def show_fleet(name: str, path: str | None, as_json: bool) -> None:
-    """Show the fleet NAME with its instances."""
+    """Show the fleet NAME with its instances, and the runs that use each."""
+    from fleetform.app.clock import SystemClock
     from fleetform.views.fleets import fleet_rows, fleets_table, instance_rows, instances_table
 
     reader = open_reader(open_workspace(or_default(path)))
@@ -59,7 +60,9 @@ def show_fleet(name: str, path: str | None, as_json: bool) -> None:
     found = [row for row in fleets if row.name == name]
     if not found:
         raise unknown("fleet", name, [row.name for row in fleets])
-    hosts = [row for row in instance_rows(live.instances, book.allocations) if row.fleet == name]
+    run_names = {str(uid): run.name for uid, run in book.runs.items()}
+    instances = [one for one in live.instances if one.fleet == name]
+    hosts = instance_rows(instances, book.allocations, run_names)
     out = screen()
     if as_json:
         out.json({"fleet": found[0], "instances": hosts})
@@ -67,7 +70,7 @@ def show_fleet(name: str, path: str | None, as_json: bool) -> None:
     out.table(fleets_table(found))
     if hosts:
         out.line()
-        out.table(instances_table(hosts))
+        out.table(instances_table(hosts, now_ms=SystemClock().now_ms()))
 
 
 @command.command(
