@@ -240,7 +240,20 @@ class HostSessions:
                 self._fail_waiters(
                     session, TemporaryError(f"host {instance.name} is being released")
                 )
-            await self._provider.release(request_of(instance))
+            try:
+                await self._provider.release(request_of(instance))
+            except ProviderError as problem:
+                # No job was ever given to it, so nothing is lost with it: a wrong address must
+                # not keep its fleet for ever.
+                if instance.install_id or instance.provider == LOCAL:
+                    raise
+                self._progress.notice(
+                    f"host {instance.name} never answered, and is given up:"
+                    f" {str(problem).removeprefix(f'instance {instance.name}: ')}",
+                    event="host.given-up",
+                    level=LogLevel.WARNING,
+                    details={"host": instance.name},
+                )
         finally:
             del self._departing[instance.uid]
             departing.set()

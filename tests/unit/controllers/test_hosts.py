@@ -13,6 +13,7 @@ from fleetform.controllers.hosts import HostSessions
 from fleetform.model.instance import Instance
 from fleetform.model.ports import LedgerUnavailable
 from fleetform.providers.contract.errors import TemporaryError
+from fleetform.providers.contract.hosts import InstanceRequest
 from simulation.scenario import make_desired
 from unit.controllers.rig import Rig, pool
 
@@ -68,6 +69,32 @@ def test_who_waits_for_a_host_that_is_let_go_is_told_at_once(
         with pytest.raises(TemporaryError, match="host pool-0 is being released"):
             await waiting
         assert asyncio.get_running_loop().time() - began < 5
+        silence.end()
+
+    rig.play(story())
+
+
+def test_a_host_of_another_machine_that_never_answered_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that was reached, and a share of this machine, may have jobs: their release fails."""
+    rig = Rig({})
+
+    async def story() -> None:
+        hosts, instance, silence = await silent_host(rig)
+
+        async def leaving(_instance: Instance) -> bool:
+            return True
+
+        async def unreachable(_request: InstanceRequest) -> None:
+            raise TemporaryError("no route to host")
+
+        monkeypatch.setattr(hosts, "_is_leaving", leaving)
+        monkeypatch.setattr(rig.world, "release", unreachable)
+        await hosts.release(replace(instance, provider="ssh", install_id=""))
+        for one in (instance, replace(instance, provider="ssh")):
+            with pytest.raises(TemporaryError, match="no route to host"):
+                await hosts.release(one)
         silence.end()
 
     rig.play(story())
