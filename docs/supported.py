@@ -51,8 +51,6 @@ _VALUES = {
         "runtime: container",
         "stop_duration: off",
         "on_silence: stop after 10m",
-        "startup_order: workers-first",
-        "stop_criteria: master-done",
         "on_upstream_change: rerun",
         "fleets: [other-project/gpus]",
         "env: [HF_TOKEN]",

@@ -20,7 +20,7 @@ from fleetform.controllers.hosts import HostSessions, Session
 from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.task_group import TaskGroup
 from fleetform.controllers.uploads import Uploads
-from fleetform.lifecycle import Due, SlurmFacts, due, job_request
+from fleetform.lifecycle import Due, SlurmFacts, due, job_request, must_wait
 from fleetform.model.history import LogLevel
 from fleetform.model.instance import Instance
 from fleetform.model.ports import BlobStore, Gate, Ledger, LedgerUnavailable, Progress
@@ -116,11 +116,14 @@ class Sender:
     def _due(self, uid: RunUid, job: Job, session: Session) -> Due | None:
         attempt = self._mirror.attempts.get(uid)
         latest = attempt is not None and attempt.number == job.key.attempt
+        run = self._mirror.runs.get(uid)
+        current = attempt if latest else None
         return due(
             job,
             session.records.get(job.key),
-            gang=len(attempt.jobs) if attempt is not None and latest else 1,
+            gang=1 if current is None else len(current.jobs),
             output_complete=self._hosts.output_complete(job),
+            waits=run is not None and current is not None and must_wait(run.template, current, job),
         )
 
     def _is_sent(self, job: Job, what: Due, session: Session) -> bool:

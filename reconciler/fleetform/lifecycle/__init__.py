@@ -6,6 +6,7 @@ writes it, `run_state` and `exit_summary` say it to people.
 """
 
 from fleetform.lifecycle.ending import as_ended, exit_summary
+from fleetform.lifecycle.node_order import must_wait
 from fleetform.lifecycle.progress import PREPARE_TIMEOUT_MS, START_TIMEOUT_MS, advance
 from fleetform.lifecycle.sending import (
     LOG_HEAD_BYTES,
@@ -31,5 +32,6 @@ __all__ = [
     "due",
     "exit_summary",
     "job_request",
+    "must_wait",
     "run_state",
 ]

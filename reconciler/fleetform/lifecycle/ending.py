@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fleetform.agents.protocol.states import Cause
+from fleetform.lifecycle.node_order import is_done_by_master
 from fleetform.model import figures
 from fleetform.model.decision import Finish, Requeue
 from fleetform.model.override import EMERGENCY, is_emergency_end
@@ -19,6 +20,9 @@ from fleetform.model.run import Attempt, Job, Retry, Run, RunState, Template
 PREPARE_TIMEOUT = "prepare_timeout"
 START_TIMEOUT = "start_timeout"
 """Causes of an attempt that was given up; no job has them."""
+
+MASTER_DONE = "master_done"
+"""Why ranks are stopped whose run node 0 has done; neither a job nor a run has this cause."""
 
 NOTHING_RAN = frozenset({Cause.NEVER_STARTED, Cause.PREPARE_FAILED})
 """Proof that no process of the job existed on its host."""
@@ -73,7 +77,7 @@ def culprit(jobs: tuple[Job, ...]) -> Job | None:
 def judge_end(run: Run, attempt: Attempt, *, now_ms: int) -> Requeue | Finish:
     """Decide on an attempt whose jobs are all finished."""
     jobs = attempt.jobs
-    if not any(ended_badly(job) for job in jobs):
+    if not any(ended_badly(job) for job in jobs) or is_done_by_master(run.template, attempt):
         return Finish(RunState.DONE, Cause.EXITED.value, "")
     job = culprit(jobs)
     if wish := stop_wish(run):

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.lifecycle.ending import (
+    MASTER_DONE,
     PREPARE_TIMEOUT,
     START_TIMEOUT,
     culprit,
@@ -21,6 +22,7 @@ from fleetform.lifecycle.ending import (
     judge_end,
     stop_wish,
 )
+from fleetform.lifecycle.node_order import is_done_by_master, is_second
 from fleetform.model import figures
 from fleetform.model.decision import AllPrepared, Next, StopGang, Wait
 from fleetform.model.instance import Instance, InstanceState
@@ -77,6 +79,8 @@ def _reason_to_stop(
     # Also before it has a place: a run that waited for ever would keep what depends on it waiting.
     if wish := stop_wish(run):
         return StopGang(Cause.STOPPED.value, wish)
+    if is_done_by_master(run.template, attempt):
+        return StopGang(MASTER_DONE, "rank 0 is done, and `stop_criteria` is master-done")
     if any(job.state is JobState.FINISHED and ended_badly(job) for job in attempt.jobs):
         return _broken(run, attempt)
     unknown = [job for job in attempt.jobs if job.state is JobState.UNKNOWN]
@@ -88,9 +92,17 @@ def _reason_to_stop(
         if _is_over(attempt.reserved_at_ms, prepare_timeout_ms, now_ms):
             return StopGang(PREPARE_TIMEOUT, _late("prepared", late, prepare_timeout_ms))
     if attempt.state in _COMMITTED and len(attempt.jobs) > 1:
-        late = [job for job in attempt.jobs if job.state is JobState.STARTING]
-        if late and _is_over(attempt.starting_at_ms, start_timeout_ms, now_ms):
-            return StopGang(START_TIMEOUT, _late("started", late, start_timeout_ms))
+        return _start_late(run, attempt, now_ms, start_timeout_ms)
+    return None
+
+
+def _start_late(run: Run, attempt: Attempt, now_ms: int, timeout_ms: int) -> StopGang | None:
+    """Give up a gang that misses a rank; ranks that start after others have twice the time."""
+    late = [job for job in attempt.jobs if job.state is JobState.STARTING]
+    first = [job for job in late if not is_second(run.template, job)]
+    for missing, limit_ms in ((first, timeout_ms), (late, 2 * timeout_ms)):
+        if missing and _is_over(attempt.starting_at_ms, limit_ms, now_ms):
+            return StopGang(START_TIMEOUT, _late("started", missing, limit_ms))
     return None
 
 

@@ -14,6 +14,7 @@ from collections.abc import Container, Mapping
 
 from fleetform.agents.protocol.messages import FileEntry, JobKey, JobRecord, Mount, StartJob
 from fleetform.agents.protocol.states import JobState
+from fleetform.lifecycle.node_order import must_wait
 from fleetform.lifecycle.slurm import SlurmFacts, slurm_variables
 from fleetform.model.instance import Instance
 from fleetform.model.run import Attempt, Job, Run
@@ -28,7 +29,12 @@ class Due(enum.StrEnum):
 
 
 def due(
-    job: Job, record: JobRecord | None, *, gang: int = 1, output_complete: bool = True
+    job: Job,
+    record: JobRecord | None,
+    *,
+    gang: int = 1,
+    output_complete: bool = True,
+    waits: bool = False,
 ) -> Due | None:
     """
     Say which message the job's host is due now, or None.
@@ -38,6 +44,7 @@ def due(
         record: What the host said last; None: it has said hello and does not know the job.
         gang: How many jobs the attempt has.
         output_complete: All that the job wrote has been taken in: it may be forgotten.
+        waits: Other nodes of the run start first; see `node_order.must_wait`.
     """
     if not job.instance_uid or job.forgotten:
         return None
@@ -48,7 +55,8 @@ def due(
     if record is not None and record.state is JobState.FINISHED:
         # News that the ledger has not taken in yet.
         return None
-    return _due_alive(job, record, gang)
+    what = _due_alive(job, record, gang)
+    return None if waits and what is Due.START else what
 
 
 def commands(
@@ -56,7 +64,11 @@ def commands(
     records: Mapping[JobKey, JobRecord],
     incomplete: Container[JobKey] = frozenset(),
 ) -> tuple[tuple[Job, Due], ...]:
-    """Say what is due for each job of an attempt, in order of rank; `incomplete` lack output."""
+    """
+    Say what is due for each job of an attempt whose nodes start in any order, in order of rank.
+
+    `incomplete` lack output.
+    """
     gang = len(attempt.jobs)
     found = (
         (
@@ -187,8 +199,9 @@ def job_request(
         log_tail_bytes=LOG_TAIL_BYTES,
         runtime=template.runtime,
         # Once the commit point has passed, one message carries prepare and start: at once for a
-        # run on one node, and again where a host has lost a gang's prepared record.
-        go=job.state is JobState.STARTING,
+        # run on one node, and again where a host has lost a gang's prepared record. A node that
+        # starts after others is prepared again, and started when its turn comes.
+        go=job.state is JobState.STARTING and not must_wait(template, attempt, job),
         execution_digest=run.execution_digest,
         compat=template.compat,
     )

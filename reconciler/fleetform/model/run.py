@@ -153,6 +153,10 @@ class Template:
     runtime: str = "process"
     compat: tuple[str, ...] = ()
     """Other systems whose variables and commands the job finds: `slurm`."""
+    startup_order: str = "any"
+    """Which nodes start first: `any`, `master-first` or `workers-first`."""
+    stop_criteria: str = "all-done"
+    """Whose end is the run's: `all-done`, or `master-done` for node 0."""
     wanted: str = "running"
     """`state:` of the document: `running` or `stopped`."""
     parent: str = ""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import uuid
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from lab import Lab
-from leftovers import end_background, end_manager
+from leftovers import end_agents, end_background, end_manager
 
 FLEETFORM = Path(sys.executable).with_name("fleetform")
 PATIENCE_SECONDS = 90.0
@@ -32,6 +34,12 @@ ssh_config:
   hosts:
     - hostname: node1
     - {hostname: node2, internal_ip: %s}
+---
+type: fleet
+name: shares
+local: {cpu: 2, memory: 2GB}
+nodes: 2
+placement: cluster
 """
 
 MEET = r"""
@@ -59,7 +67,7 @@ else:
 
 
 class Pair:
-    """An environment with a fleet of the lab's two hosts, as a person uses it."""
+    """An environment with a fleet of the lab's two hosts and one of this machine, as people use it."""
 
     def __init__(self, folder: Path, home: Path, lab: Lab) -> None:
         self.lab = lab
@@ -92,6 +100,17 @@ class Pair:
         assert done.returncode == status, done.stdout + done.stderr
         return done.stdout
 
+    def started_ms(self, run: str) -> list[int]:
+        """Return when each rank started, as its host noted it; all hosts here have one clock."""
+        (ledger,) = self.state.glob("environments/*/ledger.db")
+        with contextlib.closing(sqlite3.connect(ledger)) as connection:
+            rows = connection.execute(
+                "SELECT j.started_at_ms FROM jobs j JOIN runs r ON r.uid = j.run_uid"
+                " WHERE r.name = ? ORDER BY j.rank",
+                (run,),
+            )
+            return [moment for (moment,) in rows]
+
     def output(self, run: str, rank: int) -> list[str]:
         return self.run("logs", run, "--rank", str(rank)).splitlines()
 
@@ -102,13 +121,14 @@ def pair(tmp_path: Path, home: Path, hosts: Lab) -> Iterator[Pair]:
     try:
         yield made
     finally:
-        # Its agents and jobs end with the lab.
+        # Agents and jobs on its hosts end with the lab.
         end_manager(made.state)
         end_background(made.state)
+        end_agents(made.state)
 
 
 def task(name: str, *commands: str, **fields: object) -> str:
-    """A document of a run on both hosts."""
+    """A document of a run on both hosts of `pair`, unless `fleets` says another fleet."""
     document = {"type": "task", "name": name, "nodes": 2, "fleets": ["pair"], **fields}
     return json.dumps({**document, "commands": commands})
 
@@ -124,3 +144,19 @@ def test_the_ranks_meet_at_the_master_address(pair: Pair) -> None:
     first, second = (pair.output("meet", rank) for rank in (0, 1))
     assert first == [*addresses, *hostfile, *hostfile, f"node2 at {addresses[1]}"]
     assert second == [*addresses, *hostfile, *hostfile, f"node1 at {addresses[0]}"]
+
+
+@pytest.mark.parametrize("fleet", ["pair", "shares"])
+def test_nodes_start_in_the_declared_order_and_the_master_ends_the_run(
+    pair: Pair, fleet: str
+) -> None:
+    """The second one starts when the first has; a worker that would go on is stopped."""
+    waits = 'test "$FLEETFORM_NODE_RANK" = 0 || sleep 1000'
+    for order in ("master-first", "workers-first"):
+        document = task(
+            order, waits, fleets=[fleet], startup_order=order, stop_criteria="master-done"
+        )
+        pair.write(f"task-{order}.yaml", document)
+        assert "1 run succeeded" in pair.run("apply", "-y")
+        master, worker = pair.started_ms(order)
+        assert (master <= worker) if order == "master-first" else (worker <= master)

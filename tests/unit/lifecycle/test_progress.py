@@ -105,7 +105,45 @@ def test_a_gang_that_misses_a_rank_is_stopped_whole():
     assert advance(run(), alone, now_ms=NOW) == Wait()
 
 
+def test_nodes_that_start_after_others_have_twice_the_time():
+    """Who is to start first is late after a minute, and the rest a minute later."""
+    first = attempt(STARTING, STARTING, STARTING, starting_at_ms=NOW - 60_000)
+    told = advance(run(nodes=3, startup_order="workers-first"), first, now_ms=NOW)
+    assert told == StopGang("start_timeout", "ranks 1, 2 not started within 1m00s")
+    row = run(nodes=3, startup_order="master-first")
+    second = attempt(RUNNING, STARTING, RUNNING, starting_at_ms=NOW - 120_000)
+    assert advance(row, second, now_ms=NOW - 1) == Wait()
+    told = advance(row, second, now_ms=NOW)
+    assert told == StopGang("start_timeout", "rank 1 not started within 2m00s")
+
+
 # -- ends -----------------------------------------------------------------------------------
+
+
+def test_a_run_that_its_master_has_done_stops_the_others():
+    """Only with `master-done`, and only once node 0 has ended well."""
+    row = run(nodes=2, stop_criteria="master-done")
+    message = "rank 0 is done, and `stop_criteria` is master-done"
+    assert advance(row, attempt(OK, RUNNING), now_ms=NOW) == StopGang("master_done", message)
+    assert advance(run(nodes=2), attempt(OK, RUNNING), now_ms=NOW) == Wait()
+    assert advance(row, attempt(RUNNING, OK), now_ms=NOW) == Wait()
+    failed = ended(Cause.EXITED, 3)
+    for jobs, rank in (((failed, RUNNING), 0), ((RUNNING, failed), 1)):
+        told = advance(row, attempt(*jobs), now_ms=NOW)
+        assert told == StopGang("exited", f"exit code 3 on rank {rank}")
+
+
+@pytest.mark.parametrize("other", [STOPPED, NEVER, ended(Cause.EXITED, 1), ended(Cause.LOST)])
+def test_the_end_of_the_master_is_that_of_the_run(other):
+    """A worker that fails when its master has left does not make a failure of what is done."""
+    row = run(ERRORS, nodes=2, stop_criteria="master-done")
+    over = attempt(OK, other, state=AttemptState.STOPPING, cause="master_done")
+    assert advance(row, over, now_ms=NOW) == Finish(RunState.DONE, "exited", "")
+    failed = attempt(ended(Cause.EXITED, 3), STOPPED, state=AttemptState.STOPPING)
+    assert isinstance(advance(row, failed, now_ms=NOW), Requeue)
+    message = "exit code 3 on rank 0"
+    told = advance(replace(row, template=replace(row.template, retry=None)), failed, now_ms=NOW)
+    assert told == Finish(RunState.FAILED, "exited", message)
 
 
 def test_all_that_exit_with_zero_are_done():

@@ -79,6 +79,15 @@ def test_commands_of_a_gang_come_in_order_of_rank():
     assert [(job.key.rank, what) for job, what in found] == [(0, Due.START), (1, Due.PREPARE)]
 
 
+def test_a_node_that_starts_after_others_is_prepared_and_not_started():
+    """Nothing else is kept from it: it is prepared, stopped and forgotten as any other."""
+    for row, reported, expected in TABLE:
+        seen = None if reported is None else record(reported)
+        kept = None if expected is Due.START else expected
+        assert due(job(state=row), seen, waits=True) is kept
+    assert due(job(state=S.STARTING, stop_wanted=True), None, waits=True) is Due.STOP
+
+
 @given(
     st.sampled_from(list(S)),
     st.one_of(st.none(), st.sampled_from(list(S))),

@@ -532,16 +532,6 @@ class Run(OfferChoice):
                 "on_silence",
                 "Ending jobs on hosts that do not answer is not supported yet: they keep running.",
             )
-        if self.startup_order not in {None, "any"}:
-            yield (
-                "startup_order",
-                "Another order is not supported yet: all nodes of a run start at once.",
-            )
-        if self.stop_criteria not in {None, "all-done"}:
-            yield (
-                "stop_criteria",
-                "Other criteria are not supported yet: a run ends when all of its nodes have ended.",
-            )
         if self.on_upstream_change == "rerun":
             yield "on_upstream_change", "Automatic re-runs are not supported yet."
         foreign = [name for name in self.fleets or () if "/" in name]

@@ -110,8 +110,6 @@ _RUN_VALUES = {
     "on_upstream_change": "`rerun`",
     "resources.cpu": "an architecture",
     "runtime": "`container`",
-    "startup_order": "values other than `any`",
-    "stop_criteria": "values other than `all-done`",
     "stop_duration": "`off`",
     "volumes": "directories of hosts, and a list of several names",
 }
@@ -127,10 +125,7 @@ VALUES: Mapping[str, Mapping[str, str]] = {
     },
     "profile": {
         name: _RUN_VALUES[name]
-        for name in (
-            *("env", "fleets", "on_silence", "runtime"),
-            *("startup_order", "stop_criteria", "stop_duration"),
-        )
+        for name in ("env", "fleets", "on_silence", "runtime", "stop_duration")
     },
     "run": _RUN_VALUES,
     "volume": {"backend": "disks of backends"},
