@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.instance import Instance
     from fleetform.providers.contract.hosts import ExecRequest, ExecSession
-__all__ = ["FAILED", "ExecProblem", "host_problems", "open_exec"]
-
-FAILED = 255
-"""Exit code where a command could not be started or its connection was lost: that of `ssh`."""
+__all__ = ["ExecProblem", "host_problems", "open_exec"]
 
 CONNECT_SECONDS = 60.0
 """A sign-in over two jump hosts takes some seconds; beyond this the host does not answer."""
@@ -33,7 +30,8 @@ CONNECT_SECONDS = 60.0
 class ExecProblem(Problem):
     """The command could not be started, or its connection was lost."""
 
-    exit_code = FAILED
+    exit_code = 255
+    """That of `ssh`: few commands have it."""
 
 
 async def open_exec(workspace: Workspace, instance: Instance, command: ExecRequest) -> ExecSession:

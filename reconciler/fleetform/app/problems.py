@@ -9,6 +9,7 @@ What a person can get wrong, as one tree of exceptions with an exit code each.
     ├── ScopeProblem (1)       an address means nothing that there is
     ├── PlanProblem (1)        a plan broke an invariant: a fault of ours, shown and not applied
     ├── RecoveringProblem (1)  hosts or this machine remember another ledger
+    ├── ExecProblem (255)      a command cannot run in a job (in `exec_in_job`)
     └── Locked (6)             somebody else manages the environment
 """
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 __all__ = [
     "APPLY_CODES",
     "CODES",
+    "EXEC_CODES",
     "PLAN_CODES",
     "SERVE_CODES",
     "STATUS_CODES",
@@ -46,6 +47,8 @@ class Exit(enum.IntEnum):
     """Ctrl-C: 128 + SIGINT, as in shells; of `apply` and `submit` also SIGTERM and SIGHUP."""
     BROKEN_PIPE = 141
     """The reader of the output closed it: 128 + SIGPIPE."""
+    UNREACHABLE = 255
+    """`exec`: the host cannot be reached or refuses the command, or the connection was lost."""
 
 
 PLAN_CODES: Sequence[tuple[Exit, str]] = (
@@ -141,6 +144,20 @@ STATUS_CODES: Sequence[tuple[Exit, str]] = (
     ),
     (Exit.OK, "Otherwise."),
 )
+EXEC_CODES: Sequence[tuple[Exit, str]] = (
+    (
+        Exit.UNREACHABLE,
+        "The host cannot be reached or refuses the command, or the connection was lost.",
+    ),
+    (Exit.ERROR, "The command line is wrong, or the run is not running."),
+    (
+        Exit.OK,
+        (
+            "Otherwise, the exit code is that of the command: 0 if it succeeded, 127 if there is no such"
+            " program, 126 if it cannot be executed, 128 and the number of the signal that killed it."
+        ),
+    ),
+)
 
 CODES: Mapping[str, Sequence[tuple[Exit, str]]] = {
     "plan": PLAN_CODES,
@@ -148,5 +165,6 @@ CODES: Mapping[str, Sequence[tuple[Exit, str]]] = {
     "submit": SUBMIT_CODES,
     "serve": SERVE_CODES,
     "status": STATUS_CODES,
+    "exec": EXEC_CODES,
 }
 """By command; the first row that fits holds."""

@@ -23,6 +23,7 @@ def test_the_codes_are_the_documented_ones():
         "POLICY": 7,
         "INTERRUPTED": 130,
         "BROKEN_PIPE": 141,
+        "UNREACHABLE": 255,
     }
 
 

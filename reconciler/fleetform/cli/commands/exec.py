@@ -11,6 +11,7 @@ import click
 
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import directory_option
+from fleetform.cli.exit import EXEC_CODES
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import error_screen
 from fleetform.cli.selection import complete_runs, select_runs, some
@@ -34,17 +35,10 @@ _EXAMPLES = (
     ("fleetform exec train --node gpu-1 -- top", "Run a command in the rank on one host"),
     ("fleetform exec train -- tar c out | tar x", "Copy files from the job"),
 )
-_CODES = (
-    (255, "The connection failed or was lost, or the host refused the command."),
-    (1, "The command line is wrong, or the run is not running; also a code of the command."),
-    (127, "There is no such program in the job; 126: it cannot be executed."),
-    (128, "128 and the number of the signal that killed the command."),
-    (0, "In all other cases: the exit code of the command."),
-)
 _SHELL = ("sh", "-c", 'exec "${SHELL:-sh}"')
 
 
-@make_command("exec", examples=_EXAMPLES, codes=_CODES)
+@make_command("exec", examples=_EXAMPLES, codes=EXEC_CODES)
 @click.argument("run", shell_complete=complete_runs)
 @click.argument("words", nargs=-1, metavar="[-- CMD...]", type=click.UNPROCESSED)
 @directory_option
