@@ -7,7 +7,6 @@ import itertools
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,9 +17,6 @@ KEEPALIVE_SECONDS = 1.0
 """Silence is noticed after 3 s instead of 45 s; what follows is the same."""
 
 CONNECT_SECONDS = 3.0
-
-STILL_SECONDS = 2.0
-"""A job that works says so ten times a second."""
 
 _CONTROLLER = f"""\
 import sys
@@ -135,13 +131,6 @@ class Environment(Lab):
         before = count()
         self.wait_until(lambda: count() > before + 1, f"work of {run}")
 
-    def wait_until_still(self, run: str) -> None:
-        """Wait until no job of a run has said anything for a while."""
-        self.wait_until(
-            lambda: time.time() - max(one.at for one in self.witnesses(run)) > STILL_SECONDS,
-            f"the end of {run}",
-        )
-
     def install_id(self, host: str) -> str:
         """Return the identity that the ledger knows of a host's agent."""
         with contextlib.closing(sqlite3.connect(self.ledger)) as ledger:
@@ -168,6 +157,20 @@ class Environment(Lab):
         """Declare documents and apply them; the command drives the runs to their end."""
         self.declare(*documents)
         return self.control("apply", "-y")
+
+    def serve(self, *documents: str) -> subprocess.Popen[str]:
+        """Declare documents and serve them: unlike `apply`, it waits for a silent host for ever."""
+        self.declare(*documents)
+        return self.control("serve")
+
+    def wait_for_done(self, serve: subprocess.Popen[str], name: str) -> None:
+        """Wait until `serve` has brought a run to its end, and end it."""
+        self.wait_until_state(name, "done")
+        # Its units are free and its output has come a moment later.
+        self.wait_until(lambda: self.allocations() == 0, "free units")
+        self.wait_until(lambda: "last" in self.run("logs", name).stdout, "the whole output")
+        serve.terminate()
+        wait_for_exit(self, serve)
 
     def host_states(self) -> dict[str, str]:
         """Return the state of each host that `fleet show` lists."""

@@ -7,6 +7,7 @@ fault these files say that no job was lost and none ran twice, and `logs` has ev
 
 from __future__ import annotations
 
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -110,7 +111,7 @@ def test_a_killed_supervisor_ends_its_job(environment: Environment, with_agent: 
 
 def test_a_job_ends_behind_a_cut_cable(environment: Environment, hosts: Lab) -> None:
     """Its end and its output come once the cable is back; until then the host is unreachable."""
-    apply = environment.apply(environment.fleet("node1"), environment.job("one"))
+    serve = environment.serve(environment.fleet("node1"), environment.job("one"))
     environment.wait_for_start("one")
     hosts.cut("node1")
     try:
@@ -119,10 +120,10 @@ def test_a_job_ends_behind_a_cut_cable(environment: Environment, hosts: Lab) -> 
         environment.wait_until_host("node1", "unreachable")
         assert environment.states() == {"one": "unknown"}
         assert "1 host unreachable" in environment.run("status").stdout
-        assert apply.poll() is None
+        assert serve.poll() is None
     finally:
         hosts.join("node1")
-    wait_for_exit(environment, apply)
+    environment.wait_for_done(serve, "one")
     environment.check_run("one")
     environment.check_nothing_shared()
 
@@ -153,7 +154,7 @@ def test_a_killed_controller_has_a_successor(environment: Environment) -> None:
 
 def test_a_reboot_proves_a_job_lost(environment: Environment, hosts: Lab) -> None:
     """While its host is off nothing is tried again, though another host is free; then it is."""
-    apply = environment.apply(environment.fleet("node1", "node2"), environment.job("one", RETRY))
+    serve = environment.serve(environment.fleet("node1", "node2"), environment.job("one", RETRY))
     host = environment.wait_for_start("one").host
     hosts.kill(host)
     try:
@@ -166,7 +167,138 @@ def test_a_reboot_proves_a_job_lost(environment: Environment, hosts: Lab) -> Non
         hosts.start(host)
     assert environment.wait_for_start("one", attempt=2).at > booted
     environment.open_gate("one")
-    wait_for_exit(environment, apply)
+    environment.wait_for_done(serve, "one")
     environment.check_run("one", attempts=2)
     environment.check_nothing_shared()
     assert "lost: the host was rebooted" in environment.run("events", "one").stdout
+
+
+def test_a_changed_host_key_is_refused_until_it_is_known(
+    environment: Environment, hosts: Lab, home: Path
+) -> None:
+    """The job goes on behind the wrong key; `status` says why its host is not reached."""
+    known = home / "known_hosts"
+    known.write_text(hosts.known_hosts.read_text())
+    config = home / ".ssh/config"
+    config.write_text(config.read_text().replace(str(hosts.known_hosts), str(known)))
+    serve = environment.serve(environment.fleet("node1"), environment.job("one"))
+    environment.wait_for_start("one")
+    hosts.rekey("node1")
+    kill_sessions(hosts, "node1")
+    environment.wait_until_printed("fleet", "show", "lab", text="has changed: it is SHA256:")
+    assert environment.host_states() == {"node1": "unreachable"}
+    assert "1 host unreachable" in environment.run("status").stdout
+    environment.wait_for_work("one")
+    assert serve.poll() is None
+    known.write_text(hosts.known_hosts.read_text())
+    environment.wait_until_host("node1", "ready")
+    environment.open_gate("one")
+    environment.wait_for_done(serve, "one")
+    environment.check_run("one")
+    environment.check_nothing_shared()
+
+
+def test_an_image_without_state_is_another_host(environment: Environment, hosts: Lab) -> None:
+    """The jobs of the old installation are lost and tried again; its agent has another identity."""
+    serve = environment.serve(environment.fleet("node1"), environment.job("one", RETRY))
+    environment.wait_for_start("one")
+    before = environment.install_id("node1")
+    hosts.kill("node1")
+    try:
+        environment.wait_until_host("node1", "unreachable")
+        shutil.rmtree(environment.disk("node1") / ".local/state/fleetform")
+        booted = time.time()
+    finally:
+        hosts.start("node1")
+    assert environment.wait_for_start("one", attempt=2).at > booted
+    environment.open_gate("one")
+    environment.wait_for_done(serve, "one")
+    assert environment.install_id("node1") != before
+    environment.check_run("one", attempts=2)
+    environment.check_nothing_shared()
+    events = environment.run("events", "one").stdout
+    assert "lost: host node1 was installed again" in events
+
+
+def test_environments_share_a_host_and_nothing_else(
+    environment: Environment, hosts: Lab, tmp_path: Path
+) -> None:
+    """Neither sees the jobs of the other, and the end of one leaves the other alone."""
+    other = Environment(tmp_path / "second", hosts)
+    try:
+        apply = environment.apply(environment.fleet("node1"), environment.job("one"))
+        second = other.apply(other.fleet("node1"), other.job("two"))
+        environment.wait_for_start("one")
+        other.wait_for_start("two")
+        assert environment.states() == {"one": "running"}
+        assert other.states() == {"two": "running"}
+        environment.open_gate("one")
+        wait_for_exit(environment, apply)
+        done = environment.run("destroy", "-y", "--allow-destroy")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert not environment.agent("node1").exists()
+        other.wait_for_work("two")
+        assert other.host_states() == {"node1": "ready"}
+        other.open_gate("two")
+        wait_for_exit(other, second)
+        environment.check_run("one")
+        other.check_run("two")
+        other.check_nothing_shared()
+    finally:
+        other.close()
+
+
+def test_a_full_disk_of_a_host_loses_nothing(environment: Environment, hosts: Lab) -> None:
+    """A job that runs ends with its exit code; the next one says why it waits for space."""
+    small = "resources: {cpu: 1.., memory: 1MB.., disk: 1MB..}\n"
+    folder = "/root/.local/state/fleetform"
+    hosts.run("node1", "mkdir", "-p", folder)
+    hosts.run("node1", "mount", "-t", "tmpfs", "-o", "size=40m,mode=700", "tmpfs", folder)
+    try:
+        apply = environment.apply(
+            environment.fleet("node1"),
+            environment.job("first", small),
+            environment.job("second", small),
+        )
+        environment.wait_for_start("first")
+        hosts.run("node1", "sh", "-c", f"cat /dev/zero > {folder}/full", check=False)
+        environment.open_gate("first")
+        environment.wait_until_printed("events", "second", text="No space left on device")
+        hosts.run("node1", "rm", f"{folder}/full")
+        environment.wait_for_work("second")
+        environment.open_gate("second")
+        wait_for_exit(environment, apply)
+        assert environment.states() == {"first": "done", "second": "done"}
+        assert environment.ends("first") == [(1, 0)]
+        assert [one.word for one in environment.witnesses("second") if one.word != "works"] == [
+            "start",
+            "end",
+        ]
+        environment.check_nothing_shared()
+    finally:
+        hosts.run("node1", "umount", "-l", folder)
+
+
+def test_a_gang_that_loses_a_host_is_stopped_and_tried_again_whole(
+    environment: Environment, hosts: Lab
+) -> None:
+    """The other rank goes on until the loss is proven; then it is stopped, and both start again."""
+    serve = environment.serve(
+        environment.fleet("node1", "node2"), environment.job("gang", f"nodes: 2\n{RETRY}")
+    )
+    host = environment.wait_for_start("gang", rank=1).host
+    environment.wait_for_start("gang", rank=0)
+    hosts.kill(host)
+    try:
+        environment.wait_until_host(host, "unreachable")
+        environment.wait_for_work("gang", rank=0)
+        assert environment.starts("gang") == [(1, 0), (1, 1)]
+        booted = time.time()
+    finally:
+        hosts.start(host)
+    for rank in range(2):
+        assert environment.wait_for_start("gang", attempt=2, rank=rank).at > booted
+    environment.open_gate("gang")
+    environment.wait_for_done(serve, "gang")
+    environment.check_run("gang", attempts=2, ranks=2)
+    environment.check_nothing_shared()
