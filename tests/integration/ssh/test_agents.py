@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import hashlib
+import io
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +16,7 @@ from contract.host_site import ENVIRONMENT, Listener, connected, identity, job_f
 from fleetform.agents.protocol.states import JobState
 from fleetform.providers.contract.errors import OwnedElsewhere, PermanentError, TemporaryError
 from fleetform.providers.ssh.hosts import SshHosts
+from fleetform.providers.ssh.setup import Bundle
 from lab import Lab
 
 STATE = ".local/state/fleetform"
@@ -201,6 +205,51 @@ def test_an_agent_that_was_killed_is_started_again(tell, hosts, instance) -> Non
             assert (record.key, record.state) == (job.key, JobState.RUNNING)
         await provider.release(request)
         await until_gone(hosts, "node1", "/root")
+
+    tell(story)
+
+
+def bundle_of(content: bytes) -> Bundle:
+    return Bundle(content, hashlib.sha256(content).hexdigest())
+
+
+def test_an_agent_is_updated_while_its_job_runs(tell, hosts, instance, monkeypatch) -> None:
+    """Another release's agent takes over; one that does not start gives way to the earlier one."""
+    request = instance()
+
+    def serving() -> str:
+        line = hosts.run("node1", "sh", "-c", f"tr '\\0' ' ' < /proc/$(cat /root/{STATE}/hosts/{ENVIRONMENT}/{request.name}/agent.pid)/cmdline")  # fmt: skip
+        return line.split("fleetform-agent-")[1].split(".pyz")[0]
+
+    async def story(provider: SshHosts) -> None:
+        first = provider._bundle()
+        # A comment of the archive is another digest, and changes nothing of the program.
+        content = io.BytesIO(first.content)
+        with zipfile.ZipFile(content, "a") as archive:
+            archive.comment = b"another release"
+        second, broken = bundle_of(content.getvalue()), bundle_of(b"not an archive")
+        async with listening(provider, request) as listener:
+            job = job_for(
+                listener, "echo first", "until [ -e /root/go2 ]; do sleep 0.02; done", "echo second"
+            )
+            assert (await listener.host.prepare(job)).ok
+            await listener.until(lambda: listener.text(job) == "first\n")
+            cursor, install = listener.cursor, listener.host.seen.install_id
+        assert serving() == first.sha256[:16]
+        monkeypatch.setattr(provider, "_bundle", lambda: broken)
+        with pytest.raises(TemporaryError, match="was not updated, and fleetform-agent-"):
+            await provider.ensure(request)
+        assert serving() == first.sha256[:16]
+        monkeypatch.setattr(provider, "_bundle", lambda: second)
+        async with listening(provider, request, cursor=cursor) as again:
+            assert serving() == second.sha256[:16]
+            assert again.host.seen.install_id == install
+            await again.host.follow_log(job.job_uid, 6)
+            hosts.run("node1", "touch", "/root/go2")
+            assert (await again.ending(job)).exit_code == 0
+            assert again.text(job) == "…second\n"
+        hosts.run("node1", "rm", "/root/go2")
+        await provider.release(request)
 
     tell(story)
 

@@ -18,6 +18,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,6 +28,8 @@ from typing import Any
 STATE = ".local/state/fleetform"
 
 _START_SECONDS = 30.0
+_END_SECONDS = 10.0
+_END_LOOK_SECONDS = 0.02
 _REMOVALS_MAX = 40
 _REMOVAL_SECONDS = 0.05
 _RELEASED = ".released-"
@@ -89,11 +92,35 @@ def store(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def start(request: dict[str, Any]) -> dict[str, Any]:
-    """Start the agent; it detaches itself from this SSH session and goes on when that ends."""
-    command = [sys.executable, "-I", "-S", request["bundle"], "daemon"]
+    """
+    Start the agent; it detaches itself from this SSH session and goes on when that ends.
+
+    An agent of another bundle ends first; its jobs go on, and the new one finds them. Where the new
+    one does not start, the earlier one is started again.
+    """
+    root, bundle = request["root"], request["bundle"]
+    pid, earlier = _running(root)
+    is_update = bool(earlier) and earlier != bundle
+    if is_update:
+        _end(pid, root)
+    try:
+        _start(root, bundle)
+    except Refused as refusal:
+        if not is_update or not os.path.exists(earlier):
+            raise
+        _start(root, earlier)
+        name = os.path.basename(earlier)
+        raise Refused(
+            f"the agent was not updated, and {name} serves on: {refusal}", is_temporary=True
+        ) from None
+    return {}
+
+
+def _start(root: str, bundle: str) -> None:
+    command = [sys.executable, "-I", "-S", bundle, "daemon"]
     try:
         done = subprocess.run(
-            [*command, "--root", request["root"], "--idle-exit", "0"],
+            [*command, "--root", root, "--idle-exit", "0"],
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -112,7 +139,42 @@ def start(request: dict[str, Any]) -> dict[str, Any]:
         raise Refused(
             f"the agent does not start: {line or f'exit code {done.returncode}'}", is_temporary=True
         )
-    return {}
+
+
+def _running(root: str) -> tuple[int, str]:
+    """Return the process id and the bundle of the agent that serves a folder; empty without one."""
+    try:
+        with open(os.path.join(root, "agent.pid"), encoding="ascii") as file:
+            pid = int(file.read())
+        return pid, _bundle_of(pid, root)
+    except (OSError, ValueError):
+        return 0, ""
+
+
+def _bundle_of(pid: int, root: str) -> str:
+    """Return the bundle that a process runs; empty unless it is the agent of the folder."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = [os.fsdecode(word) for word in file.read().split(b"\0")]
+    except OSError:
+        return ""
+    # PYTHON -I -S BUNDLE daemon --root ROOT
+    is_agent = "daemon" in words and root in words
+    return words[words.index("daemon") - 1] if is_agent else ""
+
+
+def _end(pid: int, root: str) -> None:
+    """End an agent and wait until it has; jobs do not need it."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return
+        deadline = time.monotonic() + _END_SECONDS
+        while time.monotonic() < deadline:
+            if not _bundle_of(pid, root):
+                return
+            time.sleep(_END_LOOK_SECONDS)
 
 
 def remove(request: dict[str, Any]) -> dict[str, Any]:
