@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from pathlib import Path
+
 import pytest
 
 from contract.host_site import ENVIRONMENT
@@ -67,5 +70,22 @@ def test_a_host_that_refuses_is_an_error(tell, instance) -> None:
     async def story(provider: SshHosts) -> None:
         with pytest.raises(PermanentError, match="refuses to sign in as other"):
             await provider.check(instance(user="other"))
+
+    tell(story)
+
+
+def test_the_users_own_openssh_may_lead_to_the_host(tell, hosts, home, instance) -> None:
+    """A `ProxyCommand` works, and its process has ended when the check has."""
+    proxy = f"Host behind\n  HostName {hosts.hosts['node2']}\n  User root\n  IdentityFile {hosts.identity}\n  UserKnownHostsFile {hosts.known_hosts}\n  ProxyCommand ssh -F {hosts.config} -W %h:%p node1\n"  # fmt: skip
+    with (home / ".ssh/config").open("a") as file:
+        file.write(proxy)
+
+    async def story(provider: SshHosts) -> None:
+        checked = await provider.check(instance(hostname="behind"))
+        assert checked.facts is not None
+        assert checked.facts.hostname == "node2"
+        children = Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text()
+        commands = [Path(f"/proc/{pid}/cmdline").read_text() for pid in children.split()]
+        assert [one for one in commands if "-W" in one.split("\0")] == []
 
     tell(story)

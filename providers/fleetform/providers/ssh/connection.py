@@ -233,7 +233,9 @@ class _Opening:
             if tunnel is not None:
                 tunnel.close()
             raise
-        client.set_tunnel(tunnel)
+        if tunnel is not None:
+            # Where a `ProxyCommand` leads to the host, asyncssh keeps its process in this place.
+            client.set_tunnel(tunnel)
         return client
 
     def _fields(self, endpoint: Endpoint) -> dict[str, Any]:
