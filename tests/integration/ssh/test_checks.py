@@ -74,6 +74,13 @@ def test_a_host_that_refuses_is_an_error(tell, instance) -> None:
     tell(story)
 
 
+def proxies() -> list[str]:
+    """List the processes of this one that pass bytes to a host."""
+    children = Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text()
+    commands = [Path(f"/proc/{pid}/cmdline").read_text() for pid in children.split()]
+    return [one for one in commands if "-W" in one.split("\0")]
+
+
 def test_the_users_own_openssh_may_lead_to_the_host(tell, hosts, home, instance) -> None:
     """A `ProxyCommand` works, and its process has ended when the check has."""
     proxy = f"Host behind\n  HostName {hosts.hosts['node2']}\n  User root\n  IdentityFile {hosts.identity}\n  UserKnownHostsFile {hosts.known_hosts}\n  ProxyCommand ssh -F {hosts.config} -W %h:%p node1\n"  # fmt: skip
@@ -84,8 +91,6 @@ def test_the_users_own_openssh_may_lead_to_the_host(tell, hosts, home, instance)
         checked = await provider.check(instance(hostname="behind"))
         assert checked.facts is not None
         assert checked.facts.hostname == "node2"
-        children = Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text()
-        commands = [Path(f"/proc/{pid}/cmdline").read_text() for pid in children.split()]
-        assert [one for one in commands if "-W" in one.split("\0")] == []
+        assert proxies() == []
 
     tell(story)
