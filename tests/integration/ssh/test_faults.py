@@ -176,7 +176,7 @@ def test_a_reboot_proves_a_job_lost(environment: Environment, hosts: Lab) -> Non
 def test_a_changed_host_key_is_refused_until_it_is_known(
     environment: Environment, hosts: Lab, home: Path
 ) -> None:
-    """The job goes on behind the wrong key; `status` says why its host is not reached."""
+    """The job goes on behind the wrong key; `fleet show` says why its host is not reached."""
     known = home / "known_hosts"
     known.write_text(hosts.known_hosts.read_text())
     config = home / ".ssh/config"
@@ -249,7 +249,7 @@ def test_environments_share_a_host_and_nothing_else(
 
 
 def test_a_full_disk_of_a_host_loses_nothing(environment: Environment, hosts: Lab) -> None:
-    """A job that runs ends with its exit code; the next one says why it waits for space."""
+    """A job that runs ends with its exit code; the next one is tried again until it starts."""
     small = "resources: {cpu: 1.., memory: 1MB.., disk: 1MB..}\n"
     folder = "/root/.local/state/fleetform"
     hosts.run("node1", "mkdir", "-p", folder)
