@@ -23,7 +23,7 @@ from fleetform.spec.tree.document_problems import notes
 _INTRODUCTION = """\
 # What is supported
 
-fleetform loads, validates and plans every kind and field of the language. This version supports hosts of this machine only.
+fleetform loads, validates and plans every kind and field of the language. This version supports hosts of this machine and hosts over SSH.
 `fleetform validate` adds a note to each line that is not supported yet. There are two kinds of notes:
 
 - **blocked** (`not-supported`): without the field, the resource would be a different one. `fleetform plan` shows the

@@ -115,8 +115,10 @@ async def _ask(question: Question, checker: HostChecker, environment_uid: str) -
 
 
 def _silent(question: Question, message: str) -> HostResult:
-    hostname = question.request.endpoint.get("hostname", "")
-    advice = f"check the host, its address and its firewall; try `ssh -v {hostname}`"
+    endpoint = question.request.endpoint
+    hostname, port, user = (endpoint.get(name) for name in ("hostname", "port", "user"))
+    command = f"ssh -v {f'-p {port} ' if port else ''}{f'{user}@' if user else ''}{hostname}"
+    advice = f"check the host, its address and its firewall; try `{command}`"
     return unreached(
         question.target, message, advice if hostname else "", where=_location(question)
     )

@@ -38,9 +38,10 @@ from fleetform.app.serve import locked
 from fleetform.controllers.fencing import FencedHosts
 from fleetform.model.live import LedgerStatus
 from fleetform.model.recovery import Difference, Evidence, Recovered, differences
-from fleetform.plan.kinds.fleet import propose_create
+from fleetform.plan.kinds.fleet import places_of, propose_create
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity, InstanceRequest
+from fleetform.spec.names import natural_order
 from fleetform.store.errors import LedgerError
 from fleetform.store.opening import ledger_in_memory
 
@@ -101,6 +102,7 @@ async def rebuild(
         Locked: Somebody manages the environment.
         Problem: A host does not answer, or the ledger cannot be used.
     """
+    lost = _without_remote_hosts(desired, lost)
     known = None if from_nothing else known_generation(workspace.environment.uid)
     lock = None
     if not trial:
@@ -128,6 +130,31 @@ async def rebuild(
         if not from_nothing:
             return dataclasses.replace(result, kept=kept)
         return dataclasses.replace(result, differs=_differences(workspace, ledger))
+
+
+def _without_remote_hosts(desired: Desired, lost: Sequence[str]) -> list[str]:
+    """
+    Return the lost hosts that are shares of this machine.
+
+    Raises:
+        RecoveringProblem: A host over SSH is not declared lost. Without its jobs the ledger would
+            start them again.
+    """
+    remote = {
+        place["name"]
+        for key, declared in desired.resources.items()
+        if key.kind == "fleet" and "ssh_config" in declared.document
+        for place in places_of(key.name, declared.document)
+    }
+    unasked = sorted(remote.difference(lost), key=natural_order)
+    if unasked:
+        raise RecoveringProblem(
+            f"`state rebuild` cannot ask hosts over SSH yet: {', '.join(unasked)}",
+            "if no run was submitted to them since the last backup, pass"
+            f" {' '.join(f'--lost {name}' for name in unasked)}: runs there are then unknown until"
+            " the hosts answer",
+        )
+    return [name for name in lost if name not in remote]
 
 
 def _differences(workspace: Workspace, rebuilt: StoredLedger) -> tuple[Difference, ...]:

@@ -20,11 +20,11 @@ from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.task_group import TaskGroup
 from fleetform.lifecycle.rollout import Place, next_moves
 from fleetform.model.history import LogLevel
-from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.instance import LOCAL, Instance, InstanceState
 from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, Progress
 from fleetform.model.rollout import ENDED_TEXTS, Exchange, Template
 from fleetform.model.run import Job, RunUid
-from fleetform.providers.contract.errors import ProviderError
+from fleetform.providers.contract.errors import ProviderError, TemporaryError
 
 RETRY_MS = 10_000
 """Pause after a release that failed: a host that does not answer is asked as rarely as others."""
@@ -181,7 +181,7 @@ class Departures:
             )
             removal = self._removals.get(instance.uid)
             if removal is not None and not removal.gone.done():
-                removal.gone.set_exception(problem)
+                removal.gone.set_exception(_with_way_out(instance, problem))
         finally:
             self._under_way.discard(instance.uid)
             self._hosts.rows_changed = True
@@ -224,3 +224,14 @@ def _is_ending(mirror: Mirror, job: Job) -> bool:
         return True
     run = mirror.runs.get(RunUid(job.key.run_uid))
     return run is None or bool(run.stop_requested)
+
+
+def _with_way_out(instance: Instance, problem: Exception) -> Exception:
+    """Say what to do about a machine that may never answer again; shares of this one do."""
+    if instance.provider == LOCAL or not isinstance(problem, TemporaryError):
+        return problem
+    return TemporaryError(
+        f"{problem}; if host {instance.name} never returns, set `lost: REASON` at it in fleet"
+        f" {instance.fleet}, apply, and remove the fleet again",
+        delay_seconds=problem.delay_seconds,
+    )

@@ -398,7 +398,8 @@ def _installed(one: AgentFacts, target: HostTarget, checked: HostChecked) -> Hos
             "agent",
             Severity.ERROR if target.uid else Severity.WARNING,
             f"an agent of this environment that the ledger does not know: {one.uid}",
-            "`fleetform state rebuild` adopts it with its running jobs",
+            "if its jobs are not needed, end them and remove its folder in"
+            " ~/.local/state/fleetform/hosts on the host",
         )
     if not one.is_running:
         # That of this machine ends when there is nothing to do.

@@ -54,6 +54,7 @@ def test_a_changed_host_key_is_refused(tell, hosts, home: Path, instance) -> Non
         changed = r"has changed: it is SHA256:\S+, and SHA256:\S+ was expected"
         with pytest.raises(PermanentError, match=changed) as caught:
             await provider.ensure(instance(hostname="node2"))
+        assert await provider.observe(instance(hostname="node2")) is None
         assert "ssh-keygen -R" in caught.value.advice
 
     tell(story)

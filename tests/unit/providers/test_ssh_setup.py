@@ -167,7 +167,10 @@ def test_a_damaged_upload_is_not_kept(on_host) -> None:
 def test_another_instance_of_the_name_is_left_alone(on_host) -> None:
     """A folder belongs to one uid."""
     on_host("claim")
-    assert "exists on this host as uid-1, not as uid-2" in on_host("claim", uid="uid-2")["error"]
+    assert (
+        "exists on this host, and the ledger does not know it"
+        in on_host("claim", uid="uid-2")["error"]
+    )
     assert on_host("remove", uid="uid-2") == {}
     assert on_host("find")["root"]
 

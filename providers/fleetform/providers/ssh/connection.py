@@ -269,8 +269,11 @@ class _Opening:
         try:
             return asyncssh.SSHClientConnectionOptions(**fields)
         except (OSError, ValueError, asyncssh.Error) as error:
+            reason = str(error)
+            if isinstance(error, OSError) and error.filename:
+                reason = f"{error.filename}: {error.strerror}"
             raise PermanentError(
-                f"instance {self._name}: {endpoint.hostname} cannot be signed in to: {error}",
+                f"instance {self._name}: {endpoint.hostname} cannot be signed in to: {reason}",
                 advice="correct `identity_file:` in `ssh_config`, or ~/.ssh/config",
             ) from error
 

@@ -60,8 +60,9 @@ def claim(request: dict[str, Any]) -> dict[str, Any]:
     found = _identity(root)
     if found.get("uid", request["uid"]) != request["uid"]:
         raise Refused(
-            f"instance {request['name']} exists on this host as {found['uid']}, not as {request['uid']}",
-            "`fleetform state rebuild` adopts it with its running jobs",
+            "an earlier agent of this environment exists on this host, and the ledger does not know it:"
+            " the host was declared lost, or its fleet was released, or the ledger was lost",
+            f"if its jobs are not needed, end them and remove {root} on the host; then apply again",
         )
     os.makedirs(root, mode=0o700, exist_ok=True)
     # Only this user may reach the agent's socket, and with it start processes.

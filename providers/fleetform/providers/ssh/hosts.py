@@ -21,7 +21,7 @@ from fleetform.agents.client.bundle import make_bundle
 from fleetform.agents.client.session import Session, open_session
 from fleetform.agents.protocol.messages import Cursor, Hello
 from fleetform.providers.contract.checks import HostChecked
-from fleetform.providers.contract.errors import PermanentError, TemporaryError
+from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
 from fleetform.providers.contract.hosts import (
     ExecRequest,
     ExecSession,
@@ -118,7 +118,8 @@ class SshHosts:
     async def observe(self, request: InstanceRequest) -> HostSeen | None:
         try:
             connection, session = await self._look(request)
-        except TemporaryError:
+        except ProviderError:
+            # Also one whose key has changed, or that refuses to sign in: what runs there is unknown.
             return None
         try:
             return _located(host_seen(request, session, None), connection)

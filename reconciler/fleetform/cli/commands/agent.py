@@ -8,7 +8,7 @@ from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_workspace, or_default
 
 _EXAMPLES = (
-    ("fleetform agent list", "List the agents of this environment, and whether they answer"),
+    ("fleetform agent list", "List the agents on this machine, and whether they answer"),
     ("fleetform agent probe", "Show the hardware of this machine"),
 )
 
@@ -31,7 +31,7 @@ def list_agents(path: str | None, as_json: bool) -> None:
     List the agents that have this environment's uid.
 
     The command searches this machine and not the ledger, so it also lists an agent whose ledger was
-    lost.
+    lost. `fleetform fleet check` shows the agents of hosts over SSH.
     """
     import asyncio
 

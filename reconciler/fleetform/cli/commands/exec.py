@@ -95,6 +95,11 @@ def _running(histories: Sequence[RunHistory], typed: str) -> RunHistory:
             advice=f"`fleetform logs {shlex.quote(name)}` prints its output, `fleetform rerun"
             f" {shlex.quote(name)}` runs it again",
         )
+    if state is RunState.UNKNOWN:
+        raise Refused(
+            f"`{name}` is unknown: its host does not answer",
+            advice=f"`fleetform why {shlex.quote(name)}` says since when",
+        )
     if state is not RunState.RUNNING or not history.attempts:
         raise Refused(
             f"`{name}` is not running yet: it is {state}",
