@@ -70,7 +70,7 @@ async def connected(agent: Agent) -> AsyncIterator[tuple[Host, Tap, Manager]]:
     manager = Manager(await open_session(reader, tap, Hello("environment", "ledger", 1, 1)))
     seen: Any = None  # Nothing here asks for it.
     try:
-        yield SessionHost("local-0", manager.session, seen), tap, manager
+        yield SessionHost("local-0", manager.session, seen, "/volumes"), tap, manager
     finally:
         await manager.close()
 
