@@ -226,7 +226,7 @@ def _show_next(
             " result."
         )
     elif result.failed_steps:
-        out.line("Some steps failed. The other steps stay done: apply again.", "bad")
+        out.line("Some steps failed. The other steps stay done: run the command again.", "bad")
     elif bad:
         name = quoted(bad[0].run.name)
         tried = bool(bad[0].attempts) and bad[0].run.state not in _NEVER_STARTED
