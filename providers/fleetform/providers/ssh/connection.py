@@ -106,9 +106,14 @@ class Connection:
         """Run a command and return what it printed after the marker."""
         with _channel_trouble(self._name, self._client):
             async with asyncio.timeout(COMMAND_SECONDS):
-                done = await self._client.run(
-                    command.line, input=command.stdin, encoding=None, request_pty=False
+                process = await self._client.create_process(
+                    command.line, encoding=None, request_pty=False
                 )
+                # A shell that runs no command has ended by now, and what it printed says why.
+                with contextlib.suppress(BrokenPipeError):
+                    process.stdin.write(command.stdin)
+                    process.stdin.write_eof()
+                done = await process.wait()
         printed, complaint = _bytes(done.stdout), _bytes(done.stderr)
         preface, found, text = _split(printed)
         return Output(
