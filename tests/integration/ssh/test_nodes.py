@@ -159,4 +159,8 @@ def test_nodes_start_in_the_declared_order_and_the_master_ends_the_run(
         pair.write(f"task-{order}.yaml", document)
         assert "1 run succeeded" in pair.run("apply", "-y")
         master, worker = pair.started_ms(order)
-        assert (master <= worker) if order == "master-first" else (worker <= master)
+        if order == "workers-first":
+            assert worker <= master
+        else:
+            # The run may be over before the worker has started.
+            assert worker is None or master <= worker

@@ -318,7 +318,8 @@ class TestRequests:
     def test_it_has_all_calls_of_the_contract(self) -> None:
         """A provider can pass each of them on, with the same arguments."""
         for name, wanted in inspect.getmembers(Host, inspect.isfunction):
-            if not name.startswith("_"):
+            # Where volumes lie, the provider knows.
+            if not name.startswith("_") and name != "volume_path":
                 ours = inspect.signature(getattr(Session, name)).parameters
                 assert list(ours) == list(inspect.signature(wanted).parameters), name
 
