@@ -77,7 +77,7 @@ def test_each_host_says_what_is_missing(check, hosts: Lab) -> None:
     assert by_host["node2"]["account"][1] == "lab, no sudo"
     assert by_host["node2"]["memory limit"][0] == "warning"
     severity, text, advice = by_host["node2:2222"]["connection"]
-    assert (severity, "port 2222" in text, "ssh -v node2" in advice) == ("error", True, True)
+    assert (severity, "port 2222" in text, "ssh -v -p 2222 " in advice) == ("error", True, True)
     severity, text, advice = by_host[hosts.hosts["node1"]]["connection"]
     assert (severity, "host key" in text, "ssh-keyscan" in advice) == ("error", True, True)
 
