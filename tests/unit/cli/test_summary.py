@@ -139,7 +139,7 @@ def test_a_failed_run_comes_first_with_its_last_lines(summary):
         ({"exit_code": 3, "left_blocked": 1}, "\nNothing was applied; 1 change is blocked.\n"),
         ({"exit_code": 3, "left_blocked": 2}, "\nNothing was applied; 2 changes are blocked.\n"),
         ({"exit_code": 3}, "except for what is blocked: the plan says why"),
-        ({"failed_steps": ("fleet/x: no",), "exit_code": 1}, "apply again"),
+        ({"failed_steps": ("fleet/x: no",), "exit_code": 1}, "run the command again"),
         ({}, "Applied."),
     ],
 )

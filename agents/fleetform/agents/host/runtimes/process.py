@@ -38,6 +38,7 @@ from fleetform.agents.protocol.states import Cause
 
 _REPAIR_WAIT_SECONDS = 5.0
 _REPAIR_CHECK_SECONDS = 0.01
+_START_WAIT_SECONDS = 1.0
 
 _LEFTOVERS_WAIT_SECONDS = 5
 """A process that is killed goes in milliseconds; one in an uninterruptible sleep may never die."""
@@ -82,7 +83,7 @@ class ProcessRuntime:
 
     def exec(self, job_uid: str, command: Command) -> Started:
         path = _path(job_uid)
-        found = self.inspect(job_uid)
+        found = self._started(job_uid)
         supervisor = directory.supervisor_pid(path) or orphans.supervisor_of(self._root, job_uid)
         if found.condition is not Condition.RUNNING or found.launch is None or supervisor is None:
             raise NotRunning("the job does not run on this host, or it has removed its directory")
@@ -95,6 +96,15 @@ class ProcessRuntime:
             groups=limits.groups_of(job_uid),
         )
         return job_command.start(place, command)
+
+    def _started(self, job_uid: str) -> Found:
+        """Inspect a job; waits a moment for a supervisor that was forked and has not begun."""
+        deadline = time.monotonic() + _START_WAIT_SECONDS
+        found = self.inspect(job_uid)
+        while found.condition is Condition.PREPARED and time.monotonic() < deadline:
+            time.sleep(_REPAIR_CHECK_SECONDS)
+            found = self.inspect(job_uid)
+        return found
 
     def repair(self, job_uid: str) -> bool:
         """Have a job's supervisor make its directory whole; False when there is none."""
