@@ -51,6 +51,15 @@ for _name in [name for name in os.environ if name.startswith("FLEETFORM_")]:
         del os.environ[_name]
 
 
+_WAITS = "tests/scenario/test_tutorial_hosts.py"
+"""Minutes long, most of which it waits for hosts that are off."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the test that waits: begun at the end, all others would be over long before it."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_WAITS))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def cache_home() -> Iterator[None]:
     """Keep what commands know from before in a folder of this run, and not in the user's."""
