@@ -56,7 +56,7 @@ _RELEASE_SECONDS = 120.0
 
 _EXEC = "channel.exec"
 
-# Whoever releases an instance has the last word on it: no fence of a manager is higher.
+# A release must be obeyed by the agent of the instance: no fence of a manager is higher.
 _LAST_FENCE = (1 << 63) - 1
 
 Opening = Callable[[Hello], Awaitable[Session]]

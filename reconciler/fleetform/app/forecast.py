@@ -308,7 +308,7 @@ class _After:
         ]
         if None in made:
             self.undetected.add(name)
-        elif made and "gpu" not in said["document"].get("local", ("gpu",)):
+        elif made and _detects_gpus(said["document"]):
             self.undetected_gpus.add(name)
         others = [one for one in self.instances if one.fleet != name]
         self.instances = [*others, *kept, *(one for one in made if one is not None)]
@@ -351,6 +351,11 @@ def _renamed(run: Run, renames: Renames) -> Run:
             ),
         ),
     )
+
+
+def _detects_gpus(document: Mapping[str, Any]) -> bool:
+    """Whether the GPUs of a fleet's shares of this machine are those that its agent finds."""
+    return "local" in document and "gpu" not in document["local"]
 
 
 def _host(

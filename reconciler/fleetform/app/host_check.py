@@ -19,7 +19,8 @@ from fleetform.model.host_check import (
     mark_same_machines,
     unreached,
 )
-from fleetform.plan.kinds.fleet import places_of
+from fleetform.model.instance import LOCAL
+from fleetform.plan.kinds.fleet import is_over_ssh, places_of
 from fleetform.providers.contract.errors import PermanentError, ProviderError
 from fleetform.providers.contract.hosts import InstanceRequest
 
@@ -50,9 +51,9 @@ def questions_of(fleets: Iterable[Declared], instances: Iterable[Instance]) -> l
     for declared in fleets:
         fleet = declared.key.name
         places = places_of(fleet, declared.document)
-        is_local = "ssh_config" not in declared.document
+        is_local = not is_over_ssh(declared.document)
         for place in places[:1] if is_local else places:
-            provider = place.get("provider", "local")
+            provider = place.get("provider", LOCAL)
             instance = known.get((fleet, place["name"]))
             target = HostTarget(
                 fleet=fleet,

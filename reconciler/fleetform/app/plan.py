@@ -20,6 +20,7 @@ from fleetform.model.live import LedgerStatus, Live
 from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
 from fleetform.model.rows import RowsOutdated, unchanged_digests
 from fleetform.model.verbs import Verb
+from fleetform.plan.kinds.fleet import is_over_ssh
 from fleetform.plan.notes import with_notes
 from fleetform.plan.planner import plan
 from fleetform.plan.scope import idle_addresses, known_addresses, with_new_names
@@ -337,7 +338,7 @@ def _new_paths(desired: Desired, live: Live) -> Iterator[tuple[ResourceKey, str]
 def _is_elsewhere(desired: Desired, fleet: str) -> bool:
     """Whether the hosts of a fleet are other machines, whose directories only their agents see."""
     declared = desired.resources.get(ResourceKey("fleet", fleet))
-    return declared is not None and "ssh_config" in declared.document
+    return declared is not None and is_over_ssh(declared.document)
 
 
 # Finds commands that the caller's PATH has and the job's has not.

@@ -38,7 +38,7 @@ from fleetform.app.serve import locked
 from fleetform.controllers.fencing import FencedHosts
 from fleetform.model.live import LedgerStatus
 from fleetform.model.recovery import Difference, Evidence, Recovered, differences
-from fleetform.plan.kinds.fleet import places_of, propose_create
+from fleetform.plan.kinds.fleet import is_over_ssh, places_of, propose_create
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity, InstanceRequest
 from fleetform.spec.names import natural_order
@@ -143,7 +143,7 @@ def _without_remote_hosts(desired: Desired, lost: Sequence[str]) -> list[str]:
     remote = {
         place["name"]
         for key, declared in desired.resources.items()
-        if key.kind == "fleet" and "ssh_config" in declared.document
+        if key.kind == "fleet" and is_over_ssh(declared.document)
         for place in places_of(key.name, declared.document)
     }
     unasked = sorted(remote.difference(lost), key=natural_order)

@@ -59,7 +59,7 @@ async def join(session: ExecSession, *, terminal: bool) -> ExecEnd:
             session.resize(terminal_size())
         undo.enter_context(_signals_passed_on(session, loop))
         # A thread: epoll takes no files, and a terminal that does not block would not block for
-        # whoever shares it either. Nothing ends a read, so nothing waits for the thread.
+        # other processes that share it either. A read cannot be ended, so the thread is not waited for.
         threading.Thread(target=_read_input, args=(session, loop), daemon=True).start()
         async for data, is_error in session.output():
             await asyncio.to_thread(_write_all, _STDERR if is_error else _STDOUT, data)

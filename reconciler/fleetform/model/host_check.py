@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fleetform.model import figures
+from fleetform.model.instance import LOCAL
 
 if TYPE_CHECKING:
     from fleetform.providers.contract.checks import AgentFacts, HostChecked, HostFacts
@@ -376,7 +377,7 @@ def _agent(
 def _is_of(one: AgentFacts, target: HostTarget, environment_uid: str) -> bool:
     if one.environment_uid != environment_uid:
         return False
-    if target.provider == "local":
+    if target.provider == LOCAL:
         return one.fleet == target.fleet
     return one.uid == target.uid or one.name == target.name
 
@@ -403,7 +404,7 @@ def _installed(one: AgentFacts, target: HostTarget, checked: HostChecked) -> Hos
         )
     if not one.is_running:
         # That of this machine ends when there is nothing to do.
-        severity = Severity.OK if target.provider == "local" else Severity.WARNING
+        severity = Severity.OK if target.provider == LOCAL else Severity.WARNING
         advice = "" if severity is Severity.OK else "`fleetform apply` starts it"
         return HostFinding("agent", severity, f"{one.name}: installed, does not run now", advice)
     if one.bundle != checked.bundle:

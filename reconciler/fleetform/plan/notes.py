@@ -38,7 +38,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
 
     `at_stake` has, by address, running work that the plan or something held would end: `ms` that
     the longest of it has been going, `gpu_ms` of all of it, and `since` when that counts: `start`,
-    for nobody says yet when a run last wrote a checkpoint. `hosts_removed` names, by fleet, the hosts
+    because runs do not report their checkpoints yet. `hosts_removed` names, by fleet, the hosts
     that its change removes, `hosts_set_up` those on which its change installs and starts the agent.
     """
     return {

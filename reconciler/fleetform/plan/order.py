@@ -35,7 +35,7 @@ from fleetform.spec.desired import ResourceKey
 # by the old, and end at once. Updates of a volume may create its directory again.
 _PROVIDES = verbs_of(*REFERRED) & CARRIES_DOCUMENT | {Verb.RESOURCE_MOVE}
 _USES = verbs_of(*REFERRING) & CARRIES_DOCUMENT
-# What somebody uses, or is on: it goes when that has ended.
+# Resources that runs use: each is removed after the runs that use it have ended.
 _ENDS = verbs_of(*ON_HOSTS) & ENDS
 
 _Needs = dict[ResourceKey, list[str]]

@@ -430,7 +430,7 @@ def _duration_ms(history: RunHistory, now_ms: int) -> int | None:
 def _duration(row: RunRow) -> str:
     if row.duration_ms is None:
         return ""
-    # Nobody knows how long it has run since its host was heard last.
+    # How long it has run since its host was last heard is unknown.
     return figures.span(row.duration_ms) + ("" if row.silent_since_ms is None else "?")
 
 

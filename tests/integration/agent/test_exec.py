@@ -57,7 +57,7 @@ class Command:
 
 @contextlib.asynccontextmanager
 async def entered(agent: Agent, started: StartJob) -> AsyncIterator[Session]:
-    """A connection that only looks, while somebody else manages the host and a job runs."""
+    """A connection that only looks, while another controller manages the host and a job runs."""
     async with managing(agent, fence=5) as manager:
         assert (await manager.session.prepare(started)).ok
         await manager.record(started.job_uid, JobState.RUNNING)
@@ -145,7 +145,7 @@ def test_much_goes_through_in_both_directions(agent: Agent) -> None:
 
 
 def test_input_that_is_not_taken_ends_with_the_command(agent: Agent) -> None:
-    """One that closes its input still prints, and whoever sends is not held up."""
+    """A command that closes its input still prints, and the sender does not wait."""
     started = job("a", "exec sleep 300")
 
     async def go() -> None:
@@ -225,7 +225,7 @@ def test_a_command_ends_with_its_session(agent: Agent) -> None:
 
 @pytest.mark.parametrize("ending", ["echo", "setsid sleep 301"])
 def test_a_command_ends_with_its_job(agent: Agent, tmp_path: Path, ending: str) -> None:
-    """Whoever runs it hears why; what has left its session ends too."""
+    """The caller is told why; processes that have left its session end too."""
     gate = tmp_path / "gate"
     started = job("a", f"until [ -e {gate} ]; do sleep 0.05; done")
 

@@ -1,4 +1,4 @@
-"""A lab of two hosts, and somebody at home whose OpenSSH configuration knows them."""
+"""A lab of two hosts, and a home folder whose OpenSSH configuration names them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def tell(home: Path, tmp_path: Path) -> Callable[..., None]:
 
 @pytest.fixture
 def bare(home: Path, hosts: Lab) -> Callable[..., dict[str, object]]:
-    """Endpoints for somebody without a configuration and without known hosts."""
+    """Endpoints for an account without a configuration and without known hosts."""
     (home / ".ssh/config").unlink()
 
     def endpoint(host: str = "node1", **fields: object) -> dict[str, object]:

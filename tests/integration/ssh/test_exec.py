@@ -26,7 +26,7 @@ async def printed_by(session: ExecSession) -> tuple[bytes, bytes]:
 
 
 def test_a_command_in_a_job_of_another_host(tell, hosts, instance) -> None:
-    """It runs as the job's user in its directory; whoever manages the host goes on undisturbed."""
+    """It runs as the job's user in its directory; the controller of the host is not disturbed."""
     request = instance(user="lab")
 
     async def story(provider: SshHosts) -> None:

@@ -66,7 +66,7 @@ def test_what_is_read_is_credited_when_more_is_wanted() -> None:
 
 
 def test_credit_follows_each_read() -> None:
-    """It counts what travelled, and is not given for what nobody has asked behind yet."""
+    """It counts what travelled, and is not given before the reader asks for more."""
 
     async def story(agent: AgentEnd, _session: Session, channel: Channel) -> None:
         agent.say(ChannelData(channel.number, packed(b"one")))

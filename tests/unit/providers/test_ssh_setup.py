@@ -103,7 +103,7 @@ def test_hosts_that_cannot_be_set_up(output: Output, message: str, advice: str) 
 
 
 def test_refusals_of_the_host() -> None:
-    """What may pass is temporary, and what somebody must change is not."""
+    """A problem that may pass is temporary, and one that a person must solve is not."""
     refusal = {"error": "no space is left", "advice": "free space", "is_temporary": True}
     with pytest.raises(TemporaryError, match="instance gpu-0: no space is left"):
         install(refusal)

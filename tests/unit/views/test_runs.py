@@ -208,7 +208,7 @@ def test_the_wait_for_the_next_attempt_is_no_work():
 
 
 def test_a_duration_ends_when_a_silent_host_was_heard_last():
-    """Nobody knows how long the job has run since; while another host answers, the run goes on."""
+    """How long the job has run since is unknown; while another host answers, the run goes on."""
     heard = instance(state=InstanceState.UNREACHABLE, seen_at_ms=NOW - 40_000)
     (row,) = run_rows([history()], instances=[heard], now_ms=NOW)
     assert (row.duration_ms, row.silent_since_ms) == (20_000, NOW - 40_000)

@@ -221,7 +221,7 @@ class ExecChannel:
             processes.send(below, signal.SIGKILL)
 
     def _signal(self, number: int) -> None:
-        # Until its status is taken in, here, the pid is nobody else's.
+        # No other process gets the pid before the status is read, which happens here.
         if self._status is None:
             with contextlib.suppress(OSError):
                 os.killpg(self._pid, number)

@@ -225,7 +225,7 @@ class HostProvider(Protocol):
         """
         Start a command in a running job of a host, over a connection of its own.
 
-        Nobody who manages the host is disturbed by it.
+        The controller that manages the host is not disturbed by it.
 
         Raises:
             TemporaryError: The host does not answer now.

@@ -228,7 +228,8 @@ class _Opening:
             check = _HostKeyCheck(self._name, endpoint, host_key, options)
             try:
                 with _translated(self._name, _where(options), endpoint):
-                    # With a tunnel of ours asyncssh makes none, whose keys nobody would check.
+                    # An explicit tunnel, also None, keeps asyncssh from opening jump hosts
+                    # itself, without a check of their keys.
                     client = await asyncssh.connect(
                         **fields, known_hosts=check.known_hosts, tunnel=tunnel
                     )
@@ -519,7 +520,7 @@ def _channel_trouble(name: str, client: asyncssh.SSHClientConnection) -> Iterato
     except ProviderError:
         raise
     except TimeoutError as error:
-        # What does not answer now is not asked again: the next call connects anew.
+        # The connection is given up: the next call opens another one.
         client.abort()
         raise TemporaryError(f"instance {name}: its host does not answer in time") from error
     except (asyncssh.Error, OSError) as error:

@@ -41,7 +41,7 @@ class Endpoint:
             port=fields.get("port"),
             user=fields.get("user") or "",
             identity_file=_expanded(fields.get("identity_file") or ""),
-            # Nobody keeps the key of a jump host, so it must be in `known_hosts`.
+            # The ledger keeps no keys of jump hosts, so theirs must be in `known_hosts`.
             proxy_jump=None if not jump else cls.read({**jump, "host_keys": "known"}),
             host_keys=fields.get("host_keys") or "known",
             internal_ip=fields.get("internal_ip") or "",

@@ -291,7 +291,7 @@ def _refusal(error: OSError) -> Refused:
         errno.EACCES: (f"the account may not write {place}", "change the owner of the folder"),
     }
     message, advice = known.get(error.errno or 0, (f"{place}: {error.strerror or error}", ""))
-    # Somebody frees a full disk by ending other work; a mount changes only by hand.
+    # A full disk has space again when other work ends; a mount is changed by a person only.
     return Refused(message, advice, error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EIO})
 
 

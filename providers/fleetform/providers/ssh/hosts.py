@@ -79,6 +79,7 @@ class SshHosts:
         self._keepalive_seconds = keepalive_seconds
         self._connections: dict[str, Connection] = {}
         self._locks: dict[str, asyncio.Lock] = {}
+        self._read_bundle: Bundle | None = None
 
     async def ensure(self, request: InstanceRequest) -> None:
         connection = await self._connection(request)
@@ -110,7 +111,7 @@ class SshHosts:
         return ()
 
     async def look(self, instance: InstanceSeen) -> HostSeen:
-        # An inventory of ours is empty, so nobody has one of ours to look at.
+        # `inventory` lists none, and only listed instances are looked at.
         raise TemporaryError(
             f"instance {instance.name}: its host is not known; `observe` takes its address"
         )
@@ -193,6 +194,12 @@ class SshHosts:
             return await open_session(reader, writer, hello)
 
     def _bundle(self) -> Bundle:
+        # Read once: each connection to each host needs its digest.
+        if self._read_bundle is None:
+            self._read_bundle = self._make_bundle()
+        return self._read_bundle
+
+    def _make_bundle(self) -> Bundle:
         try:
             return Bundle.read(make_bundle(self._state_home / "agent"))
         except OSError as error:

@@ -40,11 +40,12 @@ def command(host: str, words: tuple[str, ...], path: str | None) -> None:
     ~/.ssh/config says. HOST is the name that `fleetform fleet show` lists. `fleetform exec` runs a
     command inside a job instead.
     """
+    from fleetform.model.instance import LOCAL
     from fleetform.views.ssh_command import ssh_words
 
     workspace = open_workspace(or_default(path))
     instance = _found(open_reader(workspace).read_book([]).instances, host)
-    if instance.provider == "local":
+    if instance.provider == LOCAL:
         raise Refused(
             f"host {instance.name} is this machine", advice="run the command here, without `ssh`"
         )

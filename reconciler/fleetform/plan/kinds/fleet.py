@@ -220,7 +220,7 @@ def places_of(fleet: str, document: Mapping[str, Any]) -> list[dict[str, Any]]:
     Shares of a machine are numbered from 0 and named by number. Hosts over SSH are known by their
     names: their numbers are the ledger's, so that one that goes changes no other.
     """
-    if "ssh_config" not in document:
+    if not is_over_ssh(document):
         return [
             {"name": name, "number": number, **_drained(name, document)}
             for number, name in ((n, f"{fleet}-{n}") for n in range(nodes_wanted(document)))
@@ -271,9 +271,14 @@ def template_of(document: Mapping[str, Any]) -> str:
     )
 
 
+def is_over_ssh(document: Mapping[str, Any]) -> bool:
+    """Whether the hosts of a fleet are other machines, reached over SSH."""
+    return "ssh_config" in document
+
+
 def has_other_source(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Whether the hosts come from elsewhere: none of the earlier ones can stay."""
-    return ("ssh_config" in before) != ("ssh_config" in after)
+    return is_over_ssh(before) != is_over_ssh(after)
 
 
 def lost_hosts(document: Mapping[str, Any]) -> dict[str, str]:
@@ -287,7 +292,7 @@ def lost_hosts(document: Mapping[str, Any]) -> dict[str, str]:
 
 def nodes_wanted(document: Mapping[str, Any]) -> int:
     """How many hosts the fleet shall have now; one when the document does not say."""
-    if "ssh_config" in document:
+    if is_over_ssh(document):
         return len(hosts_of(document))
     nodes = document.get("nodes")
     if nodes is None:
