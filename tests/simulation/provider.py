@@ -16,6 +16,7 @@ from fleetform.providers.contract.hosts import (
     ExecSession,
     Identity,
     InstanceRequest,
+    JobStreams,
 )
 from fleetform.providers.contract.hosts import Host as HostSession
 from fleetform.providers.contract.observed import (
@@ -124,6 +125,9 @@ class SimulatedHosts:
         )
 
     async def open_exec(self, request: InstanceRequest, command: ExecRequest) -> ExecSession:
+        raise PermanentError("jobs of simulated hosts have no processes")
+
+    async def open_streams(self, request: InstanceRequest) -> JobStreams:
         raise PermanentError("jobs of simulated hosts have no processes")
 
     async def place_at(self, environment_uid: str, path: str) -> PlaceSeen:

@@ -21,6 +21,7 @@ from fleetform.providers.contract.hosts import (
     HostProvider,
     Identity,
     InstanceRequest,
+    JobStreams,
 )
 from fleetform.providers.contract.observed import (
     HostSeen,
@@ -76,6 +77,9 @@ class RoutedHosts:
 
     async def open_exec(self, request: InstanceRequest, command: ExecRequest) -> ExecSession:
         return await self._of(request.provider).open_exec(request, command)
+
+    async def open_streams(self, request: InstanceRequest) -> JobStreams:
+        return await self._of(request.provider).open_streams(request)
 
     async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
         return await self._of(LOCAL).inventory(environment_uid)

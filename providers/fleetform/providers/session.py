@@ -46,15 +46,18 @@ from fleetform.providers.contract.hosts import (
     ExecEnd,
     ExecRequest,
     ExecSession,
+    ForwardSession,
     Identity,
     InstanceRequest,
+    JobAddress,
 )
 from fleetform.providers.contract.observed import HostSeen
 
 _RELEASE_SECONDS = 120.0
 """Jobs get their grace before the agent ends; theirs is 10 s unless declared longer."""
 
-_EXEC = "channel.exec"
+_ABLE = {"exec": "run commands in jobs", "forward": "forward ports of jobs"}
+"""What an agent cannot do that lacks the capability `channel.<kind>`."""
 
 # A release must be obeyed by the agent of the instance: no fence of a manager is higher.
 _LAST_FENCE = (1 << 63) - 1
@@ -211,22 +214,43 @@ async def open_exec(name: str, session: Session, command: ExecRequest) -> ExecSe
         PermanentError: The agent is older than such commands, or refuses this one.
     """
     try:
-        with translated(name):
-            channel = await _open_channel(name, session, command)
+        channel = await _open_exec(name, session, command)
     except BaseException:
         await session.close()
         raise
-    return _Exec(name, session, channel)
+    return _Exec(name, channel, session.close)
 
 
-async def _open_channel(name: str, session: Session, command: ExecRequest) -> Channel:
-    if _EXEC not in session.welcome.capabilities:
-        raise PermanentError(
-            f"instance {name}: its agent is of fleetform {session.welcome.version} and cannot run"
-            " commands in jobs",
-            advice="end the agent, whose pid is in `agent.pid` in its folder: its jobs continue, and"
-            " the next apply starts an agent of this release",
-        )
+class SessionStreams:
+    """Fills `contract.hosts.JobStreams` with a session that is used for nothing else."""
+
+    def __init__(self, name: str, session: Session) -> None:
+        self._name = name
+        self._session = session
+
+    async def open_exec(self, command: ExecRequest) -> ExecSession:
+        channel = await _open_exec(self._name, self._session, command)
+        return _Exec(self._name, channel, lambda: self._close(channel))
+
+    async def open_forward(self, job: JobAddress, port: int) -> ForwardSession:
+        parameters = {"key": str(job.key), "job_uid": job.job_uid, "port": port}
+        channel = await _open_channel(self._name, self._session, "forward", parameters)
+        return _Forward(self._name, channel, lambda: self._close(channel))
+
+    async def _close(self, channel: Channel) -> None:
+        # A connection that is lost has ended its channels.
+        with contextlib.suppress(SessionError):
+            await self._session.close_stream(channel)
+
+    async def lost(self) -> None:
+        async for _ in self._session.news():
+            pass
+
+    async def close(self) -> None:
+        await self._session.close()
+
+
+async def _open_exec(name: str, session: Session, command: ExecRequest) -> Channel:
     parameters: dict[str, Any] = {
         "key": str(command.key),
         "job_uid": command.job_uid,
@@ -235,16 +259,30 @@ async def _open_channel(name: str, session: Session, command: ExecRequest) -> Ch
     if command.size is not None:
         rows, columns = command.size
         parameters |= {"rows": rows, "columns": columns, "term": command.term}
-    return await session.open_channel("exec", parameters)
+    return await _open_channel(name, session, "exec", parameters)
+
+
+async def _open_channel(
+    name: str, session: Session, kind: str, parameters: dict[str, Any]
+) -> Channel:
+    if f"channel.{kind}" not in session.welcome.capabilities:
+        raise PermanentError(
+            f"instance {name}: its agent is of fleetform {session.welcome.version} and cannot"
+            f" {_ABLE[kind]}",
+            advice="end the agent, whose pid is in `agent.pid` in its folder: its jobs continue, and"
+            " the next apply starts an agent of this release",
+        )
+    with translated(name):
+        return await session.open_channel(kind, parameters)
 
 
 class _Exec:
     """Fills `contract.hosts.ExecSession`."""
 
-    def __init__(self, name: str, session: Session, channel: Channel) -> None:
+    def __init__(self, name: str, channel: Channel, close: Callable[[], Awaitable[None]]) -> None:
         self._name = name
-        self._session = session
         self._channel = channel
+        self._close = close
 
     async def output(self) -> AsyncIterator[tuple[bytes, bool]]:
         with translated(self._name):
@@ -283,7 +321,41 @@ class _Exec:
         )
 
     async def close(self) -> None:
-        await self._session.close()
+        await self._close()
+
+
+class _Forward:
+    """Fills `contract.hosts.ForwardSession`."""
+
+    def __init__(self, name: str, channel: Channel, close: Callable[[], Awaitable[None]]) -> None:
+        self._name = name
+        self._channel = channel
+        self._close = close
+
+    async def read(self) -> bytes:
+        with translated(self._name):
+            while (piece := await self._channel.read()) is not None:
+                if piece[:1] == bytes([exec_pieces.END_OF_INPUT]):
+                    return b""
+                if len(piece) > 1:
+                    return piece[1:]
+        ended = self._channel.ended
+        if ended is not None and ended.code:
+            raise PermanentError(f"instance {self._name}: the connection was cut: {ended.message}")
+        return b""
+
+    async def write(self, data: bytes) -> None:
+        with translated(self._name):
+            for begin in range(0, len(data), PIECE_BYTES):
+                piece = data[begin : begin + PIECE_BYTES]
+                await self._channel.write(bytes([exec_pieces.DATA]) + piece)
+
+    def end_input(self) -> None:
+        with translated(self._name):
+            self._channel.write_now(bytes([exec_pieces.END_OF_INPUT]))
+
+    async def close(self) -> None:
+        await self._close()
 
 
 async def end_jobs(

@@ -19,6 +19,7 @@ from fleetform.providers.contract.hosts import (
     HostProvider,
     Identity,
     InstanceRequest,
+    JobStreams,
 )
 from fleetform.providers.contract.observed import (
     HostSeen,
@@ -77,6 +78,9 @@ class FencedHosts:
 
     async def open_exec(self, request: InstanceRequest, command: ExecRequest) -> ExecSession:
         return await self._provider.open_exec(request, command)
+
+    async def open_streams(self, request: InstanceRequest) -> JobStreams:
+        return await self._provider.open_streams(request)
 
     async def place_at(self, environment_uid: str, path: str) -> PlaceSeen:
         return await self._provider.place_at(environment_uid, path)

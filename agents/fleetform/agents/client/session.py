@@ -31,6 +31,7 @@ from fleetform.agents.protocol.link import (
     HEARTBEAT_SECONDS,
     LOG_CHANNEL,
     PRIORITY_OF_KIND,
+    STREAMS,
     Pulse,
     Window,
 )
@@ -270,6 +271,19 @@ class Session:
             self._channels.pop(number, None)
             raise
         return channel
+
+    async def close_stream(self, channel: Channel) -> None:
+        """
+        End a channel of `open_channel`; nothing where it has ended.
+
+        Raises:
+            ConnectionLost: The connection has ended, and with it the channel.
+        """
+        if self._channels.pop(channel.number, None) is None:
+            return
+        request = CloseChannel(self._next_id(), channel.number, "discard")
+        # The reply may be a refusal, where the channel has ended at the same time.
+        await self._submit(request, STREAMS)
 
     # -- channels, for `blobs` ----------------------------------------------------------------
 

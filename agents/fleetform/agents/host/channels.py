@@ -16,6 +16,7 @@ from typing import Any
 
 from fleetform.agents.host.blobs import BlobError, BlobStore
 from fleetform.agents.host.exec_channel import Commands, ExecChannel
+from fleetform.agents.host.forward_channel import ForwardChannel, Forwards
 from fleetform.agents.host.requests import refusal
 from fleetform.agents.protocol.frames import Message
 from fleetform.agents.protocol.link import WINDOW_MAX_BYTES
@@ -64,22 +65,32 @@ class _Upload:
 
 
 class Channels:
-    """Those of one connection; `say` sends a message on it, and `commands` starts what `exec` asks for."""
+    """
+    Those of one connection; `say` sends a message on it.
+
+    `commands` starts what `exec` asks for, and `forwards` connects to what `forward` asks for.
+    """
 
     def __init__(
         self,
         store: BlobStore,
         say: Callable[[Message], None],
         commands: Commands | None = None,
+        forwards: Forwards | None = None,
     ) -> None:
         self._store = store
         self._say = say
         self._commands = commands
-        # A channel that has failed keeps its refusal for whoever closes it.
-        self._open: dict[int, _Upload | ExecChannel | Reply] = {}
+        self._forwards = forwards
+        # A channel that has failed keeps its refusal until it is closed.
+        self._open: dict[int, _Upload | ExecChannel | ForwardChannel | Reply] = {}
 
     def open(self, message: OpenChannel, *, is_looking: bool = False) -> None:
-        """Open a channel; a connection that only looks may run commands, and change nothing else."""
+        """
+        Open a channel.
+
+        A connection that only looks may run commands and reach ports, and change nothing else.
+        """
         if message.channel in self._open:
             problem = f"channel {message.channel} is open already"
             self._say(Reply(message.id, False, "invalid", problem))
@@ -92,35 +103,54 @@ class Channels:
             self._say(refused)
         else:
             self._open[message.channel] = opened
-            self._say(Reply(message.id, True, body=body))
+            if body is not None:
+                self._say(Reply(message.id, True, body=body))
 
     def _opened(
         self, message: OpenChannel, *, is_looking: bool
-    ) -> tuple[_Upload | ExecChannel, dict[str, Any]]:
+    ) -> tuple[_Upload | ExecChannel | ForwardChannel, dict[str, Any] | None]:
+        """Return a channel and the body of the reply; None: the reply comes when it is connected."""
         if message.kind == "exec" and self._commands is not None:
             return self._commands.open(message.channel, message.parameters, self._say), {}
+        if message.kind == "forward" and self._forwards is not None:
+            return self._forwards.open(
+                message.channel,
+                message.parameters,
+                self._say,
+                lambda problem: self._answer_forward(message, problem),
+            ), None
         if message.kind != "blob":
             raise BlobError(
                 "unsupported",
-                f"this agent supports channels of the kinds 'blob' and 'exec' only, not {message.kind!r}",
+                "this agent supports channels of the kinds 'blob', 'exec' and 'forward' only, not"
+                f" {message.kind!r}",
             )
         if is_looking:
             raise BlobError("unsupported", "a connection that only looks cannot upload contents")
         upload = _Upload(self._store, message.parameters)
         return upload, upload.opened
 
+    def _answer_forward(self, message: OpenChannel, problem: BlobError | None) -> None:
+        if problem is None:
+            self._say(Reply(message.id, True))
+            return
+        refused = refusal(message.id, problem)
+        if isinstance(self._open.get(message.channel), ForwardChannel):
+            self._open[message.channel] = refused
+        self._say(refused)
+
     def take(self, message: ChannelData) -> None:
         channel = self._open.get(message.channel)
         size = len(message.data)
         try:
-            if isinstance(channel, ExecChannel):
-                # It credits what its command has taken.
+            if isinstance(channel, (ExecChannel, ForwardChannel)):
+                # It credits what its command or program has taken.
                 channel.take(_unpacked(message), size)
                 return
             if isinstance(channel, _Upload):
                 channel.take(_unpacked(message))
         except (BlobError, OSError, ValueError) as error:
-            if isinstance(channel, ExecChannel):
+            if isinstance(channel, (ExecChannel, ForwardChannel)):
                 channel.hang_up()
             wrong = BlobError("invalid", str(error)) if isinstance(error, ValueError) else error
             refused = refusal(0, wrong)
@@ -131,19 +161,19 @@ class Channels:
 
     def credit(self, message: Credit) -> None:
         channel = self._open.get(message.channel)
-        if isinstance(channel, ExecChannel):
+        if isinstance(channel, (ExecChannel, ForwardChannel)):
             channel.credit(message.size_bytes)
 
     def pause(self, *, paused: bool) -> None:
         """Hold output back while the connection does not keep up."""
         for channel in self._open.values():
-            if isinstance(channel, ExecChannel):
+            if isinstance(channel, (ExecChannel, ForwardChannel)):
                 channel.pause(paused=paused)
 
     def hang_up(self) -> None:
-        """The connection has ended, and with it its commands."""
+        """The connection has ended, and with it its commands and forwards."""
         for channel in self._open.values():
-            if isinstance(channel, ExecChannel):
+            if isinstance(channel, (ExecChannel, ForwardChannel)):
                 channel.hang_up()
         self._open.clear()
 
@@ -155,7 +185,7 @@ class Channels:
         if isinstance(channel, Reply):
             refused = dataclasses.replace(channel, id=message.id)
             return lambda: refused
-        if isinstance(channel, ExecChannel):
+        if isinstance(channel, (ExecChannel, ForwardChannel)):
             channel.hang_up()
             return lambda: Reply(message.id, True)
         try:

@@ -17,6 +17,7 @@ from typing import Protocol
 from fleetform.agents.host.blobs import BlobStore
 from fleetform.agents.host.channels import Channels
 from fleetform.agents.host.exec_channel import Commands
+from fleetform.agents.host.forward_channel import Forwards
 from fleetform.agents.host.outbox import Outbox
 from fleetform.agents.protocol.frames import Decoder, FrameError, Message
 from fleetform.agents.protocol.link import HEARTBEAT_SECONDS, Pulse
@@ -60,11 +61,13 @@ class Connection(asyncio.Protocol):
         blobs: BlobStore,
         *,
         commands: Commands | None = None,
+        forwards: Forwards | None = None,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
     ) -> None:
         self.is_looking = False
         self._blobs = blobs
         self._commands = commands
+        self._forwards = forwards
         self._heartbeat_seconds = heartbeat_seconds
         self._pulse: Pulse | None = None
         self._beats: asyncio.TimerHandle | None = None
@@ -79,7 +82,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         transport.set_write_buffer_limits(high=_WRITE_BUFFER_BYTES)
         self.outbox = Outbox(transport.write, self._jobs)
-        self.channels = Channels(self._blobs, self._say, self._commands)
+        self.channels = Channels(self._blobs, self._say, self._commands, self._forwards)
         peer = transport.get_extra_info("socket")
         if not _is_allowed(peer):
             _log.warning("connection.refused reason=uid")

@@ -35,6 +35,7 @@ from fleetform.agents.host.effects import (
     WatchSupervisor,
 )
 from fleetform.agents.host.exec_channel import Commands
+from fleetform.agents.host.forward_channel import Forwards
 from fleetform.agents.host.jobs import Jobs, now_ms
 from fleetform.agents.host.journal import Journal
 from fleetform.agents.host.outbox import Outbox
@@ -104,6 +105,7 @@ class Daemon:
         self._runtime = runtime
         self._jobs = Jobs(journal, runtime, self)
         self._commands = Commands(journal.find, runtime)
+        self._forwards = Forwards(journal.find)
         self._requests = Requests(settings.root, settings.limits)
         self._connections: list[Connection] = []
         self._manager: Connection | None = None
@@ -125,7 +127,13 @@ class Daemon:
         door = _bind(layout.AGENT_SOCKET, socket.SOCK_STREAM)
         jobs = f"{self._settings.root}/{layout.JOBS}"
         server = await self._loop.create_unix_server(
-            lambda: Connection(self, jobs, self._requests.blobs, commands=self._commands),
+            lambda: Connection(
+                self,
+                jobs,
+                self._requests.blobs,
+                commands=self._commands,
+                forwards=self._forwards,
+            ),
             sock=door,
             backlog=64,
         )
@@ -144,6 +152,7 @@ class Daemon:
 
     def _close(self, listener: socket.socket) -> None:
         self._commands.close()
+        self._forwards.close()
         self.settle()
         for connection in list(self._connections):
             connection.close()
@@ -240,6 +249,7 @@ class Daemon:
     def _end_commands(self, record: JobRecord) -> None:
         """End what runs in a job that is over, also what has left the session of its command."""
         self._commands.end(record.job_uid)
+        self._forwards.end(record.job_uid)
         if record.state is JobState.FINISHED and self._commands.has_entered(record.job_uid):
             tag = self._journal.tag_of(record.job_uid)
             self._loop.run_in_executor(None, self._runtime.end_leftovers, record.job_uid, tag, None)

@@ -168,6 +168,52 @@ class ExecSession(Protocol):
         """End the session, and with it the command."""
 
 
+@dataclass(frozen=True, slots=True)
+class JobAddress:
+    """A running job on its host: what a stream into it names."""
+
+    key: JobKey
+    job_uid: str
+
+
+class ForwardSession(Protocol):
+    """
+    A connection to a port of a job's host. It ends with this session.
+
+    Each method raises `TemporaryError` once the connection to the host is lost.
+    """
+
+    async def read(self) -> bytes:
+        """Return what the program sends; nothing at the end."""
+
+    async def write(self, data: bytes) -> None:
+        """Send to the program; waits while it takes nothing."""
+
+    def end_input(self) -> None:
+        """Say that no more follows; what the program sends still comes."""
+
+    async def close(self) -> None: ...
+
+
+class JobStreams(Protocol):
+    """
+    One connection to a host, for any number of commands and ports of its jobs at a time.
+
+    Each method raises `TemporaryError` once the connection is lost, and `PermanentError` where the
+    job does not run or the agent is too old.
+    """
+
+    async def open_exec(self, command: ExecRequest) -> ExecSession: ...
+    async def open_forward(self, job: JobAddress, port: int) -> ForwardSession:
+        """Connect to a port on the loopback of the job's host; `PermanentError`: nothing listens."""
+
+    async def lost(self) -> None:
+        """Return when the connection has ended."""
+
+    async def close(self) -> None:
+        """End the connection, and with it all that was opened over it."""
+
+
 class HostProvider(Protocol):
     """
     Where a fleet's hosts come from.
@@ -230,6 +276,14 @@ class HostProvider(Protocol):
         Raises:
             TemporaryError: The host does not answer now.
             PermanentError: The job does not run, or the agent is too old.
+        """
+
+    async def open_streams(self, request: InstanceRequest) -> JobStreams:
+        """
+        Open a connection to a host for several commands and ports, as `open_exec` does for one.
+
+        Raises:
+            TemporaryError: The host does not answer now.
         """
 
     async def place_at(self, environment_uid: str, path: str) -> PlaceSeen:

@@ -28,6 +28,7 @@ from fleetform.providers.contract.hosts import (
     Host,
     Identity,
     InstanceRequest,
+    JobStreams,
 )
 from fleetform.providers.contract.observed import (
     HostSeen,
@@ -41,6 +42,7 @@ from fleetform.providers.local.folder import Folder, Owner, instance_folders, re
 from fleetform.providers.local.places import find_volumes, see_around, see_place
 from fleetform.providers.session import (
     SessionHost,
+    SessionStreams,
     end_jobs,
     hello_of,
     host_seen,
@@ -168,13 +170,19 @@ class LocalHosts:
             await session.close()
 
     async def open_exec(self, request: InstanceRequest, command: ExecRequest) -> ExecSession:
+        return await open_exec(request.name, await self._look(request), command)
+
+    async def open_streams(self, request: InstanceRequest) -> JobStreams:
+        return SessionStreams(request.name, await self._look(request))
+
+    async def _look(self, request: InstanceRequest) -> Session:
+        """Open a session that commands nothing."""
         folder = self._folder(request.uid, request.name)
         if not folder.exists:
             raise TemporaryError(f"instance {request.name} is not on this machine")
         # Jobs outlive their agent, and one that was killed is started again.
         await self._start(folder)
-        session = await self._open(folder, self._looking(folder))
-        return await open_exec(request.name, session, command)
+        return await self._open(folder, self._looking(folder))
 
     def _looking(self, folder: Folder) -> Hello:
         """Return the hello that commands nothing."""

@@ -28,6 +28,7 @@ from fleetform.providers.contract.hosts import (
     Host,
     Identity,
     InstanceRequest,
+    JobStreams,
 )
 from fleetform.providers.contract.observed import (
     HostSeen,
@@ -38,6 +39,7 @@ from fleetform.providers.contract.observed import (
 )
 from fleetform.providers.session import (
     SessionHost,
+    SessionStreams,
     end_jobs,
     hello_of,
     host_seen,
@@ -146,6 +148,10 @@ class SshHosts:
     async def open_exec(self, request: InstanceRequest, command: ExecRequest) -> ExecSession:
         _, session = await self._look(request)
         return await open_exec(request.name, session, command)
+
+    async def open_streams(self, request: InstanceRequest) -> JobStreams:
+        _, session = await self._look(request)
+        return SessionStreams(request.name, session)
 
     async def _look(self, request: InstanceRequest) -> tuple[Connection, Session]:
         """Open a session that commands nothing."""
