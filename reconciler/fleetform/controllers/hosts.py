@@ -62,6 +62,8 @@ class Session:
     """The problem that was told last: one that comes back at once is not told again."""
     waiters: list[asyncio.Future[Host]] = field(default_factory=list)
     task: asyncio.Task[None] | None = None
+    is_installed: bool = False
+    """Its agent has answered since the host was last made sure of."""
     generation: int = 0
     """Number of its hello, never used twice: a call of an older session is known as such."""
 
@@ -316,7 +318,11 @@ class HostSessions:
 
     async def _greet(self, session: Session) -> Host:
         request = request_of(session.instance)
-        await self._provider.ensure(request)
+        # After a lost connection the agent is most likely there: one call tells, where `ensure` takes
+        # six commands on a host over SSH. When a switch fails, all hosts of a fleet are lost at once.
+        is_installed, session.is_installed = session.is_installed, False
+        if not is_installed:
+            await self._provider.ensure(request)
         host = await self._provider.connect(request, self._identity, session.cursor)
         try:
             await self._take_hello(session, host)
@@ -347,6 +353,7 @@ class HostSessions:
             moved = (*moved, *more)
         session.cursor = seen.cursor
         session.host = host
+        session.is_installed = True
         self._hellos += 1
         session.generation = self._hellos
         session.problem = ""

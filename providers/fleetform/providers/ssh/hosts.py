@@ -82,23 +82,29 @@ class SshHosts:
         self._connections: dict[str, Connection] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._read_bundle: Bundle | None = None
+        # Where agents are, by instance uid, as far as this process has found out.
+        self._installed: dict[str, Installed] = {}
 
     async def ensure(self, request: InstanceRequest) -> None:
         connection = await self._connection(request)
         # Two that install at once would both upload the agent.
         async with self._lock(f"install {request.uid}"):
-            await drive(connection, self._install(request))
+            self._installed[request.uid] = await drive(connection, self._install(request))
 
     async def connect(
         self, request: InstanceRequest, identity: Identity, cursor: Cursor | None
     ) -> Host:
-        connection, installed = await self._find(request)
+        connection = await self._connection(request)
+        # Taken out: unless it answers there, the next call looks for it again.
+        installed = self._installed.pop(request.uid, None) or await self._where(request, connection)
         session = await self._open(request, connection, installed, hello_of(identity, cursor))
+        self._installed[request.uid] = installed
         seen = _located(host_seen(request, session, cursor), connection)
         volumes = f"{installed.volumes}/{self._environment_uid}"
         return SessionHost(request.name, session, seen, volumes)
 
     async def release(self, request: InstanceRequest) -> None:
+        self._installed.pop(request.uid, None)
         connection = await self._connection(request)
         found = await drive(connection, self._found(request))
         if found is not None:
@@ -155,7 +161,8 @@ class SshHosts:
 
     async def _look(self, request: InstanceRequest) -> tuple[Connection, Session]:
         """Open a session that commands nothing."""
-        connection, installed = await self._find(request)
+        connection = await self._connection(request)
+        installed = await self._where(request, connection)
         hello = Hello(self._environment_uid, "", 0, 0, look=True)
         return connection, await self._open(request, connection, installed, hello)
 
@@ -179,12 +186,11 @@ class SshHosts:
 
     # -- agents -----------------------------------------------------------------------------
 
-    async def _find(self, request: InstanceRequest) -> tuple[Connection, Installed]:
-        connection = await self._connection(request)
+    async def _where(self, request: InstanceRequest, connection: Connection) -> Installed:
         installed = await drive(connection, self._found(request))
         if installed is None:
             raise TemporaryError(f"instance {request.name}: no agent is installed on its host")
-        return connection, installed
+        return installed
 
     def _found(self, request: InstanceRequest) -> Steps[Installed | None]:
         return setup.find(request, self._environment_uid, self._bundle())
