@@ -25,8 +25,8 @@ from pydantic_core import PydanticCustomError
 from fleetform.spec.bounds import PATCHES_MAX, REASON_MAX, WINDOWS_MAX
 from fleetform.spec.field_facts import RECORDED, control, default, identity, unit
 from fleetform.spec.kinds import ADOPTABLE, KINDS, RELEASABLE
-from fleetform.spec.kinds.amounts import Duration
 from fleetform.spec.kinds.base import Flag, Model, Name, Whole, refuse, storable
+from fleetform.spec.kinds.resources import Duration
 from fleetform.spec.kinds.schedules import Cron, Moment, never_ends, window
 from fleetform.spec.names import EXPRESSION_MARK, Address, is_uid, parse_address
 from fleetform.spec.quantities.ranges import shown, unfit

@@ -88,7 +88,7 @@ def _of_run(document: Mapping[str, Any], renames: Renames) -> dict[str, Any]:
     if "depends_on" in document:
         said = document["depends_on"]
         runs = [{**one, "run": renames.name("run", one["run"])} for one in said.get("runs", ())]
-        # In the order that `kinds.dependencies` writes them.
+        # In the order that `kinds.run_policies` writes them.
         runs.sort(key=lambda one: (one["run"], one.get("when", ""), one.get("each", False)))
         changed["depends_on"] = {**said, "runs": runs}
     return changed

@@ -9,8 +9,8 @@ import pytest
 
 from fleetform.spec import fields, kinds
 from fleetform.spec.findings import Finding, Level, Place
-from fleetform.spec.kinds.credentials import Guarded
-from fleetform.spec.kinds.variables import warn_of_secrets
+from fleetform.spec.kinds.base import Guarded
+from fleetform.spec.kinds.commands import warn_of_secrets
 from fleetform.spec.secrecy import PASSWORD_IN_ADDRESS, names_secret
 from fleetform.spec.syntax.read import quote_lines
 from unit.spec.trees import load

@@ -103,8 +103,8 @@ def _run(path: str) -> Kind:
 
 KINDS: Mapping[str, Kind] = {
     **{name: _backend(f"backend:{name}") for name in BACKEND_TYPES},
-    "kubernetes": _backend("clusters:Kubernetes"),
-    "slurm": _backend("clusters:Slurm"),
+    "kubernetes": _backend("backend:Kubernetes"),
+    "slurm": _backend("backend:Slurm"),
     "dev-environment": _run("dev_environment:DevEnvironment"),
     "fleet": Kind(
         "fleet",

@@ -18,8 +18,7 @@ from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 
 from fleetform.spec.field_facts import SECRET
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import refuse
-from fleetform.spec.kinds.credentials import Guarded
+from fleetform.spec.kinds.base import Guarded, refuse
 from fleetform.spec.kinds.offers import Text
 from fleetform.spec.quantities.ranges import shown, unfit
 

@@ -11,8 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from fleetform.spec.field_facts import Facts, unit
 from fleetform.spec.findings import Level, Problem
-from fleetform.spec.kinds.base import Model, not_supported, one_or_many, refuse
-from fleetform.spec.kinds.credentials import sealed_address
+from fleetform.spec.kinds.base import Model, not_supported, one_or_many, refuse, sealed_address
 from fleetform.spec.kinds.offers import Text
 from fleetform.spec.quantities.ranges import shown
 

@@ -23,7 +23,7 @@ from pydantic import (
 
 from fleetform.spec.field_facts import control
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.amounts import mapping, text
+from fleetform.spec.kinds.backend import KubernetesHosts, SlurmHosts
 from fleetform.spec.kinds.base import (
     Entries,
     Model,
@@ -33,13 +33,12 @@ from fleetform.spec.kinds.base import (
     one_or_many,
     refuse,
 )
-from fleetform.spec.kinds.clusters import KubernetesHosts, SlurmHosts
+from fleetform.spec.kinds.commands import Variables, warn_of_secrets, without_value
 from fleetform.spec.kinds.container import Runtime
 from fleetform.spec.kinds.hosts import HOSTS_MAX, Blocks, SshConfig
 from fleetform.spec.kinds.offers import OfferChoice, Price, Text
-from fleetform.spec.kinds.resources import Capacity, Resources
+from fleetform.spec.kinds.resources import Capacity, Resources, mapping, text
 from fleetform.spec.kinds.run_policies import RetrySpec
-from fleetform.spec.kinds.variables import Variables, warn_of_secrets, without_value
 from fleetform.spec.quantities import Range, parse_int_range
 from fleetform.spec.quantities.patterns import from_one_to, range_of
 from fleetform.spec.quantities.ranges import parse_count, shown, unfit

@@ -24,12 +24,10 @@ from pydantic import (
 
 from fleetform.spec.field_facts import SECRET, UNSUPPORTED
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.amounts import text
-from fleetform.spec.kinds.base import Model, Tags, one_or_many, refuse
-from fleetform.spec.kinds.credentials import Guarded, warn_in_clear
+from fleetform.spec.kinds.base import Guarded, Model, Tags, one_or_many, refuse, warn_in_clear
 from fleetform.spec.kinds.offers import Text
 from fleetform.spec.kinds.ports import PORT_MAX, Port
-from fleetform.spec.kinds.resources import Capacity
+from fleetform.spec.kinds.resources import Capacity, text
 from fleetform.spec.kinds.schedules import Window, window
 from fleetform.spec.names import host_name
 from fleetform.spec.quantities.patterns import exact_text, from_one_to

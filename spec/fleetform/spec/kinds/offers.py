@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from fleetform.spec.field_facts import control, execution, per_kind, unit
-from fleetform.spec.kinds.amounts import TIME_OR_OFF
 from fleetform.spec.kinds.base import (
     Document,
     Entries,
@@ -25,6 +24,7 @@ from fleetform.spec.kinds.base import (
     refuse,
     storable,
 )
+from fleetform.spec.kinds.resources import TIME_OR_OFF
 from fleetform.spec.names import NAME, name_problem
 from fleetform.spec.quantities import parse_duration
 from fleetform.spec.quantities.patterns import EXPRESSION, exact_text

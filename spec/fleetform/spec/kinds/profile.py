@@ -12,13 +12,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from fleetform.spec.field_facts import control
-from fleetform.spec.kinds.amounts import Limit
 from fleetform.spec.kinds.base import Flag, Name, Whole
+from fleetform.spec.kinds.commands import Variables
 from fleetform.spec.kinds.container import Runtime
 from fleetform.spec.kinds.offers import Fleets, Instances, Offable, OfferChoice
+from fleetform.spec.kinds.resources import Limit
 from fleetform.spec.kinds.run_policies import Checkpoint, RetrySpec, SilenceSpec, UtilizationPolicy
 from fleetform.spec.kinds.schedules import Schedule
-from fleetform.spec.kinds.variables import Variables
 
 
 class Profile(OfferChoice):

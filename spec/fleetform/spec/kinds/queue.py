@@ -14,10 +14,10 @@ from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from fleetform.spec.field_facts import control
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.amounts import COUNT_RANGE, Duration, Limit
 from fleetform.spec.kinds.base import Document, Flag, Model, Tags, Whole
 from fleetform.spec.kinds.container import Runtime
 from fleetform.spec.kinds.offers import Names
+from fleetform.spec.kinds.resources import COUNT_RANGE, Duration, Limit
 from fleetform.spec.quantities import Range, format_duration, parse_int_range
 
 

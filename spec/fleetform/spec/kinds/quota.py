@@ -11,9 +11,9 @@ from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from fleetform.spec.field_facts import control, unit
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.amounts import EXACT_CPUS, Duration, Size
 from fleetform.spec.kinds.base import Document, Model, Name, Whole, refuse
 from fleetform.spec.kinds.offers import Price
+from fleetform.spec.kinds.resources import EXACT_CPUS, Duration, Size
 from fleetform.spec.quantities import parse_cpu
 from fleetform.spec.quantities.ranges import parse_count, shown, unfit
 

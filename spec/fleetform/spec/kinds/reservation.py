@@ -11,10 +11,10 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_v
 
 from fleetform.spec.field_facts import control, replaced
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.amounts import Duration
 from fleetform.spec.kinds.base import Document, Entries, Flag, Name, Whole, each_once, one_or_many
 from fleetform.spec.kinds.hosts import Hostname
 from fleetform.spec.kinds.offers import Names
+from fleetform.spec.kinds.resources import Duration
 from fleetform.spec.kinds.schedules import Moment, window
 from fleetform.spec.quantities import format_duration
 

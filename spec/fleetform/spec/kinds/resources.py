@@ -2,20 +2,320 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar
+import functools
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from pydantic import PlainValidator, WithJsonSchema
 
 from fleetform.spec.field_facts import UNSUPPORTED, Facts, supported_by, unit
-from fleetform.spec.kinds.amounts import (
-    CapacityCpu,
-    CapacityGpu,
-    Cpus,
-    DiskRange,
-    Gpus,
-    MemoryRange,
-    Size,
+from fleetform.spec.kinds.base import Model, refuse
+from fleetform.spec.quantities import (
+    OFF,
+    Cpu,
+    Gpu,
+    Range,
+    parse_cpu,
+    parse_disk,
+    parse_duration,
+    parse_gpu,
+    parse_memory,
+    parse_memory_range,
 )
-from fleetform.spec.kinds.base import Model
+from fleetform.spec.quantities.cpu import ARCHITECTURE, CORES, CPU
+from fleetform.spec.quantities.duration import DURATION, OFF_WORDS, SECONDS_MAX
+from fleetform.spec.quantities.gpu import CAPABILITY, SLICE, VENDOR
+from fleetform.spec.quantities.memory import SIZE
+from fleetform.spec.quantities.patterns import DIGITS, EXPRESSION, exact_text, range_of, whole_text
+
+# Amounts as fields: the parsers of `quantities` and the JSON schemas of what they read.
+#
+# Not every mistake shows in a schema: it compares no two numbers, so `8..2` is valid for it. The
+# description of a part has the form of a field's docstring, examples included.
+
+Schema = dict[str, Any]
+
+EXPRESSION_TEXT: Schema = {"type": "string", "pattern": EXPRESSION}
+_NULL: Schema = {"type": "null"}
+
+
+def text(pattern: str, *examples: str) -> Schema:
+    """A text that its parser strips of spaces."""
+    shown = {"examples": list(examples)} if examples else {}
+    return {"type": "string", "pattern": whole_text(pattern), **shown}
+
+
+def mapping(properties: Schema) -> Schema:
+    """A mapping of which at least one part has a value."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+        "minProperties": 1,
+        # Parts that are all null are no value either.
+        "not": {"additionalProperties": _NULL},
+    }
+
+
+def part(schema: Schema, description: str) -> Schema:
+    """A part of an amount that may be left out: null says the same."""
+    return {"anyOf": [*schema.get("anyOf", [schema]), _NULL], "description": description}
+
+
+def _ends(schema: Schema, least: str, most: str) -> Schema:
+    return {
+        "min": part(schema, f"The least amount. Default: no minimum. Example: `{least}`."),
+        "max": part(schema, f"The largest amount. Default: no maximum. Example: `{most}`."),
+    }
+
+
+# Counts
+
+WHOLE: Schema = {"type": "integer", "minimum": 0}
+COUNT: Schema = {"anyOf": [WHOLE, text(DIGITS)]}
+COUNT_RANGE: Schema = {
+    "anyOf": [WHOLE, text(range_of(DIGITS), "2", "1..8"), mapping(_ends(COUNT, "1", "8"))]
+}
+
+# Sizes
+
+# From here on the bytes do not fit into 64 bits.
+_GIGABYTES: Schema = {
+    "type": "number",
+    "minimum": 0,
+    "exclusiveMaximum": 2**33,
+    "description": "Gigabytes.",
+}
+AMOUNT: Schema = {"anyOf": [text(SIZE, "64GB"), _GIGABYTES, EXPRESSION_TEXT]}
+
+
+def size_range(example: str) -> Schema:
+    """A range of sizes."""
+    end = {"anyOf": [text(SIZE, "8GB"), _GIGABYTES]}
+    ranges = text(range_of(SIZE), example)
+    return {"anyOf": [ranges, _GIGABYTES, mapping(_ends(end, "8GB", "64GB")), EXPRESSION_TEXT]}
+
+
+DISK: Schema = {
+    "anyOf": [
+        *size_range("100GB..")["anyOf"],
+        {
+            "type": "object",
+            "properties": {"size": size_range("100GB..")},
+            "additionalProperties": False,
+            "required": ["size"],
+        },
+    ]
+}
+
+# CPUs
+
+_CORES_NUMBER: Schema = {"type": "number", "minimum": 0, "exclusiveMaximum": 10**15}
+_CORES: Schema = {"anyOf": [_CORES_NUMBER, text(CORES)]}
+_CORES_RANGE: Schema = {
+    "anyOf": [_CORES_NUMBER, text(range_of(CORES)), mapping(_ends(_CORES, "2", "8"))]
+}
+_COUNT_OF_CPUS = part(
+    _CORES_RANGE, "Number of CPUs, or a range. Example: `2..`, `{min: 2, max: 8}`."
+)
+_ARCHITECTURE = part(
+    {"anyOf": [{"enum": ["x86", "arm"]}, {"type": "string", "pattern": exact_text(ARCHITECTURE)}]},
+    "The architecture. Default: any. Example: `arm`.",
+)
+CPUS: Schema = {
+    "anyOf": [
+        _CORES_NUMBER,
+        text(CPU, "2..", "0.5", "4..8", "x86:4"),
+        mapping(_ends(_CORES, "2", "8")),
+        mapping({"arch": _ARCHITECTURE, "count": _COUNT_OF_CPUS}),
+        EXPRESSION_TEXT,
+    ]
+}
+# The two ends of a range may be the same number, which no pattern can say.
+EXACT_CPUS: Schema = {
+    "anyOf": [
+        _CORES_NUMBER,
+        text(rf"{CORES}(?:\s*\.\.\s*{CORES})?", "64"),
+        mapping(_ends(_CORES, "8", "8")),
+        mapping({"count": _COUNT_OF_CPUS}),
+        EXPRESSION_TEXT,
+    ]
+}
+
+# GPUs
+
+GPUS: Schema = {
+    "anyOf": [
+        WHOLE,
+        {"type": "string", "minLength": 1, "examples": ["A100:80GB:1..8", "24GB..", "nvidia:2"]},
+        {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "vendor": part(
+                    {"type": "string", "pattern": exact_text(f"(?:{VENDOR})?")},
+                    "The vendor. Default: the vendor of `name`, or any. Example: `nvidia`, `amd`.",
+                ),
+                "name": part(
+                    {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+                    "The model, or a list of models of which any one satisfies. Example: `A100`, `[A100, H100]`.",
+                ),
+                "memory": part(
+                    size_range("80GB"),
+                    "Memory of one GPU, or a range. Example: `80GB`, `40GB..`.",
+                ),
+                "count": part(
+                    COUNT_RANGE,
+                    "Number of GPUs of each node, or a range. Default: one or more. Example: `8`, `1..8`.",
+                ),
+                "slice": part(
+                    text(SLICE),
+                    "A MIG slice of a GPU, as NVIDIA names it; `count` is then the number of slices. Example: `1g.10gb`.",
+                ),
+                "total_memory": part(
+                    size_range("160GB.."),
+                    "Memory of all GPUs of a node together, or a range. Example: `160GB..`.",
+                ),
+                "compute_capability": part(
+                    {
+                        "anyOf": [
+                            {"type": "number", "minimum": 0, "exclusiveMaximum": 1000},
+                            {"type": "string", "pattern": exact_text(CAPABILITY)},
+                            {"type": "array", "minItems": 2, "maxItems": 2},
+                        ]
+                    },
+                    "The least compute capability. Example: `8.0`.",
+                ),
+            },
+        },
+    ]
+}
+
+# Durations
+
+_SECONDS: Schema = {"type": "integer", "minimum": 0, "exclusiveMaximum": SECONDS_MAX + 1}
+_EXAMPLES = ("90s", "5m", "2h", "1h30m")
+TIME: Schema = {
+    "anyOf": [
+        {**_SECONDS, "description": "Seconds."},
+        text(DURATION, *_EXAMPLES),
+        EXPRESSION_TEXT,
+    ]
+}
+TIME_OR_OFF: Schema = {
+    "anyOf": [
+        {**_SECONDS, "minimum": OFF, "description": f"Seconds; {OFF} means `off`."},
+        text("|".join((*OFF_WORDS, DURATION)), *_EXAMPLES),
+        {"enum": ["off", False]},
+        EXPRESSION_TEXT,
+    ]
+}
+
+
+_Amount = TypeVar("_Amount")
+
+
+def _remembered(parse: Callable[[Any], _Amount]) -> Callable[[Any], _Amount]:
+    """
+    The parser with a memory for texts: ten thousand documents say `8GB..` and little else.
+
+    Texts only, because `1`, `1.0` and `true` are equal to a memory and not to a parser.
+    """
+    parse_text = functools.lru_cache(maxsize=1024)(parse)
+    return lambda value: parse_text(value) if type(value) is str else parse(value)
+
+
+def _exact(range_: Range, what: str) -> int:
+    if range_.min is None or range_.min != range_.max:
+        raise refuse("wrong-type", f"The capacity of a host is one amount of {what}, not a range.")
+    return range_.min
+
+
+def _capacity_cpu(value: Any) -> int:
+    cpu = parse_cpu(value)
+    if cpu.arch or cpu.count is None:
+        raise refuse(
+            "wrong-type",
+            "The capacity of a host is a number of CPUs; their architecture is detected.",
+            "Write for example `8`.",
+        )
+    return _exact(cpu.count, "CPUs")
+
+
+def _capacity_gpu(value: Any) -> Gpu:
+    gpu = parse_gpu(value)
+    if gpu.total_memory or gpu.compute_capability or gpu.slice:
+        raise refuse(
+            "wrong-type",
+            "The GPUs of a host are whole GPUs: name, memory of one GPU, and count.",
+            "Write for example `A100:80GB:8`.",
+        )
+    if len(gpu.names) > 1:
+        raise refuse("wrong-type", "The GPUs of a host have one name.")
+    if gpu.count is None:
+        raise refuse(
+            "wrong-type", "The number of GPUs of the host is missing.", "Write `A100:80GB:8`."
+        )
+    _exact(gpu.count, "GPUs")
+    if gpu.memory is not None:
+        _exact(gpu.memory, "GPU memory")
+    return gpu
+
+
+def _duration(value: Any) -> int:
+    return parse_duration(value)
+
+
+def _limit(value: Any) -> int | None:
+    seconds = parse_duration(value, off=True)
+    return None if seconds == OFF else seconds
+
+
+Cpus = Annotated[
+    Cpu,
+    PlainValidator(_remembered(parse_cpu)),
+    WithJsonSchema(CPUS),
+    unit("millicores"),
+]
+MemoryRange = Annotated[
+    Range,
+    PlainValidator(_remembered(parse_memory_range)),
+    WithJsonSchema(size_range("8GB..")),
+    unit("bytes"),
+]
+DiskRange = Annotated[
+    Range,
+    PlainValidator(_remembered(parse_disk)),
+    WithJsonSchema(DISK),
+    unit("bytes"),
+]
+Size = Annotated[
+    int,
+    PlainValidator(_remembered(parse_memory)),
+    WithJsonSchema(AMOUNT),
+    unit("bytes"),
+]
+Gpus = Annotated[Gpu, PlainValidator(_remembered(parse_gpu)), WithJsonSchema(GPUS)]
+Duration = Annotated[
+    int,
+    PlainValidator(_remembered(_duration)),
+    WithJsonSchema(TIME),
+    unit("seconds"),
+]
+Limit = Annotated[
+    int | None,
+    PlainValidator(_remembered(_limit)),
+    WithJsonSchema(TIME_OR_OFF),
+    unit("seconds"),
+]
+"""A duration, or `off` for none."""
+CapacityCpu = Annotated[
+    int,
+    PlainValidator(_capacity_cpu),
+    WithJsonSchema(EXACT_CPUS),
+    unit("millicores"),
+]
+CapacityGpu = Annotated[Gpu, PlainValidator(_capacity_gpu), WithJsonSchema(GPUS)]
 
 
 class Resources(Model):

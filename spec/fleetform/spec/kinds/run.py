@@ -23,7 +23,6 @@ from pydantic import (
 
 from fleetform.spec.field_facts import Facts, control, execution
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.amounts import Limit
 from fleetform.spec.kinds.base import (
     Entries,
     Flag,
@@ -33,8 +32,17 @@ from fleetform.spec.kinds.base import (
     not_supported,
     one_or_many,
     refuse,
+    warn_in_clear,
 )
-from fleetform.spec.kinds.commands import Commands, slurm_beyond, slurm_problems, without_nul
+from fleetform.spec.kinds.commands import (
+    Commands,
+    Variables,
+    slurm_beyond,
+    slurm_problems,
+    warn_of_secrets,
+    without_nul,
+    without_value,
+)
 from fleetform.spec.kinds.container import (
     Image,
     Python,
@@ -43,8 +51,6 @@ from fleetform.spec.kinds.container import (
     User,
     source_problems,
 )
-from fleetform.spec.kinds.credentials import warn_in_clear
-from fleetform.spec.kinds.dependencies import ConcurrencySpec, DependsOnSpec
 from fleetform.spec.kinds.files import (
     Code,
     Files,
@@ -53,12 +59,18 @@ from fleetform.spec.kinds.files import (
     files_beyond,
     warn_of_passwords,
 )
-from fleetform.spec.kinds.mounts import Mounts, mount_problems, mounts_beyond
 from fleetform.spec.kinds.offers import Fleets, Instances, Offable, OfferChoice, Text
-from fleetform.spec.kinds.resources import Resources
-from fleetform.spec.kinds.run_policies import Checkpoint, RetrySpec, SilenceSpec, UtilizationPolicy
+from fleetform.spec.kinds.resources import Limit, Resources
+from fleetform.spec.kinds.run_policies import (
+    Checkpoint,
+    ConcurrencySpec,
+    DependsOnSpec,
+    RetrySpec,
+    SilenceSpec,
+    UtilizationPolicy,
+)
 from fleetform.spec.kinds.schedules import Moment, Schedule
-from fleetform.spec.kinds.variables import Variables, warn_of_secrets, without_value
+from fleetform.spec.kinds.volume import Mounts, mount_problems, mounts_beyond
 from fleetform.spec.quantities import OFF
 from fleetform.spec.quantities.ranges import parse_count, shown
 

@@ -13,12 +13,11 @@ from fleetform.spec.bounds import ELEMENTS_MAX
 from fleetform.spec.field_facts import control, execution, identity
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import Entries, Whole, each_once, one_or_many, refuse, storable
-from fleetform.spec.kinds.commands import Commands, without_nul
+from fleetform.spec.kinds.commands import Commands, warn_of_secret_parameters, without_nul
 from fleetform.spec.kinds.groups import NodeGroups, name_problems, only_in_groups
 from fleetform.spec.kinds.offers import Text
 from fleetform.spec.kinds.ports import Ports
 from fleetform.spec.kinds.run import Run
-from fleetform.spec.kinds.variables import warn_of_secret_parameters
 from fleetform.spec.quantities.ranges import shown, unfit
 
 # Job arrays: `1-100:2%10` is the indices 1, 3, … 99, ten of them at a time.
