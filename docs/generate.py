@@ -30,8 +30,8 @@ from fleetform.cli.exit import CODES, Exit
 from fleetform.cli.main import ROWS, fleetform
 from fleetform.cli.progress.json_lines import EVENTS
 from fleetform.spec import fields, schema, syntax
+from fleetform.spec.findings import SUMMARIES
 from fleetform.spec.kinds.base import Model
-from fleetform.spec.kinds.codes import SUMMARIES
 from fleetform.spec.schema import wording
 from fleetform.spec.schema.snippets import flow
 

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from fleetform.spec import interpolate, names
-from fleetform.spec.findings import Finding, Level
-from fleetform.spec.findings_text import render_findings
+from fleetform.spec.findings import Finding, Level, render_findings
 from fleetform.spec.kinds.task import parse_array
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, plain
-from fleetform.spec.quantities import cpu, duration, gpu, memory, moment, price, ranges
+from fleetform.spec.quantities import cpu, duration, gpu, memory, price, ranges
 from fleetform.spec.syntax import Limits, read_stream
 from fleetform.spec.syntax.read import split_lines
 from fleetform.spec.tree import load_tree
@@ -78,7 +77,7 @@ _PARSERS: tuple[Callable[[Any], object], ...] = (
     gpu.parse_gpu,
     memory.parse_memory,
     memory.parse_disk,
-    moment.parse_moment,
+    duration.parse_moment,
     price.parse_price,
     ranges.parse_int_range,
     names.parse_address,

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetform.spec.findings import Level
-from fleetform.spec.findings_text import render_findings
+from fleetform.spec.findings import Level, render_findings
 from fleetform.spec.tree import load_tree
 from fleetform.spec.tree.budget import FINDINGS_MAX
 from hostile.processor_time import processor_seconds

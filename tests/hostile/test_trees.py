@@ -15,11 +15,10 @@ from pathlib import Path
 import pytest
 
 from fleetform.spec.desired import Loaded
-from fleetform.spec.findings import Finding
-from fleetform.spec.findings_text import render_findings
+from fleetform.spec.findings import Finding, render_findings
 from fleetform.spec.tree import git as tree_git
 from fleetform.spec.tree import load_tree, read_environment, walk
-from fleetform.spec.tree.safe_open import LeadsOutError, open_below
+from fleetform.spec.tree.walk import LeadsOutError, open_below
 from unit.spec.trees import ENVIRONMENT, codes
 
 TASK = "type: task\nname: train\ncommands: [python train.py]\n"

@@ -328,7 +328,7 @@ class Editor:
     def _resulting(self) -> dict[ResourceKey, Any]:
         """All documents with the new texts, and with what they inherit."""
         from fleetform.spec.nodes import plain
-        from fleetform.spec.render.content import load_resulting
+        from fleetform.spec.render import load_resulting
 
         resulting = load_resulting(self._root, buffers=self._buffers())
         return {

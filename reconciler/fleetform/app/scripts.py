@@ -182,7 +182,7 @@ def _batch_script(
     known: frozenset[str],
 ) -> Made:
     """Read the directives, and find the files, as `convert` does; the script itself is what runs."""
-    from fleetform.spec.convert.naming import derive_name
+    from fleetform.spec.convert.conversion import derive_name
     from fleetform.spec.convert.slurm import convert_slurm
     from fleetform.spec.convert.slurm.local_files import submit_folders
     from fleetform.spec.convert.slurm.sbatch import read_script

@@ -32,7 +32,7 @@ from fleetform.model.figures import counted
 from fleetform.model.run_state import FINAL, RunState
 from fleetform.source.bundle import Bundle, BundleRefused, make_bundle
 from fleetform.source.git import working_tree
-from fleetform.spec.convert.naming import derive_name
+from fleetform.spec.convert.conversion import derive_name
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Level
 from fleetform.spec.names import NAME_LENGTH_MAX, name_problem

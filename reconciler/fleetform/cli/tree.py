@@ -190,7 +190,7 @@ def print_warnings(loaded: Loaded, changed: Iterable[ResourceKey] = (), *, by: s
 
 def print_findings(findings: Iterable[Finding]) -> None:
     """Print every finding with its place and source line."""
-    from fleetform.spec.findings_text import render_findings
+    from fleetform.spec.findings import render_findings
 
     screen = error_screen()
     text = render_findings(findings, width=screen.width or 100, colour=screen.colour)

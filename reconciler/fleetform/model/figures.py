@@ -7,7 +7,7 @@ Pure rooms that do not know each other share it, so that one amount looks the sa
 
 from __future__ import annotations
 
-from fleetform.spec.plurals import counted
+from fleetform.spec.names import counted
 
 __all__ = ["cores", "counted", "cpus", "decimal", "dollars", "size", "span"]
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from fleetform.model.instance import Gpu, Instance
 from fleetform.model.run import GpuRequirement, Requirement
-from fleetform.spec.quantities.gpu_names import model_words
+from fleetform.spec.quantities.gpu import model_words
 
 GB = 1 << 30
 

@@ -14,9 +14,9 @@ from itertools import islice
 from lsprotocol import types
 
 from fleetform.lsp.cursor import Typing, document_at, typing_at
+from fleetform.lsp.meaning import NAMESPACES, Known, known
 from fleetform.lsp.navigation import search
 from fleetform.lsp.references import Spelling, Target, target_at
-from fleetform.lsp.scope import NAMESPACES, Known, known
 from fleetform.lsp.session import Cursor
 from fleetform.lsp.text import Encoding, Extent, range_of
 from fleetform.spec.desired import ResourceKey

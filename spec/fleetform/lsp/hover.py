@@ -14,9 +14,8 @@ from typing import Any
 from lsprotocol import types
 
 from fleetform.lsp.cursor import Here, document_at, here
-from fleetform.lsp.meaning import meaning
+from fleetform.lsp.meaning import NAMESPACES, known, meaning
 from fleetform.lsp.references import Declaration, Expression, Mention, expressions
-from fleetform.lsp.scope import NAMESPACES, known
 from fleetform.lsp.session import Cursor
 from fleetform.lsp.text import Encoding, Extent, range_of
 from fleetform.spec import fields

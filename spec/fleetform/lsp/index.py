@@ -30,7 +30,7 @@ from fleetform.spec.findings import Finding
 from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.nodes import Node, plain
 from fleetform.spec.syntax import read_documents
-from fleetform.spec.tree.bases import Bases
+from fleetform.spec.tree.environments import Bases
 from fleetform.spec.tree.walk import belongs, read_file, walk
 
 __all__ = ["Found", "Index", "Scan", "Signature", "Tree", "root_of", "scan"]

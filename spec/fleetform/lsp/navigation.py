@@ -14,13 +14,13 @@ from lsprotocol import types
 
 from fleetform.lsp.cursor import document_at
 from fleetform.lsp.index import Found, Tree
+from fleetform.lsp.meaning import known
 from fleetform.lsp.references import FileIndex, Mention, expressions
-from fleetform.lsp.scope import known
 from fleetform.lsp.session import Cursor, Session
 from fleetform.lsp.text import Encoding, range_of
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import name_problem, secret_name_problem
-from fleetform.spec.syntax.resolve import WORDS
+from fleetform.spec.syntax.build import WORDS
 
 __all__ = [
     "RenameRefused",

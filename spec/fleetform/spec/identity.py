@@ -146,7 +146,7 @@ def _plain_windows(value: object) -> list[dict[str, Any]] | None:
     if type(value) is not list or len(value) > WINDOWS_MAX:
         return None
     # Hardly any environment has some, and each start would pay for the parsers of all amounts.
-    from fleetform.spec.quantities.moment import parse_moment
+    from fleetform.spec.quantities.duration import parse_moment
 
     windows = []
     for window in value:

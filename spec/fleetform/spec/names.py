@@ -18,6 +18,7 @@ __all__ = [
     "NAME",
     "Address",
     "bare_word",
+    "counted",
     "element_name",
     "host_name",
     "indexed_name",
@@ -32,6 +33,7 @@ __all__ = [
     "split_element",
     "split_parameters",
 ]
+
 
 EXPRESSION_MARK = "${{"
 """What begins an expression, in a name as in any other text; `interpolate` has the rest."""
@@ -384,3 +386,11 @@ def _kind_of(value: object) -> str:
     if isinstance(value, (int, float)):
         return "a number"
     return "a mapping" if isinstance(value, Mapping) else "a list"
+
+
+# Numbers of things in sentences: `1 run`, `2 runs`.
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Write `1 run`, `2 runs`; `plural` is for nouns that take more than an `s`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {plural or f'{noun}s'}"

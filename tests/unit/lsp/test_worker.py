@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from fleetform.lsp.worker import HEADER, Job, Superseded, Worker, pack, validate
+from fleetform.lsp.validation import HEADER, Job, Superseded, Worker, pack, validate
 from fleetform.spec.tree.cache import ReadingCache
 
 ENVIRONMENT = "type: environment\nname: lab\nuid: abcd\n"

@@ -8,8 +8,14 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetform.spec.findings import Finding, Level, Place
-from fleetform.spec.findings_text import render_finding, render_findings, summarize
+from fleetform.spec.findings import (
+    Finding,
+    Level,
+    Place,
+    render_finding,
+    render_findings,
+    summarize,
+)
 
 FINDING = Finding(
     Level.ERROR,

@@ -7,8 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleetform.spec.nodes import plain
-from fleetform.spec.render import Origins, render_tree
-from fleetform.spec.render.lines import document_lines
+from fleetform.spec.render import Origins, document_lines, render_tree
 from fleetform.spec.syntax import read_documents
 from fleetform.spec.tree import load_tree
 from unit.spec.overlay.environments import FLEET, environment, extending, good, load, write

@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleetform.spec.desired import ResourceKey
-from fleetform.spec.findings import Finding, Level
-from fleetform.spec.findings_text import render_findings
+from fleetform.spec.findings import Finding, Level, render_findings
 from fleetform.spec.tree import load_tree
 from fleetform.spec.tree.cache import ReadingCache
 from fleetform.spec.tree.walk import read_file

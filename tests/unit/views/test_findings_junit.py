@@ -6,8 +6,7 @@ from xml.etree import ElementTree as ET
 
 from hypothesis import given
 
-from fleetform.spec.findings import Level
-from fleetform.spec.findings_text import render_findings
+from fleetform.spec.findings import Level, render_findings
 from fleetform.views.findings import Report, junit_xml
 from unit.views.reports import REPORTS, finding
 

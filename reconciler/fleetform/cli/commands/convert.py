@@ -59,7 +59,7 @@ def command(
     form here. A warning, with its line, reports each setting that is lost or needs your decision.
     """
     from fleetform.spec.convert import convert, place
-    from fleetform.spec.convert.naming import derive_name
+    from fleetform.spec.convert.conversion import derive_name
 
     if arguments and Path(source).is_dir():
         raise Refused(
@@ -136,7 +136,7 @@ def _environment(root: Path) -> list[Written]:
         return []
     import uuid
 
-    from fleetform.spec.convert.naming import derive_name
+    from fleetform.spec.convert.conversion import derive_name
 
     name = derive_name(root.resolve().name, otherwise="lab")
     text = f"type: environment\nname: {name}\n# Never change it: hosts and volumes of this environment are marked with it.\nuid: {uuid.uuid4().hex}\n"
@@ -239,7 +239,7 @@ def _has_fleet(root: Path) -> bool:
 def _show_findings(findings: list[Finding]) -> None:
     if not findings:
         return
-    from fleetform.spec.findings_text import render_findings
+    from fleetform.spec.findings import render_findings
 
     out = error_screen()
     out.line(render_findings(findings, width=out.width or 100, colour=out.colour) + "\n")

@@ -283,7 +283,7 @@ def _put(
 
 
 def _until_ms(duration_ms: int | None, until: str | None, now_ms: int) -> int:
-    from fleetform.spec.quantities.moment import parse_moment
+    from fleetform.spec.quantities.duration import parse_moment
 
     if duration_ms is not None and until is not None:
         raise Refused("--for and --until exclude each other")

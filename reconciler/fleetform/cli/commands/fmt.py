@@ -127,8 +127,7 @@ def _show_findings(file: FormattedFile) -> bool:
     findings = file.formatted.findings
     if not findings:
         return False
-    from fleetform.spec.findings import Level
-    from fleetform.spec.findings_text import render_findings
+    from fleetform.spec.findings import Level, render_findings
 
     out = error_screen()
     out.line(render_findings(findings, width=out.width or 100, colour=out.colour) + "\n")

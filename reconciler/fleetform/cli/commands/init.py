@@ -73,7 +73,7 @@ def command(path: str, name: str | None, editors: tuple[str, ...]) -> None:
     task. Editors with the YAML language server need no settings: the
     first line of each document names its schema.
     """
-    from fleetform.spec.convert.naming import derive_name
+    from fleetform.spec.convert.conversion import derive_name
     from fleetform.spec.names import NAME
 
     root = Path(path).resolve()

@@ -79,7 +79,7 @@ def _rendered(report: Report, form: str) -> str:
 
         return junit_xml(report)
     if form == "text":
-        from fleetform.spec.findings_text import render_findings
+        from fleetform.spec.findings import render_findings
 
         blocks = (render_findings(report.findings), report.verdict)
         return "\n\n".join(block for block in blocks if block) + "\n"

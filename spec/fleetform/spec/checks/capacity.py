@@ -21,10 +21,9 @@ from typing import Any
 
 from fleetform.spec.checks.hosts import Pool, Supply, candidates, hosts_of, pools
 from fleetform.spec.findings import Level, Problem
-from fleetform.spec.names import nearest
-from fleetform.spec.plurals import counted
+from fleetform.spec.names import counted, nearest
 from fleetform.spec.quantities import format_bytes, format_millicores
-from fleetform.spec.quantities.gpu_names import GPU_NAMES, is_gpu_name, model_words
+from fleetform.spec.quantities.gpu import GPU_NAMES, is_gpu_name, model_words
 from fleetform.spec.references import Catalogue, Entry
 
 _FIELDS = frozenset({"fleets", "nodes", "queue", "resources", ""})

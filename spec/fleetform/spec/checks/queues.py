@@ -11,7 +11,7 @@ from typing import Any
 
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Level, Problem
-from fleetform.spec.plurals import counted
+from fleetform.spec.names import counted
 from fleetform.spec.quantities import format_duration
 from fleetform.spec.references import Catalogue, Entry
 

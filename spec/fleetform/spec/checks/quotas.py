@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fleetform.spec.findings import Level, Problem
-from fleetform.spec.plurals import counted
+from fleetform.spec.names import counted
 from fleetform.spec.quantities import format_bytes, format_duration, format_millicores
 from fleetform.spec.references import Catalogue, Entry
 

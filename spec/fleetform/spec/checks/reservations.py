@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from fleetform.spec.checks.hosts import hosts_of, nodes_max
 from fleetform.spec.findings import Level, Problem
-from fleetform.spec.names import nearest
-from fleetform.spec.plurals import counted
+from fleetform.spec.names import counted, nearest
 from fleetform.spec.references import Catalogue, Entry
 
 _PERIODS = {"daily": 86_400, "weekly": 604_800}

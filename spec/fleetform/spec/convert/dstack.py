@@ -12,8 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from fleetform.spec.convert.conversion import Notes
-from fleetform.spec.convert.naming import Names, derive_name
+from fleetform.spec.convert.conversion import Names, Notes, derive_name
 from fleetform.spec.findings import Finding, Level
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.names import name_problem

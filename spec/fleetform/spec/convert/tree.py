@@ -15,9 +15,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fleetform.spec.convert.conversion import Conversion, Copied, Notes, Written
+from fleetform.spec.convert.conversion import Conversion, Copied, Names, Notes, Written, derive_name
 from fleetform.spec.convert.dstack import convert_dstack
-from fleetform.spec.convert.naming import Names, derive_name
 from fleetform.spec.convert.slurm import NO_PARTITIONS, Partitions, convert_slurm
 from fleetform.spec.convert.slurm.local_files import submit_folders
 from fleetform.spec.convert.slurm.sbatch import is_batch_script, read_script

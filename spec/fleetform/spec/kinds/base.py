@@ -35,8 +35,15 @@ from fleetform.spec.field_facts import RECORDED, SECRET, Facts, control, identit
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.names import NAME, name_problem
 from fleetform.spec.quantities import Cpu, Gpu, Range, cpu_document, gpu_document
-from fleetform.spec.quantities.patterns import DIGITS, EXPRESSION, exact_text, whole_text
-from fleetform.spec.quantities.ranges import parse_count, shown, unfit
+from fleetform.spec.quantities.ranges import (
+    DIGITS,
+    EXPRESSION,
+    exact_text,
+    parse_count,
+    shown,
+    unfit,
+    whole_text,
+)
 from fleetform.spec.secrecy import PASSWORD_IN_ADDRESS
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Wit
 
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds.base import not_supported, one_or_many, refuse, text_of
-from fleetform.spec.quantities.patterns import exact_text
-from fleetform.spec.quantities.ranges import shown, unfit
+from fleetform.spec.quantities.ranges import exact_text, shown, unfit
 from fleetform.spec.secrecy import names_secret
 
 

@@ -40,8 +40,7 @@ from fleetform.spec.kinds.offers import OfferChoice, Price, Text
 from fleetform.spec.kinds.resources import Capacity, Resources, mapping, text
 from fleetform.spec.kinds.run_policies import RetrySpec
 from fleetform.spec.quantities import Range, parse_int_range
-from fleetform.spec.quantities.patterns import from_one_to, range_of
-from fleetform.spec.quantities.ranges import parse_count, shown, unfit
+from fleetform.spec.quantities.ranges import from_one_to, parse_count, range_of, shown, unfit
 
 
 class Nodes(Model):

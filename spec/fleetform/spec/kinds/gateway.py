@@ -14,8 +14,7 @@ from fleetform.spec.field_facts import control, replaced
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import Document, Flag, Model, Name, Whole, refuse
 from fleetform.spec.kinds.offers import Text
-from fleetform.spec.quantities.patterns import exact_text
-from fleetform.spec.quantities.ranges import shown
+from fleetform.spec.quantities.ranges import exact_text, shown
 
 # The name of the project may be a part of a label, and counts as one letter.
 _PROJECT = r"\$\{\{\s*run\.project_name\s*\}\}"

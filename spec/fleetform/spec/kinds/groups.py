@@ -20,8 +20,7 @@ from fleetform.spec.kinds.base import Entries, Model, Whole, one_or_many, refuse
 from fleetform.spec.kinds.commands import Commands
 from fleetform.spec.kinds.ports import Ports
 from fleetform.spec.kinds.resources import Resources
-from fleetform.spec.quantities.patterns import EXPRESSION, exact_text
-from fleetform.spec.quantities.ranges import shown
+from fleetform.spec.quantities.ranges import EXPRESSION, exact_text, shown
 
 GROUP_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
@@ -75,24 +74,6 @@ NodeGroups = Annotated[
 ]
 
 
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
 class _Named(Protocol):
     """What the two sorts of groups have in common."""
 
@@ -133,9 +114,3 @@ def only_in_groups(
                 "Move it into the groups.",
                 at_key=True,
             )
-
-
-
-
-
-

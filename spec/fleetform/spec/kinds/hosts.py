@@ -30,8 +30,7 @@ from fleetform.spec.kinds.ports import PORT_MAX, Port
 from fleetform.spec.kinds.resources import Capacity, text
 from fleetform.spec.kinds.schedules import Window, window
 from fleetform.spec.names import host_name
-from fleetform.spec.quantities.patterns import exact_text, from_one_to
-from fleetform.spec.quantities.ranges import parse_count, shown, unfit
+from fleetform.spec.quantities.ranges import exact_text, from_one_to, parse_count, shown, unfit
 
 PORT = 22
 # The most hosts of one range of names; the largest clusters have about as many.

@@ -27,9 +27,8 @@ from fleetform.spec.kinds.base import (
 from fleetform.spec.kinds.resources import TIME_OR_OFF
 from fleetform.spec.names import NAME, name_problem
 from fleetform.spec.quantities import parse_duration
-from fleetform.spec.quantities.patterns import EXPRESSION, exact_text
 from fleetform.spec.quantities.price import parse_price
-from fleetform.spec.quantities.ranges import shown, unfit
+from fleetform.spec.quantities.ranges import EXPRESSION, exact_text, shown, unfit
 
 Text = Annotated[str, Field(min_length=1, max_length=4000), AfterValidator(storable)]
 """A name from another party: of a region, an instance type, an account."""

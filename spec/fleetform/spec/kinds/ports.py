@@ -14,8 +14,7 @@ from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
 
 from fleetform.spec.kinds.base import Model, Whole, one_or_many, refuse, within
 from fleetform.spec.kinds.resources import text
-from fleetform.spec.quantities.patterns import EXPRESSION, from_one_to, whole_text
-from fleetform.spec.quantities.ranges import shown, unfit
+from fleetform.spec.quantities.ranges import EXPRESSION, from_one_to, shown, unfit, whole_text
 
 PORT_MAX = 65_535
 

@@ -26,7 +26,7 @@ from fleetform.spec.quantities.cpu import ARCHITECTURE, CORES, CPU
 from fleetform.spec.quantities.duration import DURATION, OFF_WORDS, SECONDS_MAX
 from fleetform.spec.quantities.gpu import CAPABILITY, SLICE, VENDOR
 from fleetform.spec.quantities.memory import SIZE
-from fleetform.spec.quantities.patterns import DIGITS, EXPRESSION, exact_text, range_of, whole_text
+from fleetform.spec.quantities.ranges import DIGITS, EXPRESSION, exact_text, range_of, whole_text
 
 # Amounts as fields: the parsers of `quantities` and the JSON schemas of what they read.
 #

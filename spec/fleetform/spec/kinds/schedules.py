@@ -24,10 +24,9 @@ from pydantic import (
 
 from fleetform.spec.field_facts import unit
 from fleetform.spec.kinds.base import Entries, Flag, Model, one_or_many, refuse
-from fleetform.spec.plurals import counted
-from fleetform.spec.quantities.moment import parse_moment
-from fleetform.spec.quantities.patterns import EXPRESSION, either_case, whole_text
-from fleetform.spec.quantities.ranges import shown
+from fleetform.spec.names import counted
+from fleetform.spec.quantities.duration import parse_moment
+from fleetform.spec.quantities.ranges import EXPRESSION, either_case, shown, whole_text
 
 _FIELDS = ("minute", "hour", "day of the month", "month", "weekday")
 _DAY = 2

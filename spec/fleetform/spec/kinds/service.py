@@ -29,8 +29,7 @@ from fleetform.spec.kinds.ports import ServicePort
 from fleetform.spec.kinds.resources import COUNT, WHOLE, Duration, Resources, text
 from fleetform.spec.kinds.run import Run
 from fleetform.spec.quantities import Range, parse_int_range
-from fleetform.spec.quantities.patterns import DIGITS
-from fleetform.spec.quantities.ranges import COUNT_MAX, shown, unfit
+from fleetform.spec.quantities.ranges import COUNT_MAX, DIGITS, shown, unfit
 
 # Requests to a service: probes, rate limits, and scaling by their number.
 

@@ -8,5 +8,5 @@ profiles, under what all of that says of a run. So a patch may choose another pr
 one, and what it sets wins over the profile.
 
 All of it works on nodes, so that every value keeps the place where it was written and a finding
-points there. Nothing here reads files; `tree.bases` does.
+points there. Nothing here reads files; `tree.environments` does.
 """

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from fleetform.spec.quantities.patterns import either_case, range_of
 from fleetform.spec.quantities.ranges import (
     COUNT_MAX,
     Range,
+    either_case,
     format_range,
     parse_part,
     parse_range,
+    range_of,
     shown,
     unfit,
 )

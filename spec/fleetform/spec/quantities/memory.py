@@ -11,8 +11,15 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from fleetform.spec.quantities.patterns import either_case
-from fleetform.spec.quantities.ranges import COUNT_MAX, Range, parse_part, parse_range, shown, unfit
+from fleetform.spec.quantities.ranges import (
+    COUNT_MAX,
+    Range,
+    either_case,
+    parse_part,
+    parse_range,
+    shown,
+    unfit,
+)
 
 __all__ = ["SIZE", "format_bytes", "parse_disk", "parse_memory", "parse_memory_range"]
 

@@ -14,15 +14,15 @@ from typing import Any
 from fleetform.spec import fields
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.kinds.base import Model
-from fleetform.spec.quantities import patterns
+from fleetform.spec.quantities.ranges import DIGITS, EXPRESSION, whole_text
 from fleetform.spec.schema import models, snippets, wording
 from fleetform.spec.schema.wording import Words
 
 Schema = dict[str, Any]
 
 # Where an expression may stand for a value of another type than text, and where not.
-EXPRESSION_PATTERN = patterns.EXPRESSION
-DIGITS_PATTERN = patterns.whole_text(patterns.DIGITS)
+EXPRESSION_PATTERN = EXPRESSION
+DIGITS_PATTERN = whole_text(DIGITS)
 _EXPRESSION: Schema = {"type": "string", "pattern": EXPRESSION_PATTERN}
 _DIGITS: Schema = {"type": "string", "pattern": DIGITS_PATTERN}
 _NULL: Schema = {"type": "null"}

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from fleetform.spec.syntax.resolve import WORDS, OutOfRangeError, number
+from fleetform.spec.syntax.build import WORDS, OutOfRangeError, number
 
 __all__ = ["block_lines", "flow_text", "item_lines", "mapping_lines", "scalar_text"]
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from fleetform.spec.findings import Finding, Level, Place
-from fleetform.spec.kinds.codes import SUMMARIES
+from fleetform.spec.findings import SUMMARIES, Finding, Level, Place
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode, plain
 from fleetform.spec.syntax import quote_lines, read_documents
 from fleetform.spec.syntax.edit import same_values

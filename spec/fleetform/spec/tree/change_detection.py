@@ -15,13 +15,56 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fleetform.spec.checks.facts import CLAIMS, FACTS
 from fleetform.spec.checks.volumes import Place, places
 from fleetform.spec.findings import Level
 from fleetform.spec.folders import folders_of
 from fleetform.spec.tree.cache import Kept
 
-__all__ = ["OBSTACLES", "OF_THE_TREE", "claims_of", "has_moved", "looks_alike", "moved_claims"]
+__all__ = [
+    "CLAIMS",
+    "FACTS",
+    "OBSTACLES",
+    "OF_THE_TREE",
+    "claims_of",
+    "has_moved",
+    "looks_alike",
+    "moved_claims",
+]
+
+
+# Which fields of a document the checks between documents look at.
+#
+# Whoever changes another field of a run has changed nothing for the rest of the tree. A test holds
+# that no check looks at more than this.
+
+FACTS: Mapping[str, frozenset[str]] = {
+    "run": frozenset(
+        {
+            "depends_on",
+            "files",
+            "fleets",
+            "max_duration",
+            "nodes",
+            "queue",
+            "resources",
+            "volumes",
+        }
+    ),
+    "volume": frozenset({"backend", "claim_name", "fleet", "path", "region", "volume_id"}),
+}
+"""
+By kind, top-level fields. Kinds that are not among these are looked at as a whole; there are few
+of them in a tree.
+"""
+
+CLAIMS: Mapping[str, frozenset[str]] = {
+    "volume": frozenset({"claim_name", "path", "region", "volume_id"}),
+}
+"""
+Of these, the fields that say what a document has to itself (`paths.places`), and that no other
+check looks at: two documents matter to each other here only where they claim the same or lie
+in each other.
+"""
 
 
 OBSTACLES = frozenset({"not-supported", "undeclared-reference"})

@@ -25,8 +25,8 @@ from fleetform.spec.kinds.run import Run
 from fleetform.spec.kinds.service import Service
 from fleetform.spec.kinds.task import Task
 from fleetform.spec.kinds.unsupported import KINDS, WHY
+from fleetform.spec.names import counted
 from fleetform.spec.nodes import MappingNode, Node, ScalarNode
-from fleetform.spec.plurals import counted
 from fleetform.spec.quantities import Range
 from fleetform.spec.secrecy import names_secret
 

@@ -22,7 +22,7 @@ from fleetform.spec.names import nearest
 from fleetform.spec.quantities import format_bytes
 from fleetform.spec.quantities.ranges import shown
 from fleetform.spec.tree.cache import SETTLED_NS, FilesAnswer
-from fleetform.spec.tree.safe_open import LeadsOutError, is_folder, open_below
+from fleetform.spec.tree.walk import LeadsOutError, is_folder, open_below
 
 # Files travel to each host of a run; data belongs into volumes.
 COUNT_MAX = 10_000

@@ -8,8 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from fleetform.spec.findings import Finding, Level, Place, Problem
-from fleetform.spec.kinds.codes import SUMMARIES
+from fleetform.spec.findings import SUMMARIES, Finding, Level, Place, Problem
 from fleetform.spec.nodes import (
     ForeignSpan,
     MappingNode,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from fleetform.spec.checks import order
+from fleetform.spec import checks
 from fleetform.spec.desired import (
     Desired,
     Environment,
@@ -25,17 +25,15 @@ from fleetform.spec.overlay.profiles import TYPE as PROFILE
 from fleetform.spec.quantities.ranges import shown
 from fleetform.spec.references import Catalogue, Entry, Upstream
 from fleetform.spec.table import UnsupportedTable
-from fleetform.spec.tree.bases import Folder, overlaid
 from fleetform.spec.tree.cache import KeptFile, ReadingCache, is_overlaid, look_of
 from fleetform.spec.tree.change_detection import claims_of
-from fleetform.spec.tree.environments import Environments
+from fleetform.spec.tree.environments import Environments, Folder, overlaid
 from fleetform.spec.tree.files import Files
 from fleetform.spec.tree.findings import FindingLog, address_of, place
 from fleetform.spec.tree.git import Commit
 from fleetform.spec.tree.read import Read, Readings, entry_of, keep
-from fleetform.spec.tree.safe_open import is_folder
 from fleetform.spec.tree.sources import Sources
-from fleetform.spec.tree.walk import finding, walk
+from fleetform.spec.tree.walk import finding, is_folder, walk
 from fleetform.spec.tree.whole import (
     Input,
     Made,
@@ -260,7 +258,7 @@ class Loader:
             nameless=nameless_kinds,
         )
         self._claims = claims_of(one.documents[0] for one in catalogue.of_kind("volume"))
-        for entry, problem in order.check(catalogue):
+        for entry, problem in checks.check(catalogue):
             self._has_disputes = True
             read = self._reads[entry.number]
             if read.others is None:
@@ -271,7 +269,7 @@ class Loader:
         return catalogue, entries
 
     def _tell_empty(self, catalogue: Catalogue) -> None:
-        problem = order.check_tree(catalogue)
+        problem = checks.check_empty(catalogue)
         if problem is not None:
             self._tell(finding(problem.code, ".", problem.detail, problem.advice, problem.level))
 

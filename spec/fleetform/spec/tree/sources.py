@@ -25,8 +25,7 @@ from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from fleetform.spec.overlay.documents import Written
 from fleetform.spec.tree.cache import KeptFile, ReadingCache, standing_for
 from fleetform.spec.tree.document_type import any_kind
-from fleetform.spec.tree.safe_open import Inside
-from fleetform.spec.tree.walk import finding, read_file
+from fleetform.spec.tree.walk import Inside, finding, read_file
 
 __all__ = ["IMPLIED_TYPES", "Sources", "Stub", "implied"]
 

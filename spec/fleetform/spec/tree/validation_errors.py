@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from fleetform.spec import fields
-from fleetform.spec.findings import Problem
+from fleetform.spec.findings import SUMMARIES, Problem
 from fleetform.spec.kinds import BACKEND_TYPES
 from fleetform.spec.kinds.base import FORM, WITHIN, Model, written_fields
-from fleetform.spec.kinds.codes import SUMMARIES
 from fleetform.spec.kinds.synonyms import fields_by_word, meant_value
 from fleetform.spec.names import bare_word, nearest
 from fleetform.spec.quantities.ranges import PartError, shown, unfit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fleetform.spec.checks.capacity import close_gpu_name
-from fleetform.spec.quantities.gpu_names import is_gpu_name
+from fleetform.spec.quantities.gpu import is_gpu_name
 from unit.spec.trees import codes, load
 
 RUN = "---\ntype: task\nname: train\ncommands: [echo]\n"

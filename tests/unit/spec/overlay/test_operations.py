@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from fleetform.spec.nodes import lookup, plain
 from fleetform.spec.overlay.documents import foreign
-from fleetform.spec.overlay.operations import apply, parse_operations
-from fleetform.spec.overlay.pointer import written
+from fleetform.spec.overlay.operations import apply, parse_operations, written
 from unit.spec.overlay.nodes import KEYS, MAPPINGS, VALUES, from_value, node
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetform.spec.nodes import plain
-from fleetform.spec.overlay.pointer import Refusal, follow, parse_pointer, written
+from fleetform.spec.overlay.operations import Refusal, follow, parse_pointer, written
 from unit.spec.overlay.nodes import node
 
 # Section 5 of the RFC.

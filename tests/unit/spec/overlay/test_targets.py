@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetform.spec.overlay.targets import Address, Index, address, matches, matches_nothing
+from fleetform.spec.overlay.layers import Address, Index, address, matches, matches_nothing
 from unit.spec.overlay.nodes import node
 
 ADDRESSES = st.builds(

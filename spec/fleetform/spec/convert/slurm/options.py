@@ -14,7 +14,7 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from fleetform.spec.convert.naming import derive_name
+from fleetform.spec.convert.conversion import derive_name
 from fleetform.spec.convert.slurm.job import Job, UnfitError, size_text
 from fleetform.spec.convert.slurm.sbatch import Option
 from fleetform.spec.kinds.task import parse_array

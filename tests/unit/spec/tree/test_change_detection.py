@@ -1,14 +1,14 @@
-"""The checks between documents look at no more than `checks.facts` says."""
+"""The checks between documents look at no more than `tree.change_detection.FACTS` says."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from fleetform.spec.checks import order
-from fleetform.spec.checks.facts import CLAIMS, FACTS
+from fleetform.spec import checks
 from fleetform.spec.checks.volumes import check_paths
 from fleetform.spec.references import Catalogue, Entry
 from fleetform.spec.tree import load_tree
+from fleetform.spec.tree.change_detection import CLAIMS, FACTS
 from unit.spec.trees import ENVIRONMENT, write
 
 KINDS = Path(__file__).parents[3] / "data" / "kinds"
@@ -112,7 +112,7 @@ def watched(entry, seen):
 def looked_at(tmp_path, monkeypatch) -> tuple[set[tuple[str, str]], set[str]]:
     """Fields that checks have looked at, by kind, and the codes of what they told."""
     seen = set()
-    check = order.check
+    check = checks.check
 
     def watching(catalogue):
         entries = [watched(entry, seen) for entry in catalogue.entries]
@@ -123,7 +123,7 @@ def looked_at(tmp_path, monkeypatch) -> tuple[set[tuple[str, str]], set[str]]:
         for entry, problem in check(again):
             yield by_number[entry.number], problem
 
-    monkeypatch.setattr(order, "check", watching)
+    monkeypatch.setattr(checks, "check", watching)
     write(tmp_path, "environment.yaml", ENVIRONMENT)
     write(tmp_path, "second.py", "")
     write(tmp_path, "others.yaml", OTHERS)
@@ -146,8 +146,8 @@ def test_no_check_looks_further(tmp_path, monkeypatch):
 
 def test_claims_are_compared_by_one_check(tmp_path, monkeypatch):
     """Whoever moves a volume has to ask for what lies there, and for nothing else."""
-    others = tuple(check for check in order.CHECKS if check is not check_paths)
-    monkeypatch.setattr(order, "CHECKS", others)
+    others = tuple(check for check in checks.CHECKS if check is not check_paths)
+    monkeypatch.setattr(checks, "CHECKS", others)
     seen, told = looked_at(tmp_path, monkeypatch)
     assert {"element-mismatch", "never-placed", "queue-refuses"} <= told
     for kind, fields in CLAIMS.items():
