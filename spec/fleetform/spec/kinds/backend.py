@@ -16,18 +16,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
+from pydantic import AfterValidator, Field, create_model, model_validator
 
 from fleetform.spec.field_facts import SECRET, Facts, control, identity
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import (
     Document,
-    Entries,
     Flag,
     Guarded,
     Model,
     Name,
-    one_or_many,
+    listed,
     refuse,
     warn_in_clear,
 )
@@ -242,14 +241,7 @@ class KubernetesHosts(Model):
     node_selector: dict[str, str] | None = None
     """Labels that a node must have. Example: `{gpu.vendor: nvidia}`."""
 
-    tolerations: (
-        Annotated[
-            tuple[Toleration, ...],
-            Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=Toleration | Entries[Toleration]),
-        ]
-        | None
-    ) = None
+    tolerations: Annotated[tuple[Toleration, ...], *listed(Toleration)] | None = None
     """The tolerations of the pods. Example: `[{key: nvidia.com/gpu, operator: Exists}]`."""
 
     priority_class: Text | None = None
@@ -323,13 +315,6 @@ class KubernetesContext(Model):
     """The node through which the pods of this cluster are reached. Example: `{port: 32000}`."""
 
 
-def _contexts(value: Any) -> Any:
-    listed = one_or_many(value)
-    if not isinstance(listed, list | tuple):
-        return value
-    return [{"name": item} if isinstance(item, str) else item for item in listed]
-
-
 class Kubernetes(Backend):
     """
     Kubernetes clusters.
@@ -354,11 +339,7 @@ class Kubernetes(Backend):
     contexts: (
         Annotated[
             tuple[KubernetesContext, ...],
-            Field(min_length=1),
-            BeforeValidator(
-                _contexts,
-                json_schema_input_type=str | KubernetesContext | Entries[str | KubernetesContext],
-            ),
+            *listed(str | KubernetesContext, short="name"),
             control(),
         ]
         | None
@@ -433,14 +414,7 @@ class SlurmCluster(Model):
     private_key: SlurmKey
     """The SSH key of the user. Example: `{path: ~/.ssh/slurm}`."""
 
-    gpu_partitions: (
-        Annotated[
-            tuple[SlurmGpus, ...],
-            Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=SlurmGpus | Entries[SlurmGpus]),
-        ]
-        | None
-    ) = None
+    gpu_partitions: Annotated[tuple[SlurmGpus, ...], *listed(SlurmGpus)] | None = None
     """
     The partitions with GPUs, for clusters whose configuration does not name the GPUs. Example:
     `[{gpu: A100, partitions: [gpu]}]`.
@@ -467,12 +441,7 @@ class Slurm(Backend):
     type: Literal["slurm"]
     """The kind of the document: `slurm`."""
 
-    clusters: Annotated[
-        tuple[SlurmCluster, ...],
-        Field(min_length=1),
-        BeforeValidator(one_or_many, json_schema_input_type=SlurmCluster | Entries[SlurmCluster]),
-        control(),
-    ]
+    clusters: Annotated[tuple[SlurmCluster, ...], *listed(SlurmCluster), control()]
     """
     The clusters. Example: `[{name: alps, hostname: login.alps.example.com, user: me, private_key:
     {path: ~/.ssh/slurm}}]`.

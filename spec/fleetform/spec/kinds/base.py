@@ -180,6 +180,27 @@ def one_or_many(value: Any) -> Any:
     return [value] if isinstance(value, str | Mapping) else value
 
 
+def listed(spelled: Any, what: str = "", *, short: str = "") -> tuple[Any, ...]:
+    """
+    Annotations of a list that is not empty, in which a single entry may stand alone.
+
+    Args:
+        spelled: What a schema says of one entry.
+        what: What an entry is called, where none may be named twice and their order means nothing.
+        short: The field of an entry that a text in its place stands for: `{reason: New disks}`.
+    """
+
+    def read(value: Any) -> Any:
+        entries = one_or_many(value)
+        if not short or not isinstance(entries, list | tuple):
+            return entries
+        return [{short: item} if isinstance(item, str) else item for item in entries]
+
+    once = (AfterValidator(each_once(what)),) if what else ()
+    schema = spelled | Entries[spelled]
+    return (Field(min_length=1), BeforeValidator(read, json_schema_input_type=schema), *once)
+
+
 def each_once(what: str) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
     """A validator: no entry twice. Gives them sorted, because their order means nothing."""
 
@@ -290,30 +311,14 @@ class Document(Model):
     earliest. Default: `false`. Example: `true`.
     """
 
-    ignore: (
-        Annotated[
-            tuple[str, ...],
-            Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
-            control("plan"),
-        ]
-        | None
-    ) = None
+    ignore: Annotated[tuple[str, ...], *listed(str), control("plan")] | None = None
     """
     Paths of fields whose changes are ignored: the resource keeps its current values, also when it
     is created again. `*` matches any text within one step of a path. Example: `[resources.memory,
     env.AWS_*]`.
     """
 
-    initial: (
-        Annotated[
-            tuple[str, ...],
-            Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
-            control("plan"),
-        ]
-        | None
-    ) = None
+    initial: Annotated[tuple[str, ...], *listed(str), control("plan")] | None = None
     """
     Paths of fields that apply only when the resource is created or the run re-runs. A change of
     these fields alone changes nothing. Example: `[env.SEED]`.

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -25,12 +24,10 @@ from fleetform.spec.field_facts import control
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.backend import KubernetesHosts, SlurmHosts
 from fleetform.spec.kinds.base import (
-    Entries,
     Model,
     Whole,
-    each_once,
+    listed,
     not_supported,
-    one_or_many,
     refuse,
 )
 from fleetform.spec.kinds.commands import Variables, warn_of_secrets, without_value
@@ -131,30 +128,11 @@ class Drain(Model):
     reason: Text
     """The reason, shown to users whose runs wait for these hosts. Example: `New disks`."""
 
-    hosts: (
-        Annotated[
-            tuple[Text, ...],
-            Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
-            AfterValidator(each_once("host")),
-        ]
-        | None
-    ) = None
+    hosts: Annotated[tuple[Text, ...], *listed(str, "host")] | None = None
     """The hosts to drain, by name. Default: all hosts of the fleet. Example: `[local-1]`."""
 
 
-def _drain(value: Any) -> Any:
-    listed = one_or_many(value)
-    if not isinstance(listed, list | tuple):
-        return listed
-    return [{"reason": item} if isinstance(item, str) else item for item in listed]
-
-
-DrainSpec = Annotated[
-    tuple[Drain, ...],
-    Field(min_length=1),
-    BeforeValidator(_drain, json_schema_input_type=str | Drain | Entries[str | Drain]),
-]
+DrainSpec = Annotated[tuple[Drain, ...], *listed(str | Drain, short="reason")]
 
 # Where the hosts come from; without any of them, from the clouds.
 SOURCES = ("local", "ssh_config", "kubernetes", "slurm")

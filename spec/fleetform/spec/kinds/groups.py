@@ -10,13 +10,12 @@ from typing import Annotated, Protocol
 
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Field,
     WithJsonSchema,
 )
 
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import Entries, Model, Whole, one_or_many, refuse
+from fleetform.spec.kinds.base import Model, Whole, listed, refuse
 from fleetform.spec.kinds.commands import Commands
 from fleetform.spec.kinds.ports import Ports
 from fleetform.spec.kinds.resources import Resources
@@ -67,11 +66,7 @@ class NodeGroup(Model):
     """Ports on which the programs of the group listen. Example: `[8000]`."""
 
 
-NodeGroups = Annotated[
-    tuple[NodeGroup, ...],
-    Field(min_length=1),
-    BeforeValidator(one_or_many, json_schema_input_type=NodeGroup | Entries[NodeGroup]),
-]
+NodeGroups = Annotated[tuple[NodeGroup, ...], *listed(NodeGroup)]
 
 
 class _Named(Protocol):

@@ -20,6 +20,7 @@ from fleetform.spec.kinds.base import (
     Name,
     Whole,
     each_once,
+    listed,
     one_or_many,
     refuse,
     storable,
@@ -34,17 +35,9 @@ Text = Annotated[str, Field(min_length=1, max_length=4000), AfterValidator(stora
 """A name from another party: of a region, an instance type, an account."""
 
 
-def _listed(entry: Any, what: str) -> tuple[BeforeValidator, AfterValidator]:
-    """`regions: eu-west-1` as a list of one, each entry once, in order of the alphabet."""
-    return (
-        BeforeValidator(one_or_many, json_schema_input_type=entry | Entries[entry]),
-        AfterValidator(each_once(what)),
-    )
-
-
-Names = Annotated[tuple[Name, ...], Field(min_length=1), *_listed(Name, "name")]
+Names = Annotated[tuple[Name, ...], *listed(Name, "name")]
 """One name, or several; their order means nothing."""
-Texts = Annotated[tuple[Text, ...], Field(min_length=1), *_listed(Text, "entry")]
+Texts = Annotated[tuple[Text, ...], *listed(Text, "entry")]
 """The same of names that others gave."""
 
 Price = Annotated[
@@ -158,15 +151,7 @@ class OfferChoice(Document):
     """
 
     backend_options: (
-        Annotated[
-            tuple[BackendOptions, ...],
-            Field(min_length=1),
-            BeforeValidator(
-                one_or_many, json_schema_input_type=BackendOptions | Entries[BackendOptions]
-            ),
-            _UPKEEP,
-        ]
-        | None
+        Annotated[tuple[BackendOptions, ...], *listed(BackendOptions), _UPKEEP] | None
     ) = None
     """Options that only one backend has. Example: `[{type: vastai, min_reliability: 0.98}]`."""
 
@@ -296,8 +281,5 @@ Instances = Annotated[
         Annotated[InstanceSelector, BeforeValidator(_selector), AfterValidator(_check_selector)],
         ...,
     ],
-    Field(min_length=1),
-    BeforeValidator(
-        one_or_many, json_schema_input_type=str | InstanceSelector | Entries[str | InstanceSelector]
-    ),
+    *listed(str | InstanceSelector),
 ]

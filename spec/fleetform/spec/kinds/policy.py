@@ -12,20 +12,18 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
 from fleetform.spec.field_facts import control, unit
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds import KindName
 from fleetform.spec.kinds.base import (
     Document,
-    Entries,
     Flag,
     Model,
     Tags,
     Whole,
-    each_once,
-    one_or_many,
+    listed,
     refuse,
 )
 from fleetform.spec.kinds.offers import Names, Price, Text, Texts
@@ -50,24 +48,9 @@ def _clock(value: Any) -> int:
 Clock = Annotated[int, BeforeValidator(_clock, json_schema_input_type=str), unit("minutes")]
 """Minutes since midnight."""
 
-Days = Annotated[
-    tuple[Day, ...],
-    Field(min_length=1),
-    BeforeValidator(one_or_many, json_schema_input_type=Day | Entries[Day]),
-    AfterValidator(each_once("day")),
-]
-Kinds = Annotated[
-    tuple[KindName, ...],
-    Field(min_length=1),
-    BeforeValidator(one_or_many, json_schema_input_type=KindName | Entries[KindName]),
-    AfterValidator(each_once("kind")),
-]
-Actions = Annotated[
-    tuple[Action, ...],
-    Field(min_length=1),
-    BeforeValidator(one_or_many, json_schema_input_type=Action | Entries[Action]),
-    AfterValidator(each_once("action")),
-]
+Days = Annotated[tuple[Day, ...], *listed(Day, "day")]
+Kinds = Annotated[tuple[KindName, ...], *listed(KindName, "kind")]
+Actions = Annotated[tuple[Action, ...], *listed(Action, "action")]
 
 
 class Match(Model):
@@ -190,15 +173,7 @@ class Policy(Document):
     `{count: 2, users: [ada, grace]}`.
     """
 
-    windows: (
-        Annotated[
-            tuple[TimeWindow, ...],
-            Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=TimeWindow | Entries[TimeWindow]),
-            control(),
-        ]
-        | None
-    ) = None
+    windows: Annotated[tuple[TimeWindow, ...], *listed(TimeWindow), control()] | None = None
     """
     Block the changes outside of these periods. Example: `[{days: [mon, tue], begin: "09:00", end:
     "16:00"}]`.

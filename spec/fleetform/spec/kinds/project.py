@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BeforeValidator,
-    Field,
     PlainValidator,
     ValidationError,
     WithJsonSchema,
@@ -25,10 +24,10 @@ from fleetform.spec.kinds import BACKEND_TYPES
 from fleetform.spec.kinds.backend import Backend
 from fleetform.spec.kinds.base import (
     Document,
-    Entries,
     Flag,
     Model,
     Name,
+    listed,
     not_supported,
     one_or_many,
     refuse,
@@ -54,13 +53,6 @@ class Member(Model):
     """
 
 
-def _members(value: Any) -> Any:
-    listed = one_or_many(value)
-    if not isinstance(listed, list | tuple):
-        return value
-    return [{"user": item} if isinstance(item, str) else item for item in listed]
-
-
 def _check_members(value: tuple[Member, ...]) -> tuple[Member, ...]:
     ordered = sorted(value, key=lambda member: member.user)
     for one, following in itertools.pairwise(ordered):
@@ -81,14 +73,7 @@ class Grants(Model):
     docker: Flag | None = None
     """Whether runs may start containers of their own. Example: `true`."""
 
-    host_paths: (
-        Annotated[
-            tuple[Directory, ...],
-            Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
-        ]
-        | None
-    ) = None
+    host_paths: Annotated[tuple[Directory, ...], *listed(str)] | None = None
     """
     Directories of hosts that runs may mount, including everything below them. Example:
     `[/mnt/datasets]`.
@@ -158,8 +143,7 @@ class Project(Document):
     members: (
         Annotated[
             tuple[Member, ...],
-            Field(min_length=1),
-            BeforeValidator(_members, json_schema_input_type=str | Member | Entries[str | Member]),
+            *listed(str | Member, short="user"),
             AfterValidator(_check_members),
             control(),
         ]

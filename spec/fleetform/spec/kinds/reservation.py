@@ -7,11 +7,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from fleetform.spec.field_facts import control, replaced
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import Document, Entries, Flag, Name, Whole, each_once, one_or_many
+from fleetform.spec.kinds.base import (
+    Document,
+    Flag,
+    Name,
+    Whole,
+    listed,
+)
 from fleetform.spec.kinds.hosts import Hostname
 from fleetform.spec.kinds.offers import Names
 from fleetform.spec.kinds.resources import Duration
@@ -55,16 +61,7 @@ class Reservation(Document):
     nodes: Annotated[Whole, Field(ge=1), control()] | None = None
     """The number of hosts, when it does not matter which. Example: `4`."""
 
-    hosts: (
-        Annotated[
-            tuple[Hostname, ...],
-            Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
-            AfterValidator(each_once("host")),
-            control(),
-        ]
-        | None
-    ) = None
+    hosts: Annotated[tuple[Hostname, ...], *listed(str, "host"), control()] | None = None
     """
     The hosts, by name. Default, without `nodes`: all hosts of the fleet. Example: `[gpu01, gpu02]`.
     """

@@ -12,7 +12,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Field,
     GetPydanticSchema,
     PlainValidator,
@@ -24,13 +23,11 @@ from pydantic import (
 from fleetform.spec.field_facts import Facts, control, execution
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import (
-    Entries,
     Flag,
     Name,
     Whole,
-    each_once,
+    listed,
     not_supported,
-    one_or_many,
     refuse,
     warn_in_clear,
 )
@@ -252,11 +249,7 @@ class Run(OfferChoice):
     compat: (
         Annotated[
             tuple[Literal["slurm"], ...],
-            Field(min_length=1),
-            BeforeValidator(
-                one_or_many, json_schema_input_type=Literal["slurm"] | Entries[Literal["slurm"]]
-            ),
-            AfterValidator(each_once("entry")),
+            *listed(Literal["slurm"], "entry"),
             execution("agents.host"),
         ]
         | None

@@ -16,6 +16,7 @@ from fleetform.spec.kinds.base import (
     Name,
     Whole,
     each_once,
+    listed,
     one_or_many,
     refuse,
 )
@@ -41,15 +42,7 @@ class Retry(Model):
 
     model_config = ConfigDict(json_schema_extra=_add_alias)
 
-    on: (
-        Annotated[
-            tuple[Event, ...],
-            Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=Event | Entries[Event]),
-            AfterValidator(each_once("event")),
-        ]
-        | None
-    ) = None
+    on: Annotated[tuple[Event, ...], *listed(Event, "event")] | None = None
     """
     The events after which the run is attempted again; `on_events` is the same field. Default: all
     except `time-limit`; also without `error` if `requeue_exit_codes` is set. `error`: a command

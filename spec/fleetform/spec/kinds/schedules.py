@@ -15,15 +15,13 @@ from typing import Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
-    Field,
     PlainValidator,
     WithJsonSchema,
     model_validator,
 )
 
 from fleetform.spec.field_facts import unit
-from fleetform.spec.kinds.base import Entries, Flag, Model, one_or_many, refuse
+from fleetform.spec.kinds.base import Flag, Model, listed, refuse
 from fleetform.spec.names import counted
 from fleetform.spec.quantities.duration import parse_moment
 from fleetform.spec.quantities.ranges import EXPRESSION, either_case, shown, whole_text
@@ -140,11 +138,7 @@ Cron = Annotated[
 class Schedule(Model):
     """Times at which a run starts repeatedly."""
 
-    cron: Annotated[
-        tuple[Cron, ...],
-        Field(min_length=1),
-        BeforeValidator(one_or_many, json_schema_input_type=Cron | Entries[Cron]),
-    ]
+    cron: Annotated[tuple[Cron, ...], *listed(Cron)]
     """
     One or several cron expressions in UTC: minute, hour, day of the month, month and weekday.
     Weekdays are names, or numbers from 0 for Sunday. Example: `30 2 * * mon-fri`, `["0 6 * * *", "0

@@ -20,7 +20,7 @@ from pydantic import (
 
 from fleetform.spec.field_facts import control, execution, unit
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import FORM, Entries, Flag, Model, Whole, one_or_many, refuse
+from fleetform.spec.kinds.base import FORM, Flag, Model, Whole, listed, one_or_many, refuse
 from fleetform.spec.kinds.commands import Commands
 from fleetform.spec.kinds.container import SOURCES, Image, Python, source_problems
 from fleetform.spec.kinds.groups import GroupName, name_problems, only_in_groups
@@ -424,9 +424,7 @@ def _group(value: Any) -> Any:
 
 
 ReplicaGroups = Annotated[
-    tuple[Annotated[ReplicaGroup, BeforeValidator(_group)], ...],
-    Field(min_length=1),
-    BeforeValidator(one_or_many, json_schema_input_type=ReplicaGroup | Entries[ReplicaGroup]),
+    tuple[Annotated[ReplicaGroup, BeforeValidator(_group)], ...], *listed(ReplicaGroup)
 ]
 
 

@@ -12,7 +12,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Wit
 from fleetform.spec.bounds import ELEMENTS_MAX
 from fleetform.spec.field_facts import control, execution, identity
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import Entries, Whole, each_once, one_or_many, refuse, storable
+from fleetform.spec.kinds.base import (
+    Whole,
+    listed,
+    refuse,
+    storable,
+)
 from fleetform.spec.kinds.commands import Commands, warn_of_secret_parameters, without_nul
 from fleetform.spec.kinds.groups import NodeGroups, name_problems, only_in_groups
 from fleetform.spec.kinds.offers import Text
@@ -233,16 +238,9 @@ class Task(Run):
     appear as `sealed-…` in names of elements. Example: `{lr: [0.1, 0.01], batch: [32, 64]}`.
     """
 
-    key: (
-        Annotated[
-            tuple[str, ...],
-            Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=str | Entries[str]),
-            AfterValidator(each_once("parameter")),
-            identity("spec.expand"),
-        ]
-        | None
-    ) = None
+    key: Annotated[tuple[str, ...], *listed(str, "parameter"), identity("spec.expand")] | None = (
+        None
+    )
     """
     The parameters of `matrix` that form the name of an element. The other parameters may change
     without making it another element. Default: all parameters. Example: `[lr, seed]`.

@@ -19,11 +19,10 @@ from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds.base import (
     NAME_PATTERN,
     Document,
-    Entries,
     Flag,
     Model,
     Name,
-    each_once,
+    listed,
     not_supported,
     one_or_many,
     refuse,
@@ -142,14 +141,7 @@ class Volume(Document):
     """
 
     access_modes: (
-        Annotated[
-            tuple[AccessMode, ...],
-            Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=AccessMode | Entries[AccessMode]),
-            AfterValidator(each_once("access mode")),
-            replaced(),
-        ]
-        | None
+        Annotated[tuple[AccessMode, ...], *listed(AccessMode, "access mode"), replaced()] | None
     ) = None
     """
     Which nodes may mount the claim at a time. `ReadWriteOnce`: one node. `ReadOnlyMany`: several
@@ -328,14 +320,7 @@ VolumeName = Annotated[
 class Mount(Model):
     """A volume or a directory of the host, and its path in the job."""
 
-    name: (
-        Annotated[
-            tuple[VolumeName, ...],
-            Field(min_length=1),
-            BeforeValidator(one_or_many, json_schema_input_type=VolumeName | Entries[VolumeName]),
-        ]
-        | None
-    ) = None
+    name: Annotated[tuple[VolumeName, ...], *listed(VolumeName)] | None = None
     """
     The name of the volume. Of several names, the volume on the host of the job is mounted. Example:
     `checkpoints`, `[data-eu, data-us]`, `"scratch-${{ dstack.node_rank }}"`.
