@@ -26,6 +26,7 @@ from fleetform.spec.kinds.base import (
     Guarded,
     Model,
     Name,
+    contradiction,
     listed,
     refuse,
     warn_in_clear,
@@ -62,12 +63,10 @@ class Credentials(Guarded):
                     at_key=True,
                 )
             elif needed_by and chosen not in needed_by and is_set:
-                yield Problem(
-                    "contradiction",
-                    (name,),
+                yield contradiction(
+                    name,
                     f"`{name}` does not go with credentials of the type `{chosen}`.",
                     "Remove it, or choose the type that it goes with.",
-                    at_key=True,
                 )
 
 

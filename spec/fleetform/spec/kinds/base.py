@@ -83,6 +83,23 @@ def no_effect(path: tuple[str | int, ...], detail: str, advice: str = "") -> Pro
     return Problem("no-effect", path, detail, advice, level=Level.NOTE, at_key=True)
 
 
+def contradiction(
+    field: str | tuple[str | int, ...],
+    detail: str,
+    advice: str,
+    *,
+    for_lack_of: tuple[str, ...] = (),
+) -> Problem:
+    """An error at the key of a field that does not go with another one."""
+    path = (field,) if isinstance(field, str) else field
+    return Problem("contradiction", path, detail, advice, at_key=True, for_lack_of=for_lack_of)
+
+
+def missing(detail: str, advice: str, *fields: str) -> Problem:
+    """An error of the document as a whole: it has none of these fields."""
+    return Problem("missing-field", (), detail, advice, for_lack_of=fields)
+
+
 class Refusal(NamedTuple):
     """Why a field that people expect is not there on purpose; `code` is the finding's."""
 

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 
 from fleetform.spec.field_facts import SECRET
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import Guarded, refuse
+from fleetform.spec.kinds.base import Guarded, contradiction, refuse
 from fleetform.spec.kinds.offers import Text
 from fleetform.spec.quantities.ranges import shown, unfit
 
@@ -126,12 +126,10 @@ def source_problems(
     for one, others in SOURCES.items():
         for other in others:
             if is_set(one) and is_set(other):
-                yield Problem(
-                    "contradiction",
+                yield contradiction(
                     (*above, other),
                     f"`{one}` and `{other}` each choose the image of the container.",
                     "Remove one of the two.",
-                    at_key=True,
                 )
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from fleetform.spec.field_facts import control, execution
 from fleetform.spec.findings import Problem
+from fleetform.spec.kinds.base import contradiction
 from fleetform.spec.kinds.commands import Commands
 from fleetform.spec.kinds.offers import Offable, Text
 from fleetform.spec.kinds.ports import Ports
@@ -72,12 +73,10 @@ class DevEnvironment(Run):
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()
         if self.version is not None and self.ide is None:
-            yield Problem(
-                "contradiction",
-                ("version",),
+            yield contradiction(
+                "version",
                 "`version` is that of an editor, and `ide` names none.",
                 "Add `ide: vscode`, or remove `version`.",
-                at_key=True,
                 for_lack_of=("ide",),
             )
         if (
@@ -92,10 +91,8 @@ class DevEnvironment(Run):
                 "Write for example `1.106.0@8951cd3ad688`.",
             )
         if self.dstack and self.inactivity_duration is not None:
-            yield Problem(
-                "contradiction",
-                ("inactivity_duration",),
+            yield contradiction(
+                "inactivity_duration",
                 "`dstack` keeps a connection open, so the inactivity would never begin.",
                 "Remove one of the two.",
-                at_key=True,
             )

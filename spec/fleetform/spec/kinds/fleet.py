@@ -26,6 +26,7 @@ from fleetform.spec.kinds.backend import KubernetesHosts, SlurmHosts
 from fleetform.spec.kinds.base import (
     Model,
     Whole,
+    contradiction,
     listed,
     not_supported,
     refuse,
@@ -374,20 +375,16 @@ class Fleet(OfferChoice):
     def _source_problems(self) -> Iterator[Problem]:
         said = [name for name in SOURCES if getattr(self, name) is not None]
         for name in said[1:]:
-            yield Problem(
-                "contradiction",
-                (name,),
+            yield contradiction(
+                name,
                 f"The hosts come from `{said[0]}` already; all hosts of a fleet have one source.",
                 "Declare one fleet per source.",
-                at_key=True,
             )
         if not said and self.price is not None:
-            yield Problem(
-                "contradiction",
-                ("price",),
+            yield contradiction(
+                "price",
                 "The price of a host in a cloud is that of its offer.",
                 "Use `max_price` to limit it.",
-                at_key=True,
             )
         if said == ["ssh_config"] and self.update is not None and self.update.strategy == "surge":
             yield Problem(
@@ -409,13 +406,11 @@ class Fleet(OfferChoice):
             advice = "Remove it: the named hosts are all hosts of the fleet."
         elif name == "resources" and source == "local":
             advice = "Set the resources of each node under `local:`."
-        return Problem(
-            "contradiction",
-            (name,),
+        return contradiction(
+            name,
             f"`{name}` chooses among available hosts, but the hosts of this fleet are"
             f" {_SOURCE_WORDS[source]}.",
             advice,
-            at_key=True,
         )
 
     def _drain_problems(self) -> Iterator[Problem]:
@@ -443,12 +438,10 @@ class Fleet(OfferChoice):
                     )
                 seen.add(name)
         if len(self.drain or ()) > 1 and any(entry.hosts is None for entry in self.drain or ()):
-            yield Problem(
-                "contradiction",
-                ("drain",),
+            yield contradiction(
+                "drain",
                 "One entry drains all hosts, and others single ones.",
                 "Keep one of the two.",
-                at_key=True,
             )
 
     def _host_names(self) -> frozenset[str] | None:

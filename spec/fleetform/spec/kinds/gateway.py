@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from fleetform.spec.field_facts import control, replaced
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import Document, Flag, Model, Name, Whole, refuse
+from fleetform.spec.kinds.base import Document, Flag, Model, Name, Whole, contradiction, refuse
 from fleetform.spec.kinds.offers import Text
 from fleetform.spec.quantities.ranges import exact_text, shown
 
@@ -178,10 +178,8 @@ class Gateway(Document):
             )
         for name in sorted({"arn", "name"} - {needed}):
             if getattr(certificate, name) is not None:
-                yield Problem(
-                    "contradiction",
+                yield contradiction(
                     ("certificate", name),
                     f"`{name}` does not go with a certificate of `{certificate.type}`.",
                     "Remove it.",
-                    at_key=True,
                 )

@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import Model, Whole, listed, refuse
+from fleetform.spec.kinds.base import Model, Whole, contradiction, listed, refuse
 from fleetform.spec.kinds.commands import Commands
 from fleetform.spec.kinds.ports import Ports
 from fleetform.spec.kinds.resources import Resources
@@ -102,10 +102,6 @@ def only_in_groups(
     """Fields that belong into the groups where there are some."""
     for name in names:
         if is_set("groups") and is_set(name):
-            yield Problem(
-                "contradiction",
-                (name,),
-                f"With `groups`, {reason} `{name}`.",
-                "Move it into the groups.",
-                at_key=True,
+            yield contradiction(
+                name, f"With `groups`, {reason} `{name}`.", "Move it into the groups."
             )

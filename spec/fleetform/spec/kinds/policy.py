@@ -23,7 +23,9 @@ from fleetform.spec.kinds.base import (
     Model,
     Tags,
     Whole,
+    contradiction,
     listed,
+    missing,
     refuse,
 )
 from fleetform.spec.kinds.offers import Names, Price, Text, Texts
@@ -186,20 +188,20 @@ class Policy(Document):
         yield from super().problems()
         demands = (self.deny, self.warn, self.approval, self.windows, self.limits)
         if all(demand is None for demand in demands):
-            yield Problem(
-                "missing-field",
-                (),
+            yield missing(
                 "The policy has no rule.",
                 "Add `deny:`, `warn:`, `approval:`, `windows:` or `limits:`.",
-                for_lack_of=("deny", "warn", "approval", "windows", "limits"),
+                "deny",
+                "warn",
+                "approval",
+                "windows",
+                "limits",
             )
         if self.deny is not None and self.approval is not None:
-            yield Problem(
-                "contradiction",
-                ("approval",),
+            yield contradiction(
+                "approval",
                 "`deny` blocks the changes, so approvals have no effect.",
                 "Remove one of the two.",
-                at_key=True,
             )
         for number, hours in enumerate(self.windows or ()):
             if hours.begin == hours.end:

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from fleetform.spec.field_facts import control, unit
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import Document, Model, Name, Whole, refuse
+from fleetform.spec.kinds.base import Document, Model, Name, Whole, missing, refuse
 from fleetform.spec.kinds.offers import Price
 from fleetform.spec.kinds.resources import EXACT_CPUS, Duration, Size
 from fleetform.spec.quantities import parse_cpu
@@ -181,12 +181,13 @@ class Quota(Document):
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()
         if self.project is self.user is self.queue is self.each is None:
-            yield Problem(
-                "missing-field",
-                (),
+            yield missing(
                 "The quota names no project, user or queue.",
                 "Add `project:`, `user:` or `queue:`, or `each: user` for all users.",
-                for_lack_of=("project", "user", "queue", "each"),
+                "project",
+                "user",
+                "queue",
+                "each",
             )
         clashing = self.each if self.each and getattr(self, self.each) is not None else None
         if clashing:
@@ -197,12 +198,10 @@ class Quota(Document):
                 "Remove one of the two.",
             )
         if not self.model_fields_set & _AMOUNTS:
-            yield Problem(
-                "missing-field",
-                (),
+            yield missing(
                 "The quota limits nothing.",
                 "Add what it limits, such as `gpus: 8`.",
-                for_lack_of=tuple(_AMOUNTS),
+                *tuple(_AMOUNTS),
             )
         named = max((count for name, count in (self.gpus or {}).items() if name != ANY), default=0)
         if self.gpus and self.gpus.get(ANY, named) < named:

@@ -16,7 +16,9 @@ from fleetform.spec.kinds.base import (
     Flag,
     Name,
     Whole,
+    contradiction,
     listed,
+    missing,
 )
 from fleetform.spec.kinds.hosts import Hostname
 from fleetform.spec.kinds.offers import Names
@@ -132,29 +134,25 @@ class Reservation(Document):
         yield from super().problems()
         yield from self._time_problems()
         if self.nodes is not None and self.hosts is not None:
-            yield Problem(
-                "contradiction",
-                ("nodes",),
+            yield contradiction(
+                "nodes",
                 "The hosts are named already, and need no number.",
                 "Remove one of the two.",
-                at_key=True,
             )
         somebody = self.users is not None or self.projects is not None
         if self.maintenance and somebody:
-            yield Problem(
-                "contradiction",
-                ("maintenance",),
+            yield contradiction(
+                "maintenance",
                 "During maintenance, no runs may use the hosts.",
                 "Remove `maintenance`, or remove `users` and `projects`.",
-                at_key=True,
             )
         if not self.maintenance and not somebody:
-            yield Problem(
-                "missing-field",
-                (),
+            yield missing(
                 "The reservation has no users.",
                 "Add `users:` or `projects:`, or `maintenance: true` to keep all runs away.",
-                for_lack_of=("users", "projects", "maintenance"),
+                "users",
+                "projects",
+                "maintenance",
             )
 
     def _time_problems(self) -> Iterator[Problem]:
@@ -172,12 +170,10 @@ class Reservation(Document):
         if self.repeat is None:
             return
         if self.end_seconds is None:
-            yield Problem(
-                "contradiction",
-                ("repeat",),
+            yield contradiction(
+                "repeat",
                 "A reservation without an end cannot repeat.",
                 "Add `duration:`.",
-                at_key=True,
                 for_lack_of=("end", "duration"),
             )
         elif self.end_seconds - self.begin > REPEAT_SECONDS[self.repeat]:

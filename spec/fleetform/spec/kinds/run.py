@@ -26,6 +26,7 @@ from fleetform.spec.kinds.base import (
     Flag,
     Name,
     Whole,
+    contradiction,
     listed,
     not_supported,
     refuse,
@@ -488,12 +489,10 @@ class Run(OfferChoice):
                 "Swap the two.",
             )
         if self.pack is not None and self.pack == self.spread:
-            yield Problem(
-                "contradiction",
-                ("spread",),
+            yield contradiction(
+                "spread",
                 f"Its nodes cannot be within one `{self.pack}` and in different ones.",
                 "Remove one of the two.",
-                at_key=True,
             )
 
     def _needs_commands(self) -> Iterator[Problem]:

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field
 
 from fleetform.spec.field_facts import control, identity
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import Document, Model, Refusal, Whole, refuse
+from fleetform.spec.kinds.base import Document, Model, Refusal, Whole, contradiction, refuse
 from fleetform.spec.kinds.offers import Names, Text
 from fleetform.spec.names import secret_name_problem
 from fleetform.spec.quantities.ranges import shown
@@ -181,10 +181,6 @@ class Secret(Document):
                 for_lack_of=(*SOURCES, *self.refused),
             )
         for name in said[1:]:
-            yield Problem(
-                "contradiction",
-                (name,),
-                f"The secret comes from `{said[0]}` already.",
-                "Keep one of the two.",
-                at_key=True,
+            yield contradiction(
+                name, f"The secret comes from `{said[0]}` already.", "Keep one of the two."
             )

@@ -20,7 +20,16 @@ from pydantic import (
 
 from fleetform.spec.field_facts import control, execution, unit
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import FORM, Flag, Model, Whole, listed, one_or_many, refuse
+from fleetform.spec.kinds.base import (
+    FORM,
+    Flag,
+    Model,
+    Whole,
+    contradiction,
+    listed,
+    one_or_many,
+    refuse,
+)
 from fleetform.spec.kinds.commands import Commands
 from fleetform.spec.kinds.container import SOURCES, Image, Python, source_problems
 from fleetform.spec.kinds.groups import GroupName, name_problems, only_in_groups
@@ -442,12 +451,10 @@ def scaling_problems(
             for_lack_of=("scaling",),
         )
     if scaling is not None and replicas is not None and not is_range:
-        yield Problem(
-            "contradiction",
+        yield contradiction(
             (*above, "scaling"),
             "`scaling` changes the number of replicas, and `replicas` is one number.",
             "Write a range, such as `replicas: 1..4`, or remove `scaling`.",
-            at_key=True,
         )
 
 
@@ -478,12 +485,10 @@ def group_sources(groups: Sequence[ReplicaGroup], field: str = "groups") -> Iter
         said = {name for name in group.model_fields_set if getattr(group, name)}
         yield from source_problems(said.__contains__, (field, number))
         if group.docker and group.privileged is False:
-            yield Problem(
-                "contradiction",
+            yield contradiction(
                 (field, number, "privileged"),
                 "Starting containers requires all privileges of the host, but `privileged` is `false`.",
                 "Remove one of the two.",
-                at_key=True,
             )
 
 
@@ -708,12 +713,10 @@ class Service(Run):
             others = [name, *_excluded_by(name)]
             for other in others:
                 if self.is_set(name) and getattr(group, other, None) is not None:
-                    yield Problem(
-                        "contradiction",
+                    yield contradiction(
                         (self._groups_field, number, other),
                         f"The service sets `{name}` for all of its groups.",
                         "Set it for the service, or in each group.",
-                        at_key=True,
                     )
 
 

@@ -14,6 +14,7 @@ from fleetform.spec.field_facts import control, execution, identity
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import (
     Whole,
+    contradiction,
     listed,
     refuse,
     storable,
@@ -258,12 +259,10 @@ class Task(Run):
         if self.groups is None:
             yield from self._needs_commands()
         if self.array is not None and self.matrix is not None:
-            yield Problem(
-                "contradiction",
-                ("array",),
+            yield contradiction(
+                "array",
                 "A task is an array or a sweep, not both.",
                 "Make the index a parameter of `matrix`, or remove one of the two.",
-                at_key=True,
             )
         yield from warn_of_secret_parameters(self.matrix or ())
         yield from self._group_problems()

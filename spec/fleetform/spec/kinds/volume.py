@@ -22,7 +22,9 @@ from fleetform.spec.kinds.base import (
     Flag,
     Model,
     Name,
+    contradiction,
     listed,
+    missing,
     not_supported,
     one_or_many,
     refuse,
@@ -175,12 +177,10 @@ class Volume(Document):
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()
         if self.fleet is not None and self.backend is not None:
-            yield Problem(
-                "contradiction",
-                ("backend",),
+            yield contradiction(
+                "backend",
                 "A volume is either a directory on the hosts of a fleet or a disk of a backend.",
                 "Remove `fleet` and `path`, or remove `backend`.",
-                at_key=True,
             )
         elif self.backend is not None:
             yield from self._disk_problems(self.backend)
@@ -193,57 +193,37 @@ class Volume(Document):
             advice = "Add `fleet:` and `path:` for a directory on a fleet's hosts, or `backend:`."
             if disk:
                 advice = f"Add `backend:`, which `{disk[0]}` goes with: `backend: aws`."
-            yield Problem(
-                "missing-field",
-                (),
-                "Neither `fleet` nor `backend` is set.",
-                advice,
-                for_lack_of=("fleet", "backend"),
-            )
+            yield missing("Neither `fleet` nor `backend` is set.", advice, "fleet", "backend")
             return
         if self.path is None:
-            yield Problem(
-                "missing-field",
-                (),
-                "`path` is missing.",
-                "Add `path:`.",
-                for_lack_of=("path",),
-            )
+            yield missing("`path` is missing.", "Add `path:`.", "path")
         for name in disk:
-            yield Problem(
-                "contradiction",
-                (name,),
+            yield contradiction(
+                name,
                 f"`{name}` is for disks of a backend, and this volume is a directory of the fleet"
                 f" `{self.fleet}`.",
                 "Remove one of the two.",
-                at_key=True,
             )
 
     def _disk_problems(self, backend: str) -> Iterator[Problem]:
         if self.path is not None:
-            yield Problem(
-                "contradiction",
-                ("path",),
+            yield contradiction(
+                "path",
                 "`path` is for directories on hosts, not for disks of a backend.",
                 "Remove it. Runs set the mount path in their `volumes:`.",
-                at_key=True,
             )
         for name in _CLAIM_FIELDS if backend in _REGIONAL else ():
             if getattr(self, name) is not None:
-                yield Problem(
-                    "contradiction",
-                    (name,),
+                yield contradiction(
+                    name,
                     f"`{name}` is for claims in Kubernetes, and the backend is `{backend}`.",
                     "Remove it.",
-                    at_key=True,
                 )
         if backend in _REGIONAL and self.region is None:
-            yield Problem(
-                "missing-field",
-                (),
+            yield missing(
                 f"A disk of `{backend}` needs a region, and `region` is missing.",
                 "Add `region:`.",
-                for_lack_of=("region",),
+                "region",
             )
         yield from self._origin_problems()
 
@@ -262,20 +242,16 @@ class Volume(Document):
                 )
             return
         if self.size is not None and self.volume_id is not None:
-            yield Problem(
-                "contradiction",
-                ("size",),
+            yield contradiction(
+                "size",
                 f"The disk {shown(self.volume_id)} exists already, and is as large as it is.",
                 "Remove `size`, or remove `volume_id` for a new disk.",
-                at_key=True,
             )
         if self.auto_cleanup_duration not in {None, -1}:
-            yield Problem(
-                "contradiction",
-                ("auto_cleanup_duration",),
+            yield contradiction(
+                "auto_cleanup_duration",
                 f"What `{existing}` names an existing disk, which is never deleted.",
                 "Remove it.",
-                at_key=True,
             )
         if self.deletion_policy == "delete":
             yield Problem(
