@@ -207,7 +207,7 @@ def _measure(folder: Path, hosts: Hosts, count: int) -> list[list[str]]:
     tree = write_tree(folder / "tree", {})
     with controller(tree, state) as pid:
         ledgers = state.glob("environments/*/ledger.db")
-        wait_for("a ledger", lambda: (state / "environments").exists())
+        wait_for("a ledger", (state / "environments").exists)
         time.sleep(2)
         bare = usage(pid)
         (tree / "fleet.yaml").write_text(fleet)

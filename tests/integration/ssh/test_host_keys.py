@@ -119,3 +119,14 @@ def test_an_unreachable_host_is_temporary(tell, hosts, instance) -> None:
             hosts.join("node2")
 
     tell(story, connect_seconds=2.0)
+
+
+def test_the_users_ciphers_win(tell, hosts, home: Path, instance) -> None:
+    """What `Ciphers` allows is all that is offered, and this server has none of it."""
+    (home / ".ssh/config").write_text("Ciphers 3des-cbc\n" + hosts.config.read_text())
+
+    async def story(provider: SshHosts) -> None:
+        with pytest.raises(PermanentError, match="no algorithm in common"):
+            await provider.ensure(instance())
+
+    tell(story)

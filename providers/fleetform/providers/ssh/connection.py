@@ -25,6 +25,12 @@ from fleetform.providers.ssh.setup import MARKER, Command, Output
 CONNECT_SECONDS = 20.0
 """A host in another continent that wakes from idling answers in a few seconds."""
 
+_CIPHERS_FIRST = "^aes256-gcm@openssh.com,aes128-gcm@openssh.com"
+"""
+What asyncssh encrypts fastest comes before its own order, which begins with ChaCha20: a packet of
+80 bytes takes 30 µs instead of 230 µs, and with many hosts that is most of the controller's work.
+"""
+
 _KEEPALIVE_COUNT = 2
 """Questions to a silent host; asyncssh gives it up when a third one would be due."""
 
@@ -231,7 +237,9 @@ class _Opening:
                     # An explicit tunnel, also None, keeps asyncssh from opening jump hosts
                     # itself, without a check of their keys.
                     client = await asyncssh.connect(
-                        **fields, known_hosts=check.known_hosts, tunnel=tunnel
+                        **{**fields, **_prepared(options, endpoint)},
+                        known_hosts=check.known_hosts,
+                        tunnel=tunnel,
                     )
             except _KeyRefused:
                 raise await check.refusal(tunnel) from None
@@ -282,6 +290,17 @@ class _Opening:
                 f"instance {self._name}: {endpoint.hostname} cannot be signed in to: {reason}",
                 advice="correct `identity_file:` in `ssh_config`, or ~/.ssh/config",
             ) from error
+
+
+def _prepared(options: asyncssh.SSHClientConnectionOptions, endpoint: Endpoint) -> dict[str, Any]:
+    """Return what was read already, and the order of ciphers where the user has none."""
+    fields: dict[str, Any] = {}
+    if options.config.get("Ciphers") is None:
+        fields["encryption_algs"] = _CIPHERS_FIRST
+    if endpoint.identity_file:
+        # Reading a private key takes longer than signing with it.
+        fields["client_keys"] = options.client_keys
+    return fields
 
 
 def _jumps(endpoint: Endpoint, configured: object) -> Sequence[Endpoint]:
