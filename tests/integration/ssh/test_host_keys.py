@@ -127,7 +127,7 @@ def test_the_users_ciphers_win(tell, hosts, home: Path, instance) -> None:
 
     async def story(provider: SshHosts) -> None:
         # The server says so, or ends the connection first.
-        with pytest.raises(ProviderError, match="no algorithm in common|connection"):
+        with pytest.raises(ProviderError, match=r"no algorithm in common|connection"):
             await provider.ensure(instance())
 
     tell(story)
