@@ -113,6 +113,11 @@ class SimulatedHosts:
     async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
         return ()
 
+    async def instances_on(
+        self, environment_uid: str, request: InstanceRequest
+    ) -> Sequence[InstanceSeen]:
+        return ()
+
     async def volume_at(self, environment_uid: str, path: str) -> VolumeSeen | None:
         return None  # Simulated hosts have no directories.
 

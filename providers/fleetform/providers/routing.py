@@ -3,7 +3,7 @@ All hosts of an environment, whichever provider has each.
 
 A request names its provider, which is made when it is first needed. Volumes are directories of this
 machine, and what exists under an environment's uid is listed on this machine alone: hosts elsewhere
-prove whom they obey when they are greeted.
+are asked one by one, and prove whom they obey when they are greeted.
 """
 
 from __future__ import annotations
@@ -84,8 +84,13 @@ class RoutedHosts:
     async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
         return await self._of(LOCAL).inventory(environment_uid)
 
+    async def instances_on(
+        self, environment_uid: str, request: InstanceRequest
+    ) -> Sequence[InstanceSeen]:
+        return await self._of(request.provider).instances_on(environment_uid, request)
+
     async def look(self, instance: InstanceSeen) -> HostSeen:
-        return await self._of(LOCAL).look(instance)
+        return await self._of(instance.provider).look(instance)
 
     async def volume_at(self, environment_uid: str, path: str) -> VolumeSeen | None:
         return await self._of(LOCAL).volume_at(environment_uid, path)

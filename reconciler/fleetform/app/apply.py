@@ -24,6 +24,7 @@ from fleetform.app.ledger import (
     host_provider,
     open_for_writing,
     recovering,
+    refuse_if_hosts_know,
     refuse_if_outgrown,
 )
 from fleetform.app.managing import try_manage
@@ -131,6 +132,7 @@ async def apply_plan(
         holder = workspace.manager()
         if holder is None:
             await refuse_if_outgrown(ledger, hosts)
+            await refuse_if_hosts_know(ledger, hosts, plan)
         # Files may be large, and a session that waits for its agent must not.
         await asyncio.to_thread(
             freeze_contents, workspace, plan, FileBlobStore(workspace.paths.blobs)

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.leadership import ManagerLease
     from fleetform.model.live import Live
+    from fleetform.model.plan import Plan
     from fleetform.providers.contract.checks import HostChecker
-    from fleetform.providers.contract.hosts import HostProvider
+    from fleetform.providers.contract.hosts import HostProvider, InstanceRequest
     from fleetform.store.ledger import StoredLedger
 __all__ = [
     "KEPT_MAX",
@@ -44,6 +45,7 @@ __all__ = [
     "proof_of_loss",
     "prove_outgrown",
     "recovering",
+    "refuse_if_hosts_know",
     "refuse_if_outgrown",
     "told",
 ]
@@ -116,6 +118,55 @@ async def refuse_if_outgrown(
     else:
         return
     raise recovering(proof)
+
+
+async def refuse_if_hosts_know(ledger: StoredLedger, hosts: HostProvider, plan: Plan) -> None:
+    """
+    Ask the hosts of other machines that a plan would set up, if this ledger has never had any.
+
+    Their agents outlive a ledger, and only they know that there was one: without this an empty
+    ledger would start every run once more on the hosts that have forgotten nothing. A host that does
+    not answer proves nothing, and refuses to be set up later if it has an agent.
+
+    Raises:
+        RecoveringProblem: A host has an agent of this environment.
+    """
+    standing = ledger.read_standing()
+    if standing.status is not LedgerStatus.EMPTY:
+        return
+    # Here: most that open a ledger run a loop of their own.
+    import asyncio
+
+    from fleetform.providers.contract.hosts import InstanceRequest
+
+    requests = [
+        InstanceRequest(
+            "", place["name"], step.resource.name, {},
+            provider=place["provider"], endpoint=place["endpoint"],
+        )
+        for step in plan.steps
+        for place in step.arguments.get("instances", ())
+        if "endpoint" in place
+    ]  # fmt: skip
+    found = await asyncio.gather(
+        *(_instances_on(hosts, standing.environment_uid, one) for one in requests)
+    )
+    names = [one.name for one, there in zip(requests, found, strict=True) if there]
+    if names:
+        proof = f"{_names(names)} this environment, and the ledger is empty"
+        ledger.begin_recovery(proof)
+        raise recovering(proof)
+
+
+async def _instances_on(
+    hosts: HostProvider, environment_uid: str, request: InstanceRequest
+) -> Sequence[InstanceSeen]:
+    from fleetform.providers.contract.errors import ProviderError
+
+    try:
+        return await hosts.instances_on(environment_uid, request)
+    except ProviderError:
+        return ()
 
 
 def recovering(proof: str) -> RecoveringProblem:

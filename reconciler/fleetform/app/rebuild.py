@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from fleetform.app.generations import (
     note_generation,
 )
 from fleetform.app.handover import become_manager
+from fleetform.app.host_check import PARALLEL_MAX
 from fleetform.app.ledger import (
     host_provider,
     is_damaged,
@@ -36,9 +37,10 @@ from fleetform.app.ledger import (
 from fleetform.app.problems import LedgerProblem, Problem, RecoveringProblem
 from fleetform.app.serve import locked
 from fleetform.controllers.fencing import FencedHosts
+from fleetform.model.instance import LOCAL, Instance, InstanceState, request_of
 from fleetform.model.live import LedgerStatus
 from fleetform.model.recovery import Difference, Evidence, Recovered, differences
-from fleetform.plan.kinds.fleet import is_over_ssh, places_of, propose_create
+from fleetform.plan.kinds.fleet import is_over_ssh, lost_hosts, places_of, propose_create
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity, InstanceRequest
 from fleetform.spec.names import natural_order
@@ -102,7 +104,6 @@ async def rebuild(
         Locked: Somebody manages the environment.
         Problem: A host does not answer, or the ledger cannot be used.
     """
-    lost = _without_remote_hosts(desired, lost)
     known = None if from_nothing else known_generation(workspace.environment.uid)
     lock = None
     if not trial:
@@ -130,31 +131,6 @@ async def rebuild(
         if not from_nothing:
             return dataclasses.replace(result, kept=kept)
         return dataclasses.replace(result, differs=_differences(workspace, ledger))
-
-
-def _without_remote_hosts(desired: Desired, lost: Sequence[str]) -> list[str]:
-    """
-    Return the lost hosts that are shares of this machine.
-
-    Raises:
-        RecoveringProblem: A host over SSH is not declared lost. Without its jobs the ledger would
-            start them again.
-    """
-    remote = {
-        place["name"]
-        for key, declared in desired.resources.items()
-        if key.kind == "fleet" and is_over_ssh(declared.document)
-        for place in places_of(key.name, declared.document)
-    }
-    unasked = sorted(remote.difference(lost), key=natural_order)
-    if unasked:
-        raise RecoveringProblem(
-            f"`state rebuild` cannot ask hosts over SSH yet: {', '.join(unasked)}",
-            "if no run was submitted to them since the last backup, pass"
-            f" {' '.join(f'--lost {name}' for name in unasked)}: runs there are then unknown until"
-            " the hosts answer",
-        )
-    return [name for name in lost if name not in remote]
 
 
 def _differences(workspace: Workspace, rebuilt: StoredLedger) -> tuple[Difference, ...]:
@@ -226,19 +202,23 @@ class Rebuild:
 
     async def run(self, *, trial: bool) -> Rebuilt:
         live = self._ledger.read_live()
-        instances = tuple(await self._hosts.inventory(live.environment_uid))
-        self._check_lost(instances)
+        requests = remote_requests(self._desired, live.instances)
+        here = await self._hosts.inventory(live.environment_uid)
+        self._check_lost([*(one.name for one in here), *(one.name for one in requests)])
+        instances = [*here, *await self._survey(live.environment_uid, requests)]
         asked = [one for one in instances if one.name not in self._lost]
         seen = await self._look(asked)
+        instances = [_with_owner(one, seen.get(one.uid)) for one in instances]
+        asked = [one for one in instances if one.name not in self._lost]
         needed = _is_needed(live, self._known, instances, self.read_again)
         if not trial:
             seen = await self._take_over(live, asked, seen)
         evidence = Evidence(
             self._desired,
-            instances,
+            tuple(instances),
             seen,
             await self._volumes(live),
-            is_complete=not needed or hosts_know_all(self._known, instances),
+            is_complete=not needed or self._all_is_known(here, instances),
         )
         found = self._ledger.adopt_evidence(
             evidence,
@@ -249,13 +229,49 @@ class Rebuild:
         )
         return Rebuilt(needed, self._ledger.read_live().epoch, found)
 
-    def _check_lost(self, instances: Sequence[InstanceSeen]) -> None:
-        unknown = sorted(self._lost - {one.name for one in instances})
+    def _check_lost(self, names: Sequence[str]) -> None:
+        unknown = sorted(self._lost.difference(names))
         if unknown:
             raise Problem(
                 f"no host of this environment is called {', '.join(unknown)}",
-                f"there are {', '.join(one.name for one in instances) or 'none'}",
+                f"there are {', '.join(sorted({*names}, key=natural_order)) or 'none'}",
             )
+
+    def _all_is_known(
+        self, here: Sequence[InstanceSeen], all_hosts: Sequence[InstanceSeen]
+    ) -> bool:
+        """
+        Tell whether a run without a record has not run.
+
+        Hosts of other machines were not put back together with the state folder of this one, so it
+        is the shares of this machine that may remember too little. A host over SSH that is lost may
+        have run anything since: nobody knows what it was given.
+        """
+        asked = {one.name for one in all_hosts}
+        return hosts_know_all(self._known, here) and self._lost <= asked
+
+    async def _survey(
+        self, environment_uid: str, requests: Sequence[InstanceRequest]
+    ) -> list[InstanceSeen]:
+        """Ask the hosts of other machines what they have of this environment; refuse where one is silent."""
+        slots = asyncio.Semaphore(PARALLEL_MAX)
+
+        async def ask(request: InstanceRequest) -> Sequence[InstanceSeen]:
+            async with slots:
+                return await self._hosts.instances_on(environment_uid, request)
+
+        asked = [one for one in requests if one.name not in self._lost]
+        answers = await asyncio.gather(*(ask(one) for one in asked), return_exceptions=True)
+        found: dict[str, InstanceSeen] = {}
+        for request, answer in zip(asked, answers, strict=True):
+            if isinstance(answer, ProviderError):
+                raise _silent_host(request.name, answer) from answer
+            if isinstance(answer, BaseException):
+                raise answer
+            for instance in answer:
+                # One machine may be listed under two names.
+                found.setdefault(instance.uid, instance)
+        return list(found.values())
 
     async def _look(self, instances: Sequence[InstanceSeen]) -> dict[str, HostSeen]:
         """Ask every host what it remembers; refuse where one is silent."""
@@ -265,11 +281,7 @@ class Rebuild:
         seen: dict[str, HostSeen] = {}
         for instance, answer in zip(instances, answers, strict=True):
             if isinstance(answer, ProviderError):
-                raise RecoveringProblem(
-                    f"host {instance.name} does not report its jobs: {answer}",
-                    f"start it again, or, if it is lost permanently, pass --lost {instance.name}: "
-                    "its runs are then unknown",
-                ) from answer
+                raise _silent_host(instance.name, answer) from answer
             if isinstance(answer, BaseException):
                 raise answer
             seen[instance.uid] = answer
@@ -288,7 +300,15 @@ class Rebuild:
         identity = Identity(live.environment_uid, live.ledger_id, epoch, fence)
         obeyed: dict[str, HostSeen] = {}
         for instance in instances:
-            request = InstanceRequest(instance.uid, instance.name, instance.fleet, {})
+            request = InstanceRequest(
+                instance.uid,
+                instance.name,
+                instance.fleet,
+                instance.declared,
+                provider=instance.provider,
+                endpoint=instance.endpoint,
+                host_key=instance.host_key,
+            )
             try:
                 host = await self._hosts.connect(request, identity, None)
             except ProviderError as problem:
@@ -310,6 +330,51 @@ class Rebuild:
                 if volume is not None:
                     found[key.name] = volume
         return found
+
+
+def remote_requests(desired: Desired, instances: Iterable[Instance] = ()) -> list[InstanceRequest]:
+    """
+    List the hosts of other machines that may have jobs of the environment.
+
+    They are those that the configuration declares, unless lost, and those that the ledger has: a
+    backup may have one that has left the configuration since, and its jobs with it.
+    """
+    known = {(one.fleet, one.name): one for one in instances if one.provider != LOCAL}
+    found: dict[tuple[str, str], InstanceRequest] = {}
+    lost: set[tuple[str, str]] = set()
+    for key, declared in desired.resources.items():
+        if key.kind != "fleet" or not is_over_ssh(declared.document):
+            continue
+        lost.update((key.name, name) for name in lost_hosts(declared.document))
+        for place in places_of(key.name, declared.document):
+            row = known.get((key.name, place["name"]))
+            found[key.name, place["name"]] = InstanceRequest(
+                uid=row.uid if row is not None else "",
+                name=place["name"],
+                fleet=key.name,
+                declared=place.get("declared", {}),
+                provider=place["provider"],
+                endpoint=place["endpoint"],
+                host_key=row.host_key if row is not None else "",
+            )
+    for key_of_row, row in known.items():
+        if row.state is not InstanceState.TERMINATED and key_of_row not in found.keys() | lost:
+            found[key_of_row] = request_of(row)
+    return list(found.values())
+
+
+def _silent_host(name: str, problem: ProviderError) -> RecoveringProblem:
+    return RecoveringProblem(
+        f"host {name} does not report its jobs: {problem}",
+        f"start it again, or, if it is lost permanently, pass --lost {name}: its runs are then unknown",
+    )
+
+
+def _with_owner(instance: InstanceSeen, seen: HostSeen | None) -> InstanceSeen:
+    """Add whom a host of another machine obeys, which only its agent knows."""
+    if seen is None or instance.ledger_id:
+        return instance
+    return dataclasses.replace(instance, ledger_id=seen.ledger_id, epoch=seen.epoch)
 
 
 def _is_needed(

@@ -19,12 +19,13 @@ from fleetform.app.ledger import (
     host_provider,
     open_for_writing,
     recovering,
+    refuse_if_hosts_know,
     refuse_if_outgrown,
 )
 from fleetform.app.managing import keep_reserve
 from fleetform.app.observe import DRIFT_MS, DriftWatch
 from fleetform.app.plan import checked_plan, claimed
-from fleetform.app.problems import Locked, Problem
+from fleetform.app.problems import Locked, Problem, RecoveringProblem
 from fleetform.app.workspace import ENVIRONMENT_FILE
 from fleetform.controllers.task_group import TaskGroup
 from fleetform.controllers.tree import (
@@ -224,8 +225,8 @@ class _Serving:
         )
         wake[:] = [manager.wake]
         keeping = _Keeping(
-            self._workspace, self._ledger, self._gate, manager, self._drift, self._progress
-        )
+            self._workspace, self._ledger, self._gate, self._hosts, manager, self._drift, self._progress
+        )  # fmt: skip
         keeper = TreeKeeper(
             keeping.look,
             keeping.make_plan,
@@ -293,6 +294,7 @@ class _Keeping:
         workspace: Workspace,
         ledger: StoredLedger,
         gate: Gate,
+        hosts: HostProvider,
         manager: Manager,
         drift: DriftWatch,
         progress: Progress,
@@ -300,6 +302,7 @@ class _Keeping:
         self._workspace = workspace
         self._ledger = ledger
         self._gate = gate
+        self._hosts = hosts
         self._manager = manager
         self._drift = drift
         self._progress = progress
@@ -407,6 +410,10 @@ class _Keeping:
         except Problem as problem:
             # A file was edited since, or the disk is full: neither ends the manager.
             raise NotNow(problem.message) from problem
+        try:
+            await refuse_if_hosts_know(self._ledger, self._hosts, plan)
+        except RecoveringProblem as problem:
+            raise NotNow(f"{problem.message}; {problem.advice}") from problem
         body = dump(plan)
         now = SystemClock().now_ms()
         accepted = await self._gate(lambda: self._ledger.accept(plan, body, who=WHO, now_ms=now))

@@ -67,6 +67,11 @@ class FencedHosts:
     async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
         return await self._provider.inventory(environment_uid)
 
+    async def instances_on(
+        self, environment_uid: str, request: InstanceRequest
+    ) -> Sequence[InstanceSeen]:
+        return await self._provider.instances_on(environment_uid, request)
+
     async def look(self, instance: InstanceSeen) -> HostSeen:
         return await self._provider.look(instance)
 

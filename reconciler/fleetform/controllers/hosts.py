@@ -411,7 +411,10 @@ class HostSessions:
                 now_ms=self._clock.now_ms(),
             )
             commits = self._ledger.commits()
-            self._note_told(commits)
+            if session.instance.provider == LOCAL:
+                # Only shares of this machine may be put back together with its state folder: for
+                # them alone it is noted how much they must remember.
+                self._note_told(commits)
             return moved, commits
 
         moved, commits = await self._gate(write_down)

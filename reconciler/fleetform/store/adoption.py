@@ -8,6 +8,7 @@ never as something that is still to be run.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import NamedTuple
 from fleetform.agents.protocol.messages import JobRecord
 from fleetform.agents.protocol.states import JobState
 from fleetform.model.decision import Finish
+from fleetform.model.instance import LOCAL
 from fleetform.model.plan import Step
 from fleetform.model.ports import StepOutcome
 from fleetform.model.recovery import NO_EVIDENCE, Evidence, Recovered
@@ -115,14 +117,17 @@ def _put_instance(context: Context, instance: InstanceSeen, number: int) -> None
         message = f"{instance.name} is now a different instance"
         mark_instance(transaction, uid, state="terminated", message=message, now_ms=context.now_ms)
     transaction.execute(
-        "INSERT INTO instances (uid, name, fleet, number, state, address)"
-        " VALUES (?1, ?2, ?3, ?4, 'provisioning', '127.0.0.1')"
+        "INSERT INTO instances (uid, name, fleet, number, state, address, provider, endpoint,"
+        " declared) VALUES (?1, ?2, ?3, ?4, 'provisioning', '127.0.0.1', ?5, ?6, ?7)"
         # One that was let go has no fleet by now.
         " ON CONFLICT (uid) DO UPDATE SET state = 'provisioning', fleet = excluded.fleet,"
         " number = excluded.number, name = excluded.name, message = ''"
         " WHERE instances.state = 'terminated'",
-        (instance.uid, name, instance.fleet, number),
-    )
+        (
+            instance.uid, name, instance.fleet, number, instance.provider,
+            to_json(instance.endpoint) if instance.endpoint else "", to_json(instance.declared),
+        ),
+    )  # fmt: skip
 
 
 def _numbers(
@@ -140,16 +145,36 @@ def _numbers(
         )
     )
     found = {one.uid: known[one.uid] for one in instances if one.uid in known}
+    places = _places(transaction, fleet)
     for one in instances:
-        if one.uid not in found and not one.name.endswith(EARLY):
+        if one.uid in found or one.name.endswith(EARLY):
+            continue
+        if one.provider == LOCAL:
             found[one.uid] = _number(one.name, fleet)
+        elif one.name in places:
+            # A row that no host has answered for, made for this one: it gives way.
+            found[one.uid] = places[one.name]
     taken = {*known.values(), *found.values()}
+    free = (number for number in itertools.count() if number not in taken)
+    for one in instances:
+        if one.uid not in found and one.provider != LOCAL:
+            # Known by name: any number is as good as the other.
+            found[one.uid] = next(free)
+            taken.add(found[one.uid])
     for one in instances:
         if one.uid not in found:
             number = _number(one.name.removesuffix(EARLY), fleet)
             found[one.uid] = number + SURGE if number in taken else number
             taken.add(number)
     return found
+
+
+def _places(transaction: Transaction, fleet: str) -> dict[str, int]:
+    """Return the numbers of a fleet's hosts by name."""
+    rows = transaction.execute(
+        "SELECT name, number FROM instances WHERE fleet = ? AND state <> 'terminated'", (fleet,)
+    )
+    return dict(rows.fetchall())
 
 
 def _number(name: str, fleet: str) -> int:

@@ -244,7 +244,26 @@ class HostProvider(Protocol):
         """End the instance for good: its agent is gone and its state is removed."""
 
     async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
-        """List every instance that bears the environment's uid, whatever the ledger says."""
+        """
+        List every instance on this machine that bears the environment's uid, whatever the ledger says.
+
+        Hosts elsewhere are in no list: `instances_on` asks one of them.
+        """
+
+    async def instances_on(
+        self, environment_uid: str, request: InstanceRequest
+    ) -> Sequence[InstanceSeen]:
+        """
+        List the instances of an environment on the host that the request's endpoint leads to.
+
+        Of the request only what says how the host is reached counts, and its name and fleet: an
+        instance of this fleet is called as the request is. Ledger and epoch stay empty; `look` tells
+        them. Empty on a host without an agent, and where `inventory` lists all that there are.
+
+        Raises:
+            TemporaryError: The host does not answer now.
+            PermanentError: It cannot be asked: its key has changed, or it has no Python.
+        """
 
     async def look(self, instance: InstanceSeen) -> HostSeen:
         """

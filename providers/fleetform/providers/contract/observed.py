@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fleetform.agents.protocol.messages import Cursor, HostReport, JobRecord
@@ -57,6 +58,11 @@ class InstanceSeen:
     resting: bool = False
     """Its agent has ended by itself, for there was nothing to do, and is started when needed."""
     commits: int = 0
+    provider: str = "local"
+    endpoint: Mapping[str, Any] = field(default_factory=dict)
+    """With `host_key` and `declared` as in `hosts.InstanceRequest`: how its host was reached."""
+    host_key: str = ""
+    declared: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,6 +131,11 @@ class LocalHosts:
             if folder.identity()
         ]
 
+    async def instances_on(
+        self, environment_uid: str, request: InstanceRequest
+    ) -> Sequence[InstanceSeen]:
+        return ()
+
     async def look(self, instance: InstanceSeen) -> HostSeen:
         folder = self._folder(instance.uid, instance.name)
         if not folder.exists:

@@ -62,7 +62,8 @@ def claim(request: dict[str, Any]) -> dict[str, Any]:
         raise Refused(
             "an earlier agent of this environment exists on this host, and the ledger does not know it:"
             " the host was declared lost, or its fleet was released, or the ledger was lost",
-            f"if its jobs are not needed, end them and remove {root} on the host; then apply again",
+            "if the ledger was lost, `fleetform state rebuild` adopts it with its jobs; if its jobs are not"
+            f" needed, end them and remove {root} on the host; then apply again",
         )
     os.makedirs(root, mode=0o700, exist_ok=True)
     # Only this user may reach the agent's socket, and with it start processes.
@@ -81,6 +82,19 @@ def find(request: dict[str, Any]) -> dict[str, Any]:
     return _described(request, root)
 
 
+def list_instances(request: dict[str, Any]) -> dict[str, Any]:
+    """List the environment's instances on this host, without changing anything."""
+    environment = os.path.join(_state(), "hosts", request["environment_uid"])
+    found = []
+    for name in sorted(_names(environment)):
+        root = os.path.join(environment, name)
+        identity = {} if name.startswith(".") else _identity(root)
+        if identity:
+            entry = {field: str(identity[field]) for field in ("uid", "name", "fleet")}
+            found.append({**entry, "is_alive": bool(_running(root)[1])})
+    return {"instances": found}
+
+
 def store(request: dict[str, Any]) -> dict[str, Any]:
     """Keep the bundle of the agent; what was received must have its digest."""
     content = base64.b64decode(request["content"])
@@ -97,10 +111,12 @@ def start(request: dict[str, Any]) -> dict[str, Any]:
     Start the agent; it detaches itself from this SSH session and goes on when that ends.
 
     An agent of another bundle ends first; its jobs go on, and the new one finds them. Where the new
-    one does not start, the earlier one is started again.
+    one does not start, the earlier one is started again. With `is_update` false one that runs stays.
     """
     root, bundle = request["root"], request["bundle"]
     pid, earlier = _running(root)
+    if earlier and not request.get("is_update", True):
+        return {}
     is_update = bool(earlier) and earlier != bundle
     if is_update:
         _end(pid, root)
@@ -197,7 +213,14 @@ def remove(request: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-_OPERATIONS = {"claim": claim, "find": find, "store": store, "start": start, "remove": remove}
+_OPERATIONS = {
+    "claim": claim,
+    "find": find,
+    "list": list_instances,
+    "store": store,
+    "start": start,
+    "remove": remove,
+}
 
 
 def _described(request: dict[str, Any], root: str) -> dict[str, Any]:

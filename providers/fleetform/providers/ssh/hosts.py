@@ -118,11 +118,44 @@ class SshHosts:
         """Return nothing: no list has all hosts. Whose a host is, its agent says at each hello."""
         return ()
 
+    async def instances_on(
+        self, environment_uid: str, request: InstanceRequest
+    ) -> Sequence[InstanceSeen]:
+        connection = await self._connection(request)
+        found = await drive(connection, setup.instances(request, environment_uid))
+        return [
+            InstanceSeen(
+                uid=one.uid,
+                # Its folder keeps the name that it was made under.
+                name=request.name if one.fleet == request.fleet else one.name,
+                fleet=one.fleet,
+                environment_uid=environment_uid,
+                ledger_id="",
+                epoch=0,
+                alive=one.is_alive,
+                provider=request.provider,
+                endpoint=request.endpoint,
+                host_key=connection.host_key,
+                declared=request.declared if one.fleet == request.fleet else {},
+            )
+            for one in found
+        ]
+
     async def look(self, instance: InstanceSeen) -> HostSeen:
-        # `inventory` lists none, and only listed instances are looked at.
-        raise TemporaryError(
-            f"instance {instance.name}: its host is not known; `observe` takes its address"
+        request = InstanceRequest(
+            instance.uid,
+            instance.name,
+            instance.fleet,
+            instance.declared,
+            provider=instance.provider,
+            endpoint=instance.endpoint,
+            host_key=instance.host_key,
         )
+        connection, session = await self._look(request, starts=True)
+        try:
+            return _located(host_seen(request, session, None), connection)
+        finally:
+            await session.close()
 
     async def observe(self, request: InstanceRequest) -> HostSeen | None:
         try:
@@ -159,10 +192,14 @@ class SshHosts:
         _, session = await self._look(request)
         return SessionStreams(request.name, session)
 
-    async def _look(self, request: InstanceRequest) -> tuple[Connection, Session]:
-        """Open a session that commands nothing."""
+    async def _look(
+        self, request: InstanceRequest, *, starts: bool = False
+    ) -> tuple[Connection, Session]:
+        """Open a session that commands nothing; `starts` an agent that has ended, as after a reboot."""
         connection = await self._connection(request)
         installed = await self._where(request, connection)
+        if starts:
+            await drive(connection, setup.start(request, installed))
         hello = Hello(self._environment_uid, "", 0, 0, look=True)
         return connection, await self._open(request, connection, installed, hello)
 

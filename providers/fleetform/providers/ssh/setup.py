@@ -123,9 +123,40 @@ def install(request: InstanceRequest, environment_uid: str, bundle: Bundle) -> S
         content = base64.b64encode(bundle.content).decode("ascii")
         yield from _operation(request.name, python, "store", {**facts, "content": content})
     installed = Installed(python, found["bundle"], found["root"])
-    place = {"bundle": installed.bundle, "root": installed.root}
-    yield from _operation(request.name, python, "start", place)
+    yield from _start(request, installed)
     return installed
+
+
+def _start(request: InstanceRequest, installed: Installed) -> Steps[None]:
+    place = {"bundle": installed.bundle, "root": installed.root}
+    yield from _operation(request.name, installed.python, "start", place)
+
+
+def start(request: InstanceRequest, installed: Installed) -> Steps[None]:
+    """Start an agent that has ended; one that runs stays, of whichever release it is."""
+    place = {"bundle": installed.bundle, "root": installed.root, "is_update": False}
+    yield from _operation(request.name, installed.python, "start", place)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundInstance:
+    """An instance of the environment whose folder is on a host."""
+
+    uid: str
+    name: str
+    fleet: str
+    is_alive: bool
+
+
+def instances(request: InstanceRequest, environment_uid: str) -> Steps[list[FoundInstance]]:
+    """List the instances of an environment on a host, without changing anything there."""
+    python = yield from _find_python(request.name)
+    asked = {"environment_uid": environment_uid}
+    answer = yield from _operation(request.name, python, "list", asked)
+    return [
+        FoundInstance(one["uid"], one["name"], one["fleet"], bool(one["is_alive"]))
+        for one in answer["instances"]
+    ]
 
 
 def find(request: InstanceRequest, environment_uid: str, bundle: Bundle) -> Steps[Installed | None]:
