@@ -28,6 +28,8 @@ def ssh_words(
     """
     endpoint = instance.endpoint
     words = ["ssh", *_server_options(endpoint, home)]
+    if endpoint.get("openssh_config") == "off":
+        words += ["-F", "none"]
     if jump := endpoint.get("proxy_jump"):
         words += _jump_options(jump, home)
     if known_hosts:

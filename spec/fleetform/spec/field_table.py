@@ -175,7 +175,6 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "ssh_config.hosts.ssh_key.private": Row(FieldClass.CONTROL, OnChange.UPDATE, "", sensitive=True),
         "ssh_config.hosts.tags": Row(FieldClass.CONTROL, OnChange.UPDATE, ""),
         "ssh_config.hosts.topology": Row(FieldClass.CONTROL, OnChange.UPDATE, ""),
-        "ssh_config.network": Row(FieldClass.CONTROL, OnChange.UPDATE, ""),
         "ssh_config.proxy_jump.ssh_key": Row(FieldClass.CONTROL, OnChange.UPDATE, ""),
         "ssh_config.proxy_jump.ssh_key.private": Row(FieldClass.CONTROL, OnChange.UPDATE, "", sensitive=True),
         "ssh_config.ssh_key": Row(FieldClass.CONTROL, OnChange.UPDATE, ""),

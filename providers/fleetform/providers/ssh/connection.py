@@ -233,7 +233,7 @@ class _Opening:
         try:
             check = _HostKeyCheck(self._name, endpoint, host_key, options)
             try:
-                with _translated(self._name, _where(options), endpoint):
+                with _translated(self._name, endpoint, options):
                     # An explicit tunnel, also None, keeps asyncssh from opening jump hosts
                     # itself, without a check of their keys.
                     client = await asyncssh.connect(
@@ -257,7 +257,7 @@ class _Opening:
         config = Path("~/.ssh/config").expanduser()
         fields: dict[str, Any] = {
             "host": endpoint.hostname,
-            "config": [str(config)] if config.is_file() else None,
+            "config": [str(config)] if endpoint.reads_config and config.is_file() else None,
         }
         if endpoint.port:
             fields["port"] = endpoint.port
@@ -489,18 +489,29 @@ def _known_name(options: asyncssh.SSHClientConnectionOptions) -> str:
 
 
 @contextlib.contextmanager
-def _translated(name: str, where: str, endpoint: Endpoint) -> Iterator[None]:
+def _translated(
+    name: str, endpoint: Endpoint, options: asyncssh.SSHClientConnectionOptions
+) -> Iterator[None]:
     """Raise what goes wrong while signing in as an error of the contract."""
     try:
         yield
     except (asyncssh.Error, OSError, ValueError) as error:
-        raise _translate(name, where, endpoint, error) from error
+        raise _translate(name, endpoint, options, error) from error
 
 
-def _translate(name: str, where: str, endpoint: Endpoint, error: Exception) -> Exception:
+def _translate(
+    name: str, endpoint: Endpoint, options: asyncssh.SSHClientConnectionOptions, error: Exception
+) -> Exception:
+    where = _where(options)
     # In this order: the first that fits. TimeoutError is an OSError.
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
         return _KeyRefused()
+    if isinstance(error, asyncssh.PermissionDenied) and (locked := _locked_key(endpoint, options)):
+        return PermanentError(
+            f"instance {name}: {where} refuses to sign in{_as_user(endpoint)}: the key {locked} has a"
+            " passphrase, so that only ssh-agent can use it",
+            advice=f"load it with `ssh-add {locked}`",
+        )
     if isinstance(error, asyncssh.PermissionDenied):
         return PermanentError(
             f"instance {name}: {where} refuses to sign in{_as_user(endpoint)}: {error.reason}",
@@ -550,6 +561,23 @@ def _channel_trouble(name: str, client: asyncssh.SSHClientConnection) -> Iterato
 
 _SAYS_ONLY_THAT = frozenset({"", "Connection lost", "SSH connection closed"})
 """Reasons of asyncssh that repeat what is said already."""
+
+
+def _locked_key(endpoint: Endpoint, options: asyncssh.SSHClientConnectionOptions) -> str:
+    """Return the path of the first configured key that has a passphrase; empty where none has one."""
+    configured: object = options.config.get("IdentityFile")
+    paths = configured if isinstance(configured, list) else []
+    if endpoint.identity_file:
+        paths = [endpoint.identity_file]
+    for path in paths:
+        try:
+            asyncssh.read_private_key(str(Path(str(path)).expanduser()))
+        except asyncssh.KeyImportError as error:
+            if "assphrase" in str(error):
+                return str(path)
+        except (OSError, asyncssh.Error, ValueError):
+            continue
+    return ""
 
 
 def _as_user(endpoint: Endpoint) -> str:

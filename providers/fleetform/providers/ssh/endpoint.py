@@ -31,20 +31,29 @@ class Endpoint:
     proxy_jump: Endpoint | None = None
     host_keys: HostKeys = "known"
     internal_ip: str = ""
+    network: str = ""
+    """In CIDR notation: the host's peers reach it at its address there. Empty: where we reach it."""
+    reads_config: bool = True
+    """Whether the user's own OpenSSH configuration says what is absent here."""
 
     @classmethod
     def read(cls, fields: Mapping[str, Any]) -> Endpoint:
         """Read an endpoint in canonical form."""
         jump = fields.get("proxy_jump")
+        openssh_config = fields.get("openssh_config") or "on"
         return cls(
             hostname=fields["hostname"],
             port=fields.get("port"),
             user=fields.get("user") or "",
             identity_file=_expanded(fields.get("identity_file") or ""),
             # The ledger keeps no keys of jump hosts, so theirs must be in `known_hosts`.
-            proxy_jump=None if not jump else cls.read({**jump, "host_keys": "known"}),
+            proxy_jump=None
+            if not jump
+            else cls.read({**jump, "host_keys": "known", "openssh_config": openssh_config}),
             host_keys=fields.get("host_keys") or "known",
             internal_ip=fields.get("internal_ip") or "",
+            network=fields.get("network") or "",
+            reads_config=openssh_config != "off",
         )
 
 

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
+import ipaddress
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,7 +100,11 @@ class SshHosts:
         installed = self._installed.pop(request.uid, None) or await self._where(request, connection)
         session = await self._open(request, connection, installed, hello_of(identity, cursor))
         self._installed[request.uid] = installed
-        seen = _located(host_seen(request, session, cursor), connection)
+        try:
+            seen = _located(request, host_seen(request, session, cursor), connection)
+        except BaseException:
+            await session.close()
+            raise
         volumes = f"{installed.volumes}/{self._environment_uid}"
         return SessionHost(request.name, session, seen, volumes)
 
@@ -151,20 +156,20 @@ class SshHosts:
             endpoint=instance.endpoint,
             host_key=instance.host_key,
         )
-        connection, session = await self._look(request, starts=True)
-        try:
-            return _located(host_seen(request, session, None), connection)
-        finally:
-            await session.close()
+        return await self._see(request, starts=True)
 
     async def observe(self, request: InstanceRequest) -> HostSeen | None:
         try:
-            connection, session = await self._look(request)
+            return await self._see(request)
         except ProviderError:
             # Also one whose key has changed, or that refuses to sign in: what runs there is unknown.
             return None
+
+    async def _see(self, request: InstanceRequest, *, starts: bool = False) -> HostSeen:
+        """Read an agent's records without commanding it; see `_look`."""
+        connection, session = await self._look(request, starts=starts)
         try:
-            return _located(host_seen(request, session, None), connection)
+            return _located(request, host_seen(request, session, None), connection)
         finally:
             await session.close()
 
@@ -304,7 +309,29 @@ def _accepted(request: InstanceRequest, kept: Connection) -> tuple[str, ...]:
     return (request.host_key,) if is_first_use and request.host_key else (kept.host_key,)
 
 
-def _located(seen: HostSeen, connection: Connection) -> HostSeen:
+def _located(request: InstanceRequest, seen: HostSeen, connection: Connection) -> HostSeen:
+    """
+    Add the host's key, and the address at which its peers reach it.
+
+    Raises:
+        PermanentError: It has no address in the network of its fleet.
+    """
+    endpoint = _endpoint(request)
+    address = connection.address
+    if endpoint.network and not endpoint.internal_ip:
+        address = _address_in(endpoint.network, seen.report.addresses)
+        if not address:
+            found = ", ".join(seen.report.addresses) or "none"
+            raise PermanentError(
+                f"instance {request.name}: its host has no address in the network {endpoint.network};"
+                f" its addresses: {found}",
+                advice="correct `network:` of the fleet, or set `internal_ip:` of the host",
+            )
     # Behind a jump host, and at the end of a tunnel, the connection does not know the address.
-    address = connection.address or next(iter(seen.report.addresses), "")
+    address = address or next(iter(seen.report.addresses), "")
     return dataclasses.replace(seen, address=address, host_key=connection.host_key)
+
+
+def _address_in(network: str, addresses: Sequence[str]) -> str:
+    wanted = ipaddress.ip_network(network)
+    return next((one for one in addresses if ipaddress.ip_address(one) in wanted), "")

@@ -243,7 +243,8 @@ def _ssh_place(
         if value is not None:
             endpoint[field] = value
     endpoint |= {key: host[key] for key in ("internal_ip",) if key in host}
-    endpoint |= {key: config[key] for key in ("host_keys",) if key in config}
+    shared = ("host_keys", "network", "openssh_config")
+    endpoint |= {key: config[key] for key in shared if key in config}
     place: dict[str, Any] = {"name": name, "provider": "ssh", "endpoint": endpoint}
     if "capacity" in host:
         place["declared"] = host["capacity"]

@@ -401,10 +401,16 @@ class SshConfig(Model):
     blocks: 4}]`.
     """
 
-    network: Annotated[Annotated[str, AfterValidator(_network)] | None, UNSUPPORTED] = None
+    network: Annotated[str, AfterValidator(_network)] | None = None
     """
     The network in which nodes reach each other, in CIDR notation. Default: detected. Example:
     `10.0.0.0/24`.
+    """
+
+    openssh_config: Literal["on", "off"] | None = None
+    """
+    The use of `~/.ssh/config` on the machine that runs fleetform. `on`: it applies to what the fleet does
+    not set. `off`: it is ignored. Default: `on`. Example: `off`.
     """
 
     host_keys: Literal["known", "first-use"] | None = None

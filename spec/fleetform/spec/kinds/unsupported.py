@@ -36,7 +36,6 @@ WHY: Mapping[str, Mapping[str, str]] = {
         "ssh_config.hosts.maintenance": "Maintenance of hosts is not supported yet; `drain` is.",
         "ssh_config.hosts.tags": "Choosing hosts by tag is not supported yet: declare a fleet for each sort of host.",
         "ssh_config.hosts.topology": "Topology is not supported yet: all hosts of a fleet are equally close.",
-        "ssh_config.network": "Choosing a network is not supported yet: set `internal_ip` of each host.",
         **dict.fromkeys(
             (
                 "ssh_config.ssh_key",
