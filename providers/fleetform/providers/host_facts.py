@@ -247,6 +247,7 @@ def _gpu() -> dict[str, Any]:
         "driver": "",
         "names": [],
         "complaint": "",
+        "users": [],
     }
     if tool is None:
         return found
@@ -266,7 +267,46 @@ def _gpu() -> dict[str, Any]:
             found["complaint"] = line.strip()
     if done.returncode and not found["complaint"]:
         found["complaint"] = done.stderr.strip() or f"exit code {done.returncode}"
+    if found["names"]:
+        found["users"] = _gpu_users(tool)
     return found
+
+
+def _gpu_users(tool: str) -> list[dict[str, Any]]:
+    """List the processes that use a GPU, without those of jobs of fleetform."""
+    query = ["--query-compute-apps=pid,process_name", "--format=csv,noheader"]
+    try:
+        lines = _started(tool, *query).stdout.splitlines()
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    found = {}
+    for line in lines:
+        pid, _, program = (part.strip() for part in line.partition(","))
+        if pid.isdigit() and os.path.isdir("/proc/" + pid) and not _is_job(pid):
+            # In a container it is the path there.
+            name = os.path.basename(program) or "unknown"
+            found[int(pid)] = {"pid": int(pid), "user": _owner(pid), "program": name}
+    return [found[pid] for pid in sorted(found)]
+
+
+def _is_job(pid: str) -> bool:
+    """Tell whether a process is of a job of any environment; of another account's that is not known."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return b"FLEETFORM_RUN_UID=" in file.read()
+    except OSError:
+        return False
+
+
+def _owner(pid: str) -> str:
+    try:
+        uid = os.stat("/proc/" + pid).st_uid
+    except OSError:
+        return "unknown"
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def _cards() -> int:

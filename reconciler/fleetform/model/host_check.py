@@ -102,6 +102,7 @@ def evaluate(target: HostTarget, checked: HostChecked, environment_uid: str) -> 
     findings = [
         *_account(facts),
         *_system(facts),
+        *_capacity(target, facts),
         *_folder(facts),
         *_limits(facts),
         *_logout(facts),
@@ -204,6 +205,28 @@ def _system(facts: HostFacts) -> Iterator[HostFinding]:
             f"a process may open {facts.open_files_max} files; jobs with many data loaders need more",
             f"have an administrator add `{facts.account} hard nofile 1048576` to"
             " /etc/security/limits.conf",
+        )
+
+
+def _capacity(target: HostTarget, facts: HostFacts) -> Iterator[HostFinding]:
+    """Compare what the configuration declares with what the host has; GPUs have a rule of their own."""
+    advice = "correct `capacity:` of the host"
+    cpus, memory = target.declared.get("cpu"), target.declared.get("memory")
+    if isinstance(cpus, int) and cpus > facts.cpus * 1000:
+        yield HostFinding(
+            "capacity",
+            Severity.WARNING,
+            f"the configuration declares {figures.cpus(cpus)}, and the account may use"
+            f" {figures.cpus(facts.cpus * 1000)}, so jobs share them",
+            advice,
+        )
+    if isinstance(memory, int) and memory > facts.memory_bytes:
+        yield HostFinding(
+            "capacity",
+            Severity.WARNING,
+            f"the configuration declares {figures.size(memory)} of memory, and the host has"
+            f" {figures.size(facts.memory_bytes)}, so jobs may be killed for want of it",
+            advice,
         )
 
 
@@ -322,6 +345,13 @@ def _gpu(target: HostTarget, facts: HostFacts) -> Iterator[HostFinding]:
         yield HostFinding("GPU", Severity.OK, f"{models}: {found}, driver {gpu.driver}")
     else:
         yield HostFinding("GPU", Severity.OK, "none")
+    for one in gpu.users:
+        yield HostFinding(
+            "GPU",
+            Severity.WARNING,
+            f"process {one.pid} ({one.program}) of {one.user} uses a GPU, and is no job of fleetform",
+            f"`ps -fp {one.pid}` on the host shows it; a job may get the same GPU",
+        )
     wanted = _count((target.declared.get("gpu") or {}).get("count"))
     if wanted > found:
         yield HostFinding(

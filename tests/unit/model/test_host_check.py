@@ -17,6 +17,7 @@ from fleetform.providers.contract.checks import (
     AgentFacts,
     FolderFacts,
     GpuFacts,
+    GpuUser,
     HostChecked,
     HostFacts,
     LogoutFacts,
@@ -218,3 +219,20 @@ def test_one_machine_under_two_names() -> None:
     marked = mark_same_machines([first, other, check(boot_id="c"), unreached(TARGET, "silent")])
     assert [problems(one) for one in marked[:3]] == [[], [("machine", Severity.WARNING)], []]
     assert "the same machine as gpu-0" in marked[1].findings[-1].text
+
+
+def test_declared_capacity_is_compared_with_what_the_host_has() -> None:
+    """More than there is would be allocated; as much as there is, or less, is fine."""
+    fits = {"cpu": FACTS.cpus * 1000, "memory": FACTS.memory_bytes}
+    assert problems(check(replace(TARGET, declared=fits))) == []
+    more = {"cpu": FACTS.cpus * 1000 + 1000, "memory": FACTS.memory_bytes + 1}
+    result = check(replace(TARGET, declared=more))
+    assert problems(result) == [("capacity", Severity.WARNING)] * 2
+
+
+def test_a_process_that_uses_a_gpu_outside_fleetform_is_shown() -> None:
+    """With its user and its id: a job may get the same GPU."""
+    result = check(gpu=replace(H100, users=(GpuUser(4711, "ada", "python3"),)))
+    (found,) = (one for one in result.findings if one.severity is not Severity.OK)
+    assert "process 4711 (python3) of ada uses a GPU" in found.text
+    assert "ps -fp 4711" in found.advice

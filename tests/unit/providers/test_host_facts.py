@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -134,3 +137,25 @@ def test_an_answer_without_facts_is_refused() -> None:
     steps.send(Output("python /usr/bin/python3\n"))
     with pytest.raises(PermanentError, match="instance gpu-0: the facts of the host are not"):
         steps.send(Output("{}"))
+
+
+def test_processes_that_use_a_gpu_outside_fleetform(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are listed with their user; a process of a job is not, and one that has ended neither."""
+    gpu_of = "case $1 in *compute-apps*) echo '{} , /usr/bin/python3'; echo '{}, train'; echo '99999999, gone';; *) echo '550.54, H100, 81559';; esac"  # fmt: skip
+    job = subprocess.Popen(
+        ["sleep", "60"], env={**os.environ, "FLEETFORM_RUN_UID": "a" * 32}, stdin=subprocess.DEVNULL
+    )
+    try:
+        tool = home / "bin/nvidia-smi"
+        tool.parent.mkdir()
+        tool.write_text(f"#!/bin/sh\n{gpu_of.format(os.getpid(), job.pid)}\n")
+        tool.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tool.parent}:/usr/bin:/bin")
+        (found,) = read().gpu.users
+    finally:
+        job.kill()
+        job.wait()
+    assert (found.pid, found.program) == (os.getpid(), "python3")
+    assert found.user == pwd.getpwuid(os.geteuid()).pw_name

@@ -53,12 +53,22 @@ class LogoutFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuUser:
+    """A process that uses a GPU and is no job of fleetform."""
+
+    pid: int
+    user: str
+    program: str
+
+
+@dataclass(frozen=True, slots=True)
 class GpuFacts:
     """
     NVIDIA GPUs.
 
     `cards` are on the PCI bus, `names` has one for each that the driver lists. `tool` is the path
-    of nvidia-smi, or empty. `complaint` is what it printed in place of a GPU.
+    of nvidia-smi, or empty. `complaint` is what it printed in place of a GPU. `users` are sorted by
+    pid.
     """
 
     cards: int
@@ -66,6 +76,7 @@ class GpuFacts:
     driver: str
     names: tuple[str, ...]
     complaint: str
+    users: tuple[GpuUser, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +138,17 @@ class HostFacts:
                     **fields,
                     "folder": FolderFacts(**fields["folder"]),
                     "logout": LogoutFacts(**fields["logout"]),
-                    "gpu": GpuFacts(**{**fields["gpu"], "names": tuple(fields["gpu"]["names"])}),
+                    "gpu": _gpu(fields["gpu"]),
                     "agents": tuple(AgentFacts(**one) for one in fields["agents"]),
                 }
             )
         except (KeyError, TypeError) as error:
             raise ValueError(f"the facts of the host are not complete: {error}") from error
+
+
+def _gpu(fields: Mapping[str, Any]) -> GpuFacts:
+    users = tuple(GpuUser(**one) for one in fields["users"])
+    return GpuFacts(**{**fields, "names": tuple(fields["names"]), "users": users})
 
 
 @dataclass(frozen=True, slots=True)

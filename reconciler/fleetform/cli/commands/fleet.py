@@ -9,11 +9,13 @@ import click
 
 from fleetform.cli.command import directory_option, group
 from fleetform.cli.exit import Exit
+from fleetform.cli.failure import Refused
 from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.selection import unknown
 from fleetform.cli.tree import load, maybe_reader, open_reader, open_workspace, or_default
 from fleetform.model.figures import counted
+from fleetform.spec.desired import ResourceKey
 
 _EXAMPLES = (
     ("fleetform fleet list", "List the fleets and their use"),
@@ -102,6 +104,11 @@ def check_fleets(names: tuple[str, ...], path: str | None, as_json: bool) -> int
     assert desired is not None, "loading has refused it"
     declared = {key.name: one for key, one in desired.resources.items() if key.kind == "fleet"}
     for name in names:
+        if ResourceKey("fleet", name) in desired.broken:
+            raise Refused(
+                f"the document of fleet {name} is invalid",
+                advice="correct it first: `fleetform validate` shows what is wrong",
+            )
         if name not in declared:
             raise unknown("fleet", name, declared)
     reader = maybe_reader(workspace)
