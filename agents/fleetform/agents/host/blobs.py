@@ -4,7 +4,8 @@ Contents of files, named by their SHA-256: sent once to a host, used by many job
 A content is real once it bears its name. Until then it is `incoming-DIGEST` while its pieces
 arrive and `checking-DIGEST-NUMBER` while it is hashed: a new upload of the same content, over a
 new connection, then has a file of its own. What fails leaves no file. What was interrupted stays
-for a day, and its sender goes on where it had come to.
+for a day, and its sender goes on where it had come to. Complete contents are a cache: those that
+were not needed for longest go first once all of them together exceed a budget.
 """
 
 from __future__ import annotations
@@ -18,17 +19,29 @@ import itertools
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+
+_FOLDER = re.compile(r"[0-9a-f]{2}\Z")
 
 _INCOMING = "incoming-"
 _CHECKING = "checking-"
 
 _INCOMING_SECONDS = 24 * 3600
 """Its sender comes back within minutes or, after a long night, never."""
+
+
+BUDGET_BYTES = 50 << 30
+"""Of complete contents: archives of working copies take some MB, and data sets are volumes."""
+
+BUDGET_PART = 10
+"""At most one part in so many of the file system, which is for jobs."""
+
+_RECENT_SECONDS = 3600
+"""A content that was asked for is needed by a job that is about to be prepared; jobs copy it."""
 
 
 class BlobError(Exception):
@@ -46,7 +59,7 @@ class BlobStore:
 
     def missing(self, digests: tuple[str, ...]) -> list[str]:
         """Return those that are not here, each once, in the order asked."""
-        return [d for d in dict.fromkeys(digests) if not os.path.exists(self._place(d))]
+        return [d for d in dict.fromkeys(digests) if not self._touch(self._place(d))]
 
     def put(self, digest: str, offset: int, data: str) -> None:
         """
@@ -116,15 +129,58 @@ class BlobStore:
                     if now - os.stat(f"{self._path}/{name}").st_mtime > _INCOMING_SECONDS:
                         self._remove(f"{self._path}/{name}")
 
+    def evict(self, now: float, budget: int | None = None) -> None:
+        """
+        Remove complete contents until the rest fits the budget, the least recently needed first.
+
+        Args:
+            now: Unix time. What was needed within the hour before stays.
+            budget: In bytes; None: `BUDGET_BYTES`, or a part of the file system if that is less.
+        """
+        found = sorted(self._complete())
+        total = sum(size for _, size, _ in found)
+        if budget is None:
+            budget = self._budget() if found else 0
+        for needed_at, size, path in found:
+            if total <= budget or now - needed_at <= _RECENT_SECONDS:
+                return
+            self._remove(path)
+            total -= size
+
     def path(self, digest: str) -> str:
         """Return where a content lies; raises FileNotFoundError when it is not here."""
         place = self._place(digest)
         os.stat(place)
+        # A job's own account may read contents and does not own them.
+        with contextlib.suppress(PermissionError):
+            os.utime(place)
         return place
 
     def copy(self, digest: str, target: str) -> None:
         """Copy a content to a new file; raises FileNotFoundError when it is not here."""
         shutil.copyfile(self._place(digest), target)
+
+    def _touch(self, place: str) -> bool:
+        """Note that a content is needed now; False where it is not here."""
+        try:
+            os.utime(place)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _complete(self) -> Iterator[tuple[float, int, str]]:
+        """Yield when each content was needed last, its size and its path."""
+        for folder in self._names():
+            if not _FOLDER.match(folder):
+                continue
+            for entry in os.scandir(f"{self._path}/{folder}"):
+                with contextlib.suppress(FileNotFoundError):
+                    status = entry.stat()
+                    yield status.st_mtime, status.st_size, entry.path
+
+    def _budget(self) -> int:
+        system = os.statvfs(self._path)
+        return min(BUDGET_BYTES, system.f_blocks * system.f_frsize // BUDGET_PART)
 
     def _append(self, digest: str, offset: int, piece: bytes) -> None:
         flags = os.O_WRONLY | os.O_CLOEXEC

@@ -179,6 +179,7 @@ class Daemon:
     def _keep_house(self) -> None:
         self.perform(self._journal.expire(now_ms()))
         self._requests.blobs.expire(now_ms() / 1000)
+        self._requests.blobs.evict(now_ms() / 1000)
         self.settle()
         if self._store.long:
             self._store.rewrite(memory.snapshot(self._journal.memory))
