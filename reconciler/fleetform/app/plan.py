@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 from fleetform.agents.host import job_environment
 from fleetform.app.generations import known_generation, lost, with_generation
 from fleetform.app.problems import PlanProblem, ScopeProblem
+from fleetform.app.silent_hosts import with_asked_hosts
 from fleetform.checker import check
 from fleetform.model.claim import Claim
+from fleetform.model.instance import LOCAL
 from fleetform.model.live import LedgerStatus, Live
 from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
 from fleetform.model.rows import RowsOutdated, unchanged_digests
@@ -65,9 +67,12 @@ def make_plan(
     *,
     now_ms: int,
     live: Live | None = None,
+    lost: Sequence[str] = (),
 ) -> Plan:
     """
     Compare the configuration with the ledger, or with `live` after a refresh.
+
+    `lost` are names of hosts that are gone for good.
 
     For a command; whatever goes on for long asks `checked_plan`.
 
@@ -76,15 +81,17 @@ def make_plan(
         PlanProblem: The plan breaks an invariant; it is a fault of ours and must not be applied.
     """
     assert loaded.desired is not None, "the caller refuses a configuration without an environment"
-    made = _compared(workspace, loaded.desired, permissions, scope, now_ms=now_ms, live=live)
+    made = _compared(
+        workspace, loaded.desired, permissions, scope, now_ms=now_ms, live=live, lost=lost
+    )
     annex: dict[str, Any] = {}
     # Who manages the environment hears from its hosts all the time, and notes what is new.
     if made.annex["hosts"]["count"] and (holder := workspace.manager()) is not None:
         annex["watched_by"] = holder.command
     if any(step.verb.startswith("run.") for step in made.steps):
         annex["forecast"] = _forecast(workspace, made, now_ms)
-        if lost := _lost_programs(made, loaded.desired):
-            annex["only_on_callers_path"] = lost
+        if missing := _lost_programs(made, loaded.desired):
+            annex["only_on_callers_path"] = missing
     return dataclasses.replace(made, annex={**made.annex, **annex}) if annex else made
 
 
@@ -96,9 +103,14 @@ def _compared(
     *,
     now_ms: int,
     live: Live | None,
+    lost: Sequence[str],
 ) -> Plan:
+    def completed(live: Live) -> Live:
+        live = with_asked_hosts(workspace, desired, permissions, live)
+        return with_claims(workspace, desired, _without_lost(live, lost))
+
     if live is not None:
-        live = with_claims(workspace, desired, live)
+        live = completed(live)
         if (reader := workspace.reader()) is not None:
             with contextlib.closing(reader):
                 live = _with_newer_commit(workspace, desired, live, reader)
@@ -113,16 +125,32 @@ def _compared(
         try:
             # Most that is declared is as it should be, and no more is read of it.
             live = with_generation(reader.read_live(digests_of(desired.resources)), known)
-            live = _with_newer_commit(
-                workspace, desired, with_claims(workspace, desired, live), reader
-            )
+            live = _with_newer_commit(workspace, desired, completed(live), reader)
             return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
         except RowsOutdated:
             # It was asked for after all, and somebody had committed meanwhile.
-            live = with_generation(reader.read_live(), known)
-            live = with_claims(workspace, desired, live)
+            live = completed(with_generation(reader.read_live(), known))
             live = _with_newer_commit(workspace, desired, live, reader)
             return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
+
+
+def _without_lost(live: Live, lost: Sequence[str]) -> Live:
+    """
+    Note which hosts are gone for good.
+
+    Raises:
+        ScopeProblem: No host of another machine has one of the names.
+    """
+    if not lost:
+        return live
+    names = {one.name for one in live.instances if one.provider != LOCAL}
+    unknown = sorted(set(lost) - names)
+    if unknown:
+        raise ScopeProblem(
+            f"no host over SSH is called {', '.join(unknown)}",
+            f"there {_there(sorted(names))}" if names else "`fleetform fleet list` lists fleets",
+        )
+    return dataclasses.replace(live, given_up=frozenset(lost))
 
 
 def _with_newer_commit(workspace: Workspace, desired: Desired, live: Live, reader: Reader) -> Live:

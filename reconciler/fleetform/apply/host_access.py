@@ -33,6 +33,16 @@ class HostAccess(Protocol):
             ProviderError: It cannot be reached; the message says why.
         """
 
+    async def reach_some(self, instances: Sequence[Instance]) -> None:
+        """
+        Reach hosts of other machines, as `reach` does, and return with those that answer soon.
+
+        The others are named in a notice, and asked again until they answer.
+
+        Raises:
+            ProviderError: None of them can be reached; the message says why not the first.
+        """
+
     async def depart(self, instance: Instance) -> None:
         """
         End a terminating instance for good, once the jobs that are being ended there have ended.

@@ -10,6 +10,7 @@ every round from rows alone, so that the next manager goes on where a dead one s
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from fleetform.lifecycle.rollout import Place, next_moves
 from fleetform.model.history import LogLevel
 from fleetform.model.instance import LOCAL, Instance, InstanceState
 from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, Progress
-from fleetform.model.rollout import ENDED_TEXTS, Exchange, Template
+from fleetform.model.rollout import ENDED_TEXTS, EXCHANGED_TEXTS, Exchange, Template
 from fleetform.model.run import Job, RunUid
 from fleetform.providers.contract.errors import ProviderError, TemporaryError
 
@@ -182,10 +183,27 @@ class Departures:
             removal = self._removals.get(instance.uid)
             if removal is not None and not removal.gone.done():
                 removal.gone.set_exception(_with_way_out(instance, problem))
+            await self._note_stuck(instance, problem)
         finally:
             self._under_way.discard(instance.uid)
             self._hosts.rows_changed = True
             self._hosts.wake()
+
+    async def _note_stuck(self, instance: Instance, problem: Exception) -> None:
+        """Write down why a host of another machine cannot be released, so that `status` shows it."""
+        # For whom a host makes room decides what happens next, and is kept.
+        if instance.provider == LOCAL or instance.message in EXCHANGED_TEXTS:
+            return
+        with contextlib.suppress(LedgerUnavailable):
+            await self._gate(
+                lambda: self._ledger.mark_instance(
+                    instance.uid,
+                    state=InstanceState.UNREACHABLE,
+                    message=str(problem).removeprefix(f"instance {instance.name}: "),
+                    fence=self._fence,
+                    now_ms=self._clock.now_ms(),
+                )
+            )
 
     def _settle_gone(self, mirror: Mirror) -> None:
         """Tell the steps that wait which of their instances are gone."""

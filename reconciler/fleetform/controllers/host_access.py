@@ -33,6 +33,9 @@ class ManagedHostAccess:
     async def reach(self, instance: Instance) -> Host:
         return await self.hosts.reach(instance)
 
+    async def reach_some(self, instances: Sequence[Instance]) -> None:
+        await self.hosts.reach_some(instances)
+
     async def depart(self, instance: Instance) -> None:
         await self.departures.depart(instance)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from fleetform.agents.protocol.messages import Cursor, Event, JobKey, JobRecord, LogData
@@ -23,6 +23,7 @@ from fleetform.providers.contract.errors import (
     OwnedElsewhere,
     PermanentError,
     ProviderError,
+    SameMachine,
     TemporaryError,
 )
 from fleetform.providers.contract.hosts import Host, HostProvider, Identity
@@ -44,6 +45,15 @@ REACH_TIMEOUT_SECONDS = 60.0
 """How long a step waits for a host's first hello; a daemon's start takes well under a second."""
 
 
+STRAGGLERS_SECONDS = 10.0
+"""
+How long a fleet waits for the rest of its hosts once the first has answered.
+
+To install an agent takes three seconds, and twice as long where many are installed at once. Runs of
+the same plan wait for this.
+"""
+
+
 @dataclass(slots=True)
 class Session:
     """
@@ -60,6 +70,8 @@ class Session:
     problem: str = ""
     told: str = ""
     """The problem that was told last: one that comes back at once is not told again."""
+    machine: tuple[str, str] = ("", "")
+    """Id and boot id of the machine that answered last."""
     waiters: list[asyncio.Future[Host]] = field(default_factory=list)
     task: asyncio.Task[None] | None = None
     is_installed: bool = False
@@ -127,10 +139,12 @@ class HostSessions:
         for instance in instances:
             if instance.state is InstanceState.TERMINATED or instance.uid in self._departing:
                 continue
+            session = self._sessions.get(instance.uid)
             if instance.state is InstanceState.TERMINATING and instance.uid not in occupied:
                 # A greeting would make it exist again.
+                if session is not None:
+                    session.instance = instance
                 continue
-            session = self._sessions.get(instance.uid)
             if session is None:
                 # The first hello of a process asks for a snapshot: comparing every record with
                 # its row is what makes a restart safe.
@@ -215,6 +229,45 @@ class HostSessions:
             ) from None
         finally:
             told.cancel()
+
+    async def reach_some(self, instances: Sequence[Instance]) -> None:
+        """See `apply.host_access.HostAccess.reach_some`."""
+        # A dict, because a set of tasks iterates by address: cancel order must not vary.
+        tasks = {asyncio.ensure_future(self.reach(one)): one for one in instances}
+        try:
+            await _first_answers(tasks)
+            for task in tasks:
+                if task.done() and isinstance(task.exception(), SameMachine):
+                    # To go on without it would hide a mistake that no later answer cures.
+                    task.result()
+            answers = [task for task in tasks if task.done() and task.exception() is None]
+            for task in tasks if not answers else ():
+                task.result()
+            for task, instance in tasks.items():
+                if task not in answers:
+                    self._tell_left_out(instance, task.exception() if task.done() else None)
+        finally:
+            for task in tasks:
+                # Asked for its exception, or the loop would complain that nobody has.
+                if not task.cancel() and not task.cancelled():
+                    task.exception()
+
+    def _tell_left_out(self, instance: Instance, problem: BaseException | None) -> None:
+        """Say which host its fleet works without; raises what is no problem of a host."""
+        if problem is not None and not isinstance(problem, ProviderError):
+            raise problem
+        session = self._sessions.get(instance.uid)
+        why = str(problem) if problem is not None else (session.problem if session else "")
+        why = why.removeprefix(f"instance {instance.name}: ")
+        advice = problem.advice if isinstance(problem, PermanentError) else ""
+        self._progress.notice(
+            f"host {instance.name} is not ready{': ' if why else ''}{why}{'; ' if advice else ''}{advice};"
+            f" fleet {instance.fleet} works without it, and it joins when it answers"
+            f" (`fleetform fleet check {instance.fleet}` says what is wrong)",
+            event="host.left-out",
+            level=LogLevel.WARNING,
+            details={"host": instance.name, "fleet": instance.fleet},
+        )
 
     def _tell_waiting(self, session: Session) -> None:
         why = f": {session.problem}" if session.problem else ""
@@ -333,6 +386,7 @@ class HostSessions:
 
     async def _take_hello(self, session: Session, host: Host) -> None:
         seen = host.seen
+        self._refuse_same_machine(session, (seen.machine_id, seen.boot_id))
         now = self._clock.now_ms()
         moved = await self._gate(
             lambda: self._ledger.commit_host(seen, fence=self._identity.fence, now_ms=now)
@@ -367,6 +421,32 @@ class HostSessions:
         for record in list(session.records.values()):
             await self._follow(host, record)
         self.wake()
+
+    def _refuse_same_machine(self, session: Session, machine: tuple[str, str]) -> None:
+        """
+        Keep the first of two names that lead to one machine.
+
+        Raises:
+            SameMachine: Another host has answered as this machine.
+            TemporaryError: That one is leaving, as one does that gets another name.
+        """
+        session.machine = ("", "")
+        if session.instance.provider == LOCAL or "" in machine:
+            return
+        for other in self._sessions.values():
+            if other.machine != machine or other is session:
+                continue
+            same = (
+                f"host {session.instance.name} is the same machine as host {other.instance.name}"
+                f" of fleet {other.instance.fleet}"
+            )
+            if other.instance.state is InstanceState.TERMINATING:
+                raise TemporaryError(f"{same}, which is leaving: it joins when that one has gone")
+            raise SameMachine(
+                f"{same}: its CPUs, memory and GPUs would be allocated twice",
+                advice="remove one of the two names from the configuration",
+            )
+        session.machine = machine
 
     async def _follow(self, host: Host, record: JobRecord) -> None:
         """After a reconnect, ask for the output that is not here yet."""
@@ -498,6 +578,24 @@ class HostSessions:
             if not waiter.done():
                 waiter.set_exception(problem)
         session.waiters.clear()
+
+
+async def _first_answers(tasks: Collection[asyncio.Future[Host]]) -> None:
+    """Wait until all are over, or `STRAGGLERS_SECONDS` after the first that has an answer."""
+    waiting = list(tasks)
+    until: float | None = None
+    clock = asyncio.get_running_loop().time
+    while waiting:
+        seconds = None if until is None else until - clock()
+        if seconds is not None and seconds <= 0:
+            return
+        _, open_tasks = await asyncio.wait(
+            waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        has_answer = any(one.done() and one.exception() is None for one in waiting)
+        if has_answer and until is None:
+            until = clock() + STRAGGLERS_SECONDS
+        waiting = [one for one in waiting if one in open_tasks]
 
 
 def _needs_hello(session: Session, instance: Instance) -> bool:

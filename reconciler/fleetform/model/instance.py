@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fleetform.agents.protocol.keys import Cursor
+from fleetform.model.rollout import EXCHANGED_TEXTS
 
 if TYPE_CHECKING:
     from fleetform.providers.contract.hosts import InstanceRequest
@@ -80,6 +81,22 @@ class Instance:
     endpoint: Mapping[str, Any] = field(default_factory=dict)
     """How the provider reaches the host; see `providers.contract.hosts.InstanceRequest`."""
     host_key: str = ""
+
+    @property
+    def is_joining(self) -> bool:
+        """Whether it is a host of another machine that has never answered, and is asked until it does."""
+        is_leaving = self.state in {InstanceState.TERMINATING, InstanceState.TERMINATED}
+        return self.provider != LOCAL and not self.install_id and not is_leaving
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it is a host of another machine that was set up and does not answer now."""
+        if self.provider == LOCAL or not self.install_id:
+            return False
+        if self.state is InstanceState.TERMINATING:
+            # Of a host that leaves the message says what keeps it, or else for whom it makes room.
+            return self.message not in {"", *EXCHANGED_TEXTS}
+        return self.state is InstanceState.UNREACHABLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,5 +208,7 @@ class Live:
     """What looks found and no look or correction has seen healed since; by resource and path."""
     newer_commit: str = ""
     """The commit applied last where the tree's is one that it was made from; else empty."""
+    given_up: frozenset[str] = frozenset()
+    """Names of hosts that a person says are gone for good: nothing is asked of them any more."""
     observed_at_ms: int | None = None
     """When the actual state was read, Unix milliseconds; None: this is the ledger alone."""

@@ -60,6 +60,7 @@ class Overview:
         hosts: How many hosts are in each state; a ready host that is drained counts as `drained`.
         troubled_hosts: The first by name that are silent or suspect.
         leaving_count: Hosts that are to go.
+        joining_count: Hosts of other machines that have never answered, in fleets that work without them.
         drift: What looks found that was not seen healed since.
         heard_at_ms: When the host that has been silent longest said something last; None without hosts.
     """
@@ -74,6 +75,7 @@ class Overview:
     hosts: Mapping[str, int]
     troubled_hosts: tuple[TroubledHost, ...]
     leaving_count: int
+    joining_count: int
     heard_at_ms: int | None
     applies: tuple[OpenApply, ...]
     overrides: tuple[Override, ...]
@@ -81,5 +83,5 @@ class Overview:
 
     @property
     def needs_controller(self) -> bool:
-        """Whether a plan is not carried out, a run can change, or a host leaves."""
-        return bool(self.work_count or self.applies or self.leaving_count)
+        """Whether a plan is not carried out, a run can change, or a host leaves or is to join."""
+        return bool(self.work_count or self.applies or self.leaving_count or self.joining_count)

@@ -19,6 +19,7 @@ from fleetform.plan.impact import hosts_ended
 from fleetform.plan.kinds.fleet import (
     hastens,
     hosts_at_stake,
+    lost_hosts,
     nodes_wanted,
     propose_taking_in,
     recreates,
@@ -27,11 +28,13 @@ from fleetform.plan.kinds.fleet import (
     was_made,
 )
 from fleetform.spec.desired import Declared, ResourceKey
+from fleetform.spec.names import natural_order
 
 __all__ = [
     "count_hosts",
     "ends_unfinished",
     "hasten_exchanges",
+    "hold_silent_hosts",
     "hold_taken_names",
     "may_be_there",
     "taken_in",
@@ -96,6 +99,66 @@ def _with_count(draft: PlanDraft, change: Change, there: Mapping[str, int]) -> C
     if not change.at_stake or not count or not takes_all:
         return change
     return replace(change, at_stake=hosts_at_stake(change.action, count))
+
+
+# Hosts that do not answer, of a fleet that is to be removed.
+# Their agents and jobs cannot be ended, and nobody else knows of them once the fleet has gone.
+
+
+def hold_silent_hosts(draft: PlanDraft) -> None:
+    """Block the removal of a fleet until each silent host answers, or is declared lost."""
+    for key in sorted(draft.changes) if draft.live.instances else ():
+        change = draft.changes[key]
+        if key.kind != "fleet" or all(step.verb != Verb.FLEET_REMOVE for step in change.steps):
+            continue
+        fleet = draft.row_key(change).name
+        lost = _lost_hosts(draft, key, fleet)
+        silent = sorted(
+            (
+                one.name
+                for one in draft.live.instances
+                if one.fleet == fleet and one.is_silent and one.name not in lost
+            ),
+            key=natural_order,
+        )
+        if lost:
+            draft.changes[key] = _with_lost(change, lost)
+        if silent:
+            names = ", ".join(silent)
+            answer = "does not answer" if len(silent) == 1 else "do not answer"
+            draft.hold(
+                key,
+                HeldBy.DEPENDENCY,
+                f"host {names} {answer}, so the agent and the jobs there cannot be ended",
+                f"start it again; if it never returns: {_way_out(draft, silent)}",
+            )
+
+
+def _way_out(draft: PlanDraft, silent: list[str]) -> str:
+    if draft.permissions.destroy:
+        return f"`fleetform destroy {' '.join(f'--lost {name}' for name in silent)}`"
+    return (
+        f"set `lost: REASON` at {', '.join(silent)} in its fleet, apply, and remove the fleet then"
+    )
+
+
+def _lost_hosts(draft: PlanDraft, key: ResourceKey, fleet: str) -> dict[str, str]:
+    """Say of hosts of a fleet why they are lost: by the command, or by the document that it has now."""
+    declared = draft.desired.resources.get(key)
+    documented = lost_hosts(declared.document) if declared is not None else {}
+    there = {one.name for one in draft.live.instances if one.fleet == fleet}
+    given_up = dict.fromkeys(draft.live.given_up, "declared with `--lost`")
+    return {name: why for name, why in {**given_up, **documented}.items() if name in there}
+
+
+def _with_lost(change: Change, lost: Mapping[str, str]) -> Change:
+    steps = tuple(
+        replace(step, arguments={**step.arguments, "lost": dict(lost)})
+        if step.verb == Verb.FLEET_REMOVE
+        else step
+        for step in change.steps
+    )
+    return replace(change, steps=steps)
 
 
 # Hosts that were let go, and fleets that are declared where they were.

@@ -40,6 +40,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
     the longest of it has been going, `gpu_ms` of all of it, and `since` when that counts: `start`,
     because runs do not report their checkpoints yet. `hosts_removed` names, by fleet, the hosts
     that its change removes, `hosts_set_up` those on which its change installs and starts the agent.
+    `hosts_joining` has, by fleet, the hosts that it works without until they answer, with the reason.
     """
     return {
         "depth": "ledger" if draft.live.observed_at_ms is None else "refresh",
@@ -80,6 +81,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
         # Absent where no host goes: the record of most plans stays as it was.
         **({"hosts_removed": removed} if (removed := _hosts_removed(draft)) else {}),
         **({"hosts_set_up": new} if (new := _hosts_set_up(draft)) else {}),
+        **({"hosts_joining": late} if (late := _hosts_joining(draft)) else {}),
     }
 
 
@@ -128,7 +130,11 @@ def _hosts_set_up(draft: PlanDraft) -> dict[str, list[str]]:
         if key.kind != "fleet":
             continue
         goes = any(step.verb == Verb.FLEET_REMOVE for step in change.steps)
-        known = {one.name for one in draft.live.instances if one.fleet == key.name and not goes}
+        known = {
+            one.name
+            for one in draft.live.instances
+            if one.fleet == key.name and not goes and not one.is_joining
+        }
         names = [
             place["name"]
             for step in change.steps
@@ -137,6 +143,16 @@ def _hosts_set_up(draft: PlanDraft) -> dict[str, list[str]]:
         ]
         if names:
             found[key.name] = sorted(names, key=natural_order)
+    return dict(sorted(found.items()))
+
+
+def _hosts_joining(draft: PlanDraft) -> dict[str, dict[str, str]]:
+    """Name the hosts that could not be set up yet, and why; without those that a change is about."""
+    found: dict[str, dict[str, str]] = {}
+    touched = {key.name for key in draft.changes if key.kind == "fleet"}
+    for one in draft.live.instances:
+        if one.is_joining and one.message and one.fleet not in touched:
+            found.setdefault(one.fleet, {})[one.name] = one.message
     return dict(sorted(found.items()))
 
 

@@ -65,7 +65,7 @@ def in_progress(draft: PlanDraft) -> tuple[ResourceKey, ...]:
     keys.update(
         ResourceKey("fleet", instance.fleet)
         for instance in draft.live.instances
-        if instance.state in _MOVING
+        if instance.state in _MOVING or instance.is_joining
     )
     # A drained host is done with once its last job has ended.
     keys.update(ResourceKey("fleet", work.fleet) for work in draft.live.work if work.leaving)

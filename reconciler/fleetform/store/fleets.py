@@ -174,6 +174,7 @@ def _let_go_from(fleet: str) -> str:
 
 def begin_remove(context: Context, step: Step) -> None:
     fleet = step.resource.name
+    _lose(context, step)
     numbers = context.transaction.execute(
         "SELECT number FROM instances WHERE fleet = ? AND state <> 'terminated'", (fleet,)
     ).fetchall()

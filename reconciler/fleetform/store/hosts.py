@@ -15,6 +15,7 @@ from typing import Any
 from fleetform.agents.protocol.messages import JobKey
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.instance import InstanceState
+from fleetform.model.rollout import EXCHANGED_TEXTS
 from fleetform.providers.contract.observed import HostSeen
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Transaction, to_json
@@ -83,9 +84,9 @@ def _write(
         " gpus = ?6, install_id = ?7, machine_id = ?8, seen_at_ms = ?10,"
         " address = CASE ?11 WHEN '' THEN address ELSE ?11 END,"
         " host_key = CASE ?12 WHEN '' THEN host_key ELSE ?12 END,"
-        # Why it leaves is still true of who leaves.
-        " message = CASE WHEN state = 'terminating' THEN message ELSE '' END"
-        " WHERE uid = ?9",
+        # For whom it makes room is still true of who leaves; what kept it from leaving is over.
+        " message = CASE WHEN state = 'terminating' AND message IN (?13, ?14, ?15, ?16)"
+        " THEN message ELSE '' END WHERE uid = ?9",
         (
             now_state,
             seen.boot_id,
@@ -99,6 +100,7 @@ def _write(
             now_ms,
             seen.address,
             seen.host_key,
+            *EXCHANGED_TEXTS,
         ),
     )
 

@@ -18,6 +18,7 @@ from fleetform.model.live import LedgerStatus
 from fleetform.model.overview import OpenApply, Overview, TroubledHost, TroubledRun
 from fleetform.model.ports import ApplyRecord
 from fleetform.model.recovery import NO_EVIDENCE
+from fleetform.model.rollout import EXCHANGED_TEXTS
 from fleetform.model.run_state import RunState
 from fleetform.store.lineage import read_abort_reasons, read_outdated
 from fleetform.store.live import RUN_STATES
@@ -56,8 +57,18 @@ _HOSTS = (
     " min(seen_at_ms) FROM instances WHERE state <> 'terminated' GROUP BY 1"
 )
 _TROUBLED_HOSTS = (
-    "SELECT name, state, message, seen_at_ms FROM instances"
-    " WHERE state IN ('unreachable', 'suspect') ORDER BY name LIMIT ?"
+    "SELECT name, CASE state WHEN 'terminating' THEN 'leaving and unreachable' ELSE state END,"
+    " message, seen_at_ms FROM instances"
+    " WHERE state IN ('unreachable', 'suspect') OR state = 'terminating' AND provider <> 'local'"
+    " AND message NOT IN ('', ?, ?, ?, ?)"
+    " ORDER BY name LIMIT ?"
+)
+"""A host that leaves has a message where it cannot be released, or where it makes room for another."""
+# One of a fleet whose step has failed waits for the next plan, which is about that fleet.
+_JOINING = (
+    "SELECT count(*) FROM instances i JOIN resources r ON r.kind = 'fleet' AND r.name = i.fleet"
+    " AND r.digest <> '' WHERE i.provider <> 'local' AND i.install_id = ''"
+    " AND i.state NOT IN ('terminating', 'terminated')"
 )
 _APPLIES = (
     "SELECT a.uid, a.plan_digest, a.state, a.who, a.tree_commit, a.started_at_ms,"
@@ -77,6 +88,7 @@ def read_overview(connection: Statements) -> Overview:
     still = dict(_standing_still(connection))
     (open_count,) = connection.execute(_OPEN).fetchone()
     hosts, heard_at_ms = _hosts(connection)
+    (joining,) = connection.execute(_JOINING).fetchone()
     return Overview(
         status=LedgerStatus(status),
         note=note,
@@ -88,9 +100,11 @@ def read_overview(connection: Statements) -> Overview:
         work_count=open_count,
         hosts=hosts,
         troubled_hosts=tuple(
-            TroubledHost(*row) for row in connection.execute(_TROUBLED_HOSTS, (NAMES_MAX,))
+            TroubledHost(*row)
+            for row in connection.execute(_TROUBLED_HOSTS, (*EXCHANGED_TEXTS, NAMES_MAX))
         ),
         leaving_count=hosts.get("terminating", 0),
+        joining_count=joining,
         heard_at_ms=heard_at_ms,
         applies=tuple(
             OpenApply(ApplyRecord(*row[:-1]), row[-1]) for row in connection.execute(_APPLIES)

@@ -252,7 +252,7 @@ def _attention(
         yield f"{counted(found.troubled_count, 'run')} failed, aborted, unschedulable or unknown"
     if applied is not None and applied.state in {"failed", "interrupted"}:
         yield f"the last apply {'failed' if applied.state == 'failed' else 'was interrupted'}"
-    if found is not None and (silent := sum(found.hosts.get(one, 0) for one in _TROUBLED_HOSTS)):
+    if found is not None and (silent := _silent_count(found)):
         yield f"{counted(silent, 'host')} unreachable or suspect"
     # What is only observed, such as a reboot, needs no attention.
     drift = 0 if found is None else sum(one.drift.drift_class != "observed" for one in found.drift)
@@ -269,6 +269,12 @@ def _attention(
 _TROUBLED_HOSTS = ("unreachable", "suspect")
 
 
+def _silent_count(found: Overview) -> int:
+    """Count the hosts that do not answer or fail; of those that leave as many as are named."""
+    leaving = sum(one.state not in _TROUBLED_HOSTS for one in found.troubled_hosts)
+    return leaving + sum(found.hosts.get(one, 0) for one in _TROUBLED_HOSTS)
+
+
 def _work_left(found: Overview) -> str:
     """Say what only a controller brings to its end; empty where there is nothing."""
     parts = [
@@ -277,6 +283,7 @@ def _work_left(found: Overview) -> str:
             (found.work_count, "open run", ""),
             (len(found.applies), "unfinished apply", "unfinished applies"),
             (found.leaving_count, "leaving host", ""),
+            (found.joining_count, "host that is not set up", "hosts that are not set up"),
         )
         if count
     ]
@@ -471,7 +478,7 @@ def _in_progress(status: Status, names_max: int) -> Iterator[Line]:
     for one in status.in_progress[:names_max]:
         since = age(one.since_ms, status.at_ms)
         yield line(
-            f"apply {one.apply[:_DIGITS]} of {printable(one.who)} since {since}:"
+            f"plan {one.plan[:_DIGITS]}, applied by {printable(one.who)} since {since}:"
             f" {counted(one.open_steps, 'step')} left"
         )
     shown = min(len(status.in_progress), names_max)

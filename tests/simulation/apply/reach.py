@@ -113,6 +113,10 @@ class Reach:
         # Here hosts are exchanged between applies and not beside them.
         return False
 
+    async def reach_some(self, instances: Sequence[Instance]) -> None:
+        for instance in instances:
+            await self.reach(instance)
+
     async def reach(self, instance: Instance) -> Session:
         session = self.sessions.get(instance.uid)
         if session is not None and session.is_heard():

@@ -5,7 +5,8 @@ Failures of the world, split by what the caller does next.
     ├── TemporaryError      try again after `delay_seconds`
     │   └── RefusedForNow   the host itself says no; the connection stands
     └── PermanentError      trying again does not help; a person must change something
-        └── OwnedElsewhere  the host belongs to another environment, which is named
+        ├── OwnedElsewhere  the host belongs to another environment, which is named
+        └── SameMachine     another host of the environment is this machine
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ class PermanentError(ProviderError):
     def __init__(self, message: str, *, advice: str = "") -> None:
         super().__init__(message)
         self.advice = advice
+
+
+class SameMachine(PermanentError):
+    """Two names lead to one machine, whose CPUs and GPUs would be given to jobs twice."""
 
 
 class OwnedElsewhere(PermanentError):

@@ -15,13 +15,20 @@ from fleetform.providers.contract.errors import PermanentError
 
 
 async def make(step: Step, begun: Begun, access: HostAccess) -> None:
-    """Reach every instance whose row the intent has written, but for known hosts that are silent."""
-    instances = await access.instances(step.resource.name)
-    await together(
-        access.reach(instance)
-        for instance in instances
+    """
+    Reach the instances whose rows the intent has written, but for known hosts that are silent.
+
+    Of other machines one that cannot be reached does not keep the others from work: the step is
+    done with those that answer, and fails only where none does.
+    """
+    instances = [
+        instance
+        for instance in await access.instances(step.resource.name)
         if not _leaving(instance) and not _is_silent(instance)
-    )
+    ]
+    shares = [one for one in instances if one.provider == LOCAL]
+    await together(access.reach(instance) for instance in shares)
+    await access.reach_some([one for one in instances if one.provider != LOCAL])
 
 
 update = make

@@ -22,6 +22,7 @@ _EXAMPLES = (
     ("fleetform plan --destroy", "Show what would be removed"),
     ("fleetform destroy", "Show the plan, ask for the environment's name, and remove everything"),
     ("fleetform destroy -y --allow-destroy", "Remove everything without asking, for scripts"),
+    ("fleetform destroy --lost gpu-3", "Remove everything, without a host that is gone for good"),
 )
 
 
@@ -36,19 +37,28 @@ _EXAMPLES = (
     help="Allow the removal; with -y, the environment's name is not asked for.",
 )
 @click.option(
+    "--lost",
+    multiple=True,
+    metavar="HOST",
+    help="Host over SSH that is gone for good: its jobs are lost, and nothing is asked of it.",
+)
+@click.option(
     "--json-into",
     type=click.Path(dir_okay=False),
     metavar="FILE",
     help="Append progress to FILE as JSON lines.",
 )
-def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | None) -> int:
+def command(
+    path: str | None, yes: bool, allow_destroy: bool, lost: tuple[str, ...], json_into: str | None
+) -> int:
     """
     Remove every resource that the environment created.
 
     Ends running runs, then releases hosts, then releases volumes. Deletes the data of a volume only
     if its `deletion_policy` says so. The configuration does not change: a later apply creates hosts
     and volumes again and runs the runs that had not finished. Finished runs keep their results and do
-    not run again.
+    not run again. A host over SSH that does not answer blocks the removal of its fleet: start it again, or
+    name it with --lost if it never returns.
     """
     if yes and not allow_destroy:
         raise Refused(
@@ -74,7 +84,7 @@ def command(path: str | None, yes: bool, allow_destroy: bool, json_into: str | N
 
     def make() -> Plan:
         everything = Permissions(allow_destroy=True, destroy=True)
-        return make_plan(workspace, loaded, everything, now_ms=SystemClock().now_ms())
+        return make_plan(workspace, loaded, everything, now_ms=SystemClock().now_ms(), lost=lost)
 
     plan = plan_after_earlier(workspace, make)
     print_plan_warnings(loaded, plan)

@@ -31,7 +31,7 @@ from fleetform.plan.blockers.unsupported import (
     hold_on_missing_volumes,
 )
 from fleetform.plan.draft import PlanDraft
-from fleetform.plan.hosts import hold_taken_names
+from fleetform.plan.hosts import hold_silent_hosts, hold_taken_names
 from fleetform.plan.renames import hold_moved_nowhere, hold_while_starting
 
 PASSES: tuple[Callable[[PlanDraft], None], ...] = (
@@ -57,6 +57,8 @@ PASSES: tuple[Callable[[PlanDraft], None], ...] = (
     hold_volumes_in_use,
     hold_forgotten_in_use,
     hold_taken_names,
+    # Before what a flag allows: no flag makes a silent host end what runs there.
+    hold_silent_hosts,
     hold_destruction,
     # Counts what would really be destroyed, so it follows everything that holds by itself.
     hold_beyond_budget,

@@ -34,6 +34,7 @@ __all__ = [
     "hosts_set_up",
     "hosts_set_up_text",
     "impact_text",
+    "joining_texts",
     "names_text",
     "progressing",
     "remaining_drift",
@@ -339,6 +340,16 @@ def hosts_set_up_text(plan: Plan, change: Change) -> str:
     """Write `node1, node2`, and what is done there; empty for a change that brings in no host."""
     names = _host_names(hosts_set_up(plan, change))
     return f"{names} (copies the agent to ~/.local/state/fleetform and starts it)" if names else ""
+
+
+def joining_texts(plan: Plan) -> list[str]:
+    """Say of each host that its fleet works without why it is not set up, and what tells more."""
+    return [
+        f"host {name} of fleet {fleet} is not set up: {why}; it is asked again until it answers"
+        f" (`fleetform fleet check {fleet}`)"
+        for fleet, hosts in plan.annex.get("hosts_joining", {}).items()
+        for name, why in hosts.items()
+    ]
 
 
 def _host_names(names: Sequence[str]) -> str:

@@ -37,6 +37,7 @@ from fleetform.views.plan.notes import (
     group_impact_text,
     hosts_removed_text,
     hosts_set_up_text,
+    joining_texts,
     names_text,
     progressing,
     still_aborted_text,
@@ -291,6 +292,8 @@ def _progressing(plan: Plan) -> Iterator[Line]:
     held = {one.change.key for one in plan.held}
     if keys := [key for key in progressing(plan) if key not in held]:
         yield line(("In progress: ", "info"), names_text(keys))
+        for sentence in joining_texts(plan):
+            yield line(("  ! ", "warn"), sentence)
         yield BLANK
     for sentence in unknown_texts(plan):
         yield line(("! ", "bad"), sentence)
