@@ -7,8 +7,9 @@ import itertools
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from integration.ledger.lab import Lab
 from lab import Lab as Hosts
@@ -18,11 +19,42 @@ KEEPALIVE_SECONDS = 1.0
 
 CONNECT_SECONDS = 3.0
 
+CLOCK = "TEST_CLOCK"
+"""Names a file with seconds that the clock of a controller is wrong by."""
+
+RELEASE = "TEST_RELEASE"
+"""Makes a controller bring an agent of another release: the same code, with this name in it."""
+
 _CONTROLLER = f"""\
-import sys
+import io, os, sys, time, zipfile
+
+true_time_ns = time.time_ns
+
+def wrong_time_ns():
+    try:
+        with open(os.environ["{CLOCK}"]) as file:
+            return true_time_ns() + int(file.read()) * 10**9
+    except (OSError, ValueError):
+        return true_time_ns()
+
+if "{CLOCK}" in os.environ:
+    time.time_ns, time.time = wrong_time_ns, lambda: wrong_time_ns() / 10**9
+
 from fleetform.cli.main import main
 from fleetform.providers.ssh.hosts import SshHosts
+from fleetform.providers.ssh.setup import Bundle
 
+true_bundle = SshHosts._make_bundle
+
+def other_bundle(self):
+    content = io.BytesIO(true_bundle(self).content)
+    with zipfile.ZipFile(content, "a") as archive:
+        archive.writestr("release", os.environ["{RELEASE}"])
+    data = content.getvalue()
+    return Bundle(data, __import__("hashlib").sha256(data).hexdigest())
+
+if "{RELEASE}" in os.environ:
+    SshHosts._make_bundle = other_bundle
 SshHosts.__init__.__kwdefaults__.update(
     keepalive_seconds={KEEPALIVE_SECONDS}, connect_seconds={CONNECT_SECONDS}
 )
@@ -139,14 +171,23 @@ class Environment(Lab):
 
     # -- the program --------------------------------------------------------------------------
 
-    def control(self, *arguments: str) -> subprocess.Popen[str]:
+    def control(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
         """Start a command that notices silence soon; whatever is left of it at the end is killed."""
+        return self._control(subprocess.PIPE, arguments, variables)
+
+    def control_into(self, output: IO[bytes], *arguments: str) -> subprocess.Popen[str]:
+        """As `control`; what the command prints goes to a file."""
+        return self._control(output, arguments, {})
+
+    def _control(
+        self, output: IO[bytes] | int, arguments: Sequence[str], variables: Mapping[str, str]
+    ) -> subprocess.Popen[str]:
         child = subprocess.Popen(
             [sys.executable, "-c", _CONTROLLER, *arguments],
             cwd=self.tree,
-            env=self.variables(),
+            env=self.variables() | dict(variables),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=subprocess.STDOUT,
             text=True,
         )
@@ -158,10 +199,10 @@ class Environment(Lab):
         self.declare(*documents)
         return self.control("apply", "-y")
 
-    def serve(self, *documents: str) -> subprocess.Popen[str]:
+    def serve(self, *documents: str, **variables: str) -> subprocess.Popen[str]:
         """Declare documents and serve them: unlike `apply`, it waits for a silent host for ever."""
         self.declare(*documents)
-        return self.control("serve")
+        return self.control("serve", **variables)
 
     def wait_for_done(self, serve: subprocess.Popen[str], name: str) -> None:
         """Wait until `serve` has brought a run to its end, and end it."""
@@ -195,6 +236,15 @@ class Environment(Lab):
         """Count the units of hosts that jobs have."""
         with contextlib.closing(sqlite3.connect(self.ledger)) as ledger:
             return int(ledger.execute("SELECT count(*) FROM allocations").fetchone()[0])
+
+    def fault_counts(self) -> tuple[int, int, int]:
+        """Count the jobs that started, those that are called done and did not end, and second starts."""
+        starts = [
+            (one.run, one.attempt, one.rank) for one in self.witnesses() if one.word == "start"
+        ]
+        ends = {one.run for one in self.witnesses() if one.word == "end"}
+        lost = sum(state == "done" and name not in ends for name, state in self.states().items())
+        return len(starts), lost, len(starts) - len(set(starts))
 
     # -- what must hold after each fault --------------------------------------------------------
 
