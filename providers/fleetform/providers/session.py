@@ -56,8 +56,12 @@ from fleetform.providers.contract.observed import HostSeen
 _RELEASE_SECONDS = 120.0
 """Jobs get their grace before the agent ends; theirs is 10 s unless declared longer."""
 
-_ABLE = {"exec": "run commands in jobs", "forward": "forward ports of jobs"}
-"""What an agent cannot do that lacks the capability `channel.<kind>`."""
+_ABLE = {
+    "channel.exec": "run commands in jobs",
+    "channel.forward": "forward ports of jobs",
+    "exec.sftp": "copy files by SFTP",
+}
+"""What an agent cannot do that lacks a capability."""
 
 # A release must be obeyed by the agent of the instance: no fence of a manager is higher.
 _LAST_FENCE = (1 << 63) - 1
@@ -256,6 +260,9 @@ async def _open_exec(name: str, session: Session, command: ExecRequest) -> Chann
         "job_uid": command.job_uid,
         "argv": list(command.argv),
     }
+    if command.subsystem:
+        _require(name, session, f"exec.{command.subsystem}")
+        parameters["subsystem"] = command.subsystem
     if command.size is not None:
         rows, columns = command.size
         parameters |= {"rows": rows, "columns": columns, "term": command.term}
@@ -265,15 +272,19 @@ async def _open_exec(name: str, session: Session, command: ExecRequest) -> Chann
 async def _open_channel(
     name: str, session: Session, kind: str, parameters: dict[str, Any]
 ) -> Channel:
-    if f"channel.{kind}" not in session.welcome.capabilities:
+    _require(name, session, f"channel.{kind}")
+    with translated(name):
+        return await session.open_channel(kind, parameters)
+
+
+def _require(name: str, session: Session, capability: str) -> None:
+    if capability not in session.welcome.capabilities:
         raise PermanentError(
             f"instance {name}: its agent is of fleetform {session.welcome.version} and cannot"
-            f" {_ABLE[kind]}",
+            f" {_ABLE[capability]}",
             advice="end the agent, whose pid is in `agent.pid` in its folder: its jobs continue, and"
             " the next apply starts an agent of this release",
         )
-    with translated(name):
-        return await session.open_channel(kind, parameters)
 
 
 class _Exec:

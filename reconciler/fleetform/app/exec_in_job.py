@@ -1,5 +1,5 @@
 """
-Opens a command inside a running job, straight at the agent of its host.
+Opens commands inside a running job, and connections to its ports, straight at the agent of its host.
 
 No controller takes part: what is read of the ledger is where the job is, and everything else is
 between this process and the agent (ADR 47).
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Iterator
+from typing import TYPE_CHECKING, TypeVar
 
 from fleetform.app.ledger import host_provider
 from fleetform.app.problems import Problem
@@ -20,8 +20,10 @@ from fleetform.providers.contract.errors import PermanentError, ProviderError
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.instance import Instance
-    from fleetform.providers.contract.hosts import ExecRequest, ExecSession
-__all__ = ["ExecProblem", "host_problems", "open_exec"]
+    from fleetform.providers.contract.hosts import ExecRequest, ExecSession, JobStreams
+__all__ = ["CONNECT_SECONDS", "ExecProblem", "host_problems", "open_exec", "open_streams"]
+
+T = TypeVar("T")
 
 CONNECT_SECONDS = 60.0
 """A sign-in over two jump hosts takes some seconds; beyond this the host does not answer."""
@@ -41,10 +43,26 @@ async def open_exec(workspace: Workspace, instance: Instance, command: ExecReque
     Raises:
         ExecProblem: The host cannot be reached, or its agent refuses.
     """
+    hosts = host_provider(workspace)
+    return await _in_time(hosts.open_exec(request_of(instance), command), instance)
+
+
+async def open_streams(workspace: Workspace, instance: Instance) -> JobStreams:
+    """
+    Connect to a host, for several commands and ports of its jobs.
+
+    Raises:
+        ExecProblem: The host cannot be reached.
+    """
+    hosts = host_provider(workspace)
+    return await _in_time(hosts.open_streams(request_of(instance)), instance)
+
+
+async def _in_time(opening: Awaitable[T], instance: Instance) -> T:
     with host_problems(instance):
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                return await host_provider(workspace).open_exec(request_of(instance), command)
+                return await opening
         except TimeoutError:
             raise ExecProblem(f"host {instance.name} does not answer", _advice(instance)) from None
 

@@ -17,6 +17,7 @@ __all__ = [
     "CODES",
     "EXEC_CODES",
     "PLAN_CODES",
+    "PROXY_CODES",
     "SERVE_CODES",
     "STATUS_CODES",
     "SUBMIT_CODES",
@@ -48,7 +49,7 @@ class Exit(enum.IntEnum):
     BROKEN_PIPE = 141
     """The reader of the output closed it: 128 + SIGPIPE."""
     UNREACHABLE = 255
-    """`exec`: the host cannot be reached or refuses the command, or the connection was lost."""
+    """`exec`, `proxy`: the host cannot be reached or refuses, or the connection was lost."""
 
 
 PLAN_CODES: Sequence[tuple[Exit, str]] = (
@@ -158,6 +159,11 @@ EXEC_CODES: Sequence[tuple[Exit, str]] = (
         ),
     ),
 )
+PROXY_CODES: Sequence[tuple[Exit, str]] = (
+    (Exit.UNREACHABLE, "The host cannot be reached or refuses, or the connection was lost."),
+    (Exit.ERROR, "The command line is wrong, or the run is not running."),
+    (Exit.OK, "The client has left."),
+)
 
 CODES: Mapping[str, Sequence[tuple[Exit, str]]] = {
     "plan": PLAN_CODES,
@@ -166,5 +172,6 @@ CODES: Mapping[str, Sequence[tuple[Exit, str]]] = {
     "serve": SERVE_CODES,
     "status": STATUS_CODES,
     "exec": EXEC_CODES,
+    "proxy": PROXY_CODES,
 }
 """By command; the first row that fits holds."""

@@ -1,15 +1,99 @@
-"""The words of an `ssh` command that opens a host of an SSH fleet."""
+"""The words of an `ssh` command that opens a host of an SSH fleet, or a running job."""
 
 from __future__ import annotations
 
 import posixpath
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fleetform.model.instance import Instance
-__all__ = ["key_alias", "known_hosts_line", "ssh_words"]
+__all__ = [
+    "DOMAIN",
+    "JobName",
+    "JobServer",
+    "config_text",
+    "job_words",
+    "key_alias",
+    "known_hosts_line",
+    "parse_job_name",
+    "ssh_words",
+]
+
+DOMAIN = "fleetform"
+"""What follows the name of a run in the name that OpenSSH knows: `ssh train.fleetform`."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobName:
+    """A run and, where it is not the first, a rank."""
+
+    run: str
+    rank: int | None = None
+
+
+def parse_job_name(text: str, domain: str = DOMAIN) -> JobName:
+    """
+    Read RUN, RUN.DOMAIN or RUN.RANK.DOMAIN.
+
+    Names of runs have no dot, and those of elements end with a bracket.
+    """
+    name = text.removesuffix(f".{domain}")
+    run, dot, rank = name.rpartition(".")
+    if name != text and dot and rank.isdecimal():
+        return JobName(run, int(rank))
+    return JobName(name)
+
+
+@dataclass(frozen=True, slots=True)
+class JobServer:
+    """
+    How OpenSSH reaches jobs of an environment, through a program that speaks SSH on its pipes.
+
+    `proxy` is the words of that program without the name of the job, `alias` the name that the
+    key of the server has in the file `known_hosts`.
+    """
+
+    proxy: Sequence[str]
+    alias: str
+    known_hosts: str
+
+    def options(self) -> Mapping[str, str]:
+        """Return options of ssh_config(5); `%n` is the name as it was typed."""
+        proxy = shlex.join(self.proxy).replace("%", "%%")
+        return {
+            # Quoted for the shell that runs it: brackets of an element are its pattern otherwise.
+            "ProxyCommand": f"{proxy} '%n'",
+            "HostKeyAlias": self.alias,
+            "UserKnownHostsFile": f'"{self.known_hosts.replace("%", "%%")}"',
+            "GlobalKnownHostsFile": "/dev/null",
+            "StrictHostKeyChecking": "yes",
+            # No key of the user is of use, and none is offered.
+            "PreferredAuthentications": "none",
+            "CheckHostIP": "no",
+            "CanonicalizeHostname": "no",
+        }
+
+
+def job_words(server: JobServer, job: JobName, command: Sequence[str] = ()) -> list[str]:
+    """Return the command line of the user's own OpenSSH to a job; `command` as in `ssh_words`."""
+    words = ["ssh"]
+    for name, value in server.options().items():
+        words += ["-o", f"{name}={value}"]
+    rank = "" if job.rank is None else f".{job.rank}"
+    words += ["--", f"{job.run}{rank}.{DOMAIN}"]
+    if command:
+        words.append(command[0] if len(command) == 1 else shlex.join(command))
+    return words
+
+
+def config_text(server: JobServer, environment: str, domain: str = DOMAIN) -> str:
+    """Return lines for OpenSSH's configuration: each running job is a host under `domain`."""
+    lines = [f"# Running jobs of the environment {environment}.", f"Host *.{domain}"]
+    lines += [f"  {name} {value}" for name, value in server.options().items()]
+    return "\n".join(lines) + "\n"
 
 
 def ssh_words(

@@ -13,8 +13,10 @@ import asyncio
 import base64
 import collections
 import contextlib
+import importlib.util
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -382,6 +384,8 @@ class ExecChannel:
 def _read(parameters: dict[str, Any]) -> tuple[str, JobKey, Command]:
     try:
         key = JobKey.parse(str(parameters["key"]))
+        if (subsystem := parameters.get("subsystem")) is not None:
+            return str(parameters.get("job_uid")), key, _subsystem(str(subsystem))
         argv = _argv(parameters["argv"])
         size = None
         if parameters.get("rows") is not None:
@@ -397,3 +401,25 @@ def _argv(given: Any) -> tuple[str, ...]:
     if not isinstance(given, list) or not given or not all(isinstance(one, str) for one in given):
         raise ValueError("`argv` is no list of strings")
     return tuple(given)
+
+
+def _subsystem(name: str) -> Command:
+    """Return the command of a program that the agent has; raises ValueError where it has none."""
+    if name != "sftp":
+        raise ValueError(f"there is no subsystem {name!r}")
+    argv = (sys.executable, "-I", "-S", "-c", _EXECUTE)
+    return Command(argv, code=_source("fleetform.agents.host.sftp_server"))
+
+
+_EXECUTE = "exec(open(3, encoding='utf-8').read())"
+
+
+def _source(module: str) -> bytes:
+    """Read a module's text, also from an archive."""
+    spec = importlib.util.find_spec(module)
+    # `zipimport` has the method in each version, and the base class only in newer ones.
+    read = getattr(None if spec is None else spec.loader, "get_source", lambda _: None)
+    text = read(module)
+    if text is None:
+        raise ValueError(f"the text of {module} cannot be read")
+    return str(text).encode()

@@ -28,6 +28,9 @@ from fleetform.agents.protocol.exec_pieces import Size
 _EXIT_NOT_FOUND = 127
 _EXIT_NOT_EXECUTABLE = 126
 
+CODE_BYTES_MAX = 64 << 10
+"""What a pipe holds at once (pipe(7)), so that nothing has to wait for its reader."""
+
 _JOB_UMASK = 0o022
 """As the job's own: see `supervisor`."""
 
@@ -55,11 +58,17 @@ class JobPlace:
 
 @dataclass(frozen=True)
 class Command:
-    """What is to be executed; `size` is that of its terminal, None: pipes. `term` is TERM."""
+    """
+    What is to be executed; `size` is that of its terminal, None: pipes. `term` is TERM.
+
+    `code` is Python that reads from descriptor 3, which a program of `argv` may execute: a job's
+    account may not be allowed to read the agent's files. At most `CODE_BYTES_MAX`.
+    """
 
     argv: Sequence[str]
     size: Size | None = None
     term: str = ""
+    code: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -85,6 +94,12 @@ def start(place: JobPlace, command: Command) -> Started:
     """
     keep, given = _open_streams(command.size)
     agent = os.getpid()
+    try:
+        if command.code:
+            given.append(_filled_pipe(command.code))
+    except OSError:
+        _close(*keep, *given)
+        raise
     try:
         with warnings.catch_warnings():
             # Python warns of threads that the child does not have: it executes another program.
@@ -116,6 +131,17 @@ def _open_streams(size: Size | None) -> tuple[list[int], list[int]]:
         raise
     (stdin, ours), (output, stdout), (errors, stderr) = pipes
     return [ours, output, errors], [stdin, stdout, stderr]
+
+
+def _filled_pipe(content: bytes) -> int:
+    """Return the end to read from; the other is closed."""
+    assert len(content) <= CODE_BYTES_MAX
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    try:
+        os.write(writing, content)
+    finally:
+        os.close(writing)
+    return reading
 
 
 def resize(terminal: int, size: Size) -> None:
@@ -154,8 +180,11 @@ def _take_streams(streams: Sequence[int], *, has_terminal: bool) -> None:
     if has_terminal:
         fcntl.ioctl(streams[0], termios.TIOCSCTTY, 0)
     for number, stream in enumerate(streams):
-        # Never one of the three: those of the agent are open.
-        os.dup2(stream, number)
+        # Never one of the first three: those of the agent are open. A fourth may have its number.
+        if stream == number:
+            os.set_inheritable(stream, True)
+        else:
+            os.dup2(stream, number)
 
 
 def _reset_signals() -> None:

@@ -29,7 +29,7 @@ peers reject a hello whose `protocol` is not 1, end the session at an unknown me
 nothing of heartbeats and channels.
 """
 
-CAPABILITIES = ("channel.blob", "channel.exec", "channel.forward")
+CAPABILITIES = ("channel.blob", "channel.exec", "channel.forward", "exec.sftp")
 """What this release can do beyond what its newest version says of every peer."""
 
 BUNDLE_FILES_MAX = 50_000
@@ -316,7 +316,8 @@ class OpenChannel:
     `offset` says how much of the content is there already, from where the data then goes on.
 
     Parameters of `exec`: `key` (a `JobKey` as text) and `job_uid` of a job that runs, `argv`, and for
-    a command with a terminal `rows`, `columns` and `term`. Its data are pieces of `exec_pieces`.
+    a command with a terminal `rows`, `columns` and `term`. In place of `argv`, `subsystem` names a
+    program that the agent has: `sftp`. Its data are pieces of `exec_pieces`.
 
     Parameters of `forward`: `key`, `job_uid`, and the `port` on the host's loopback; the reply comes
     when it is connected. Its data are the pieces `DATA` and `END_OF_INPUT` of `exec_pieces`, both ways.

@@ -123,7 +123,8 @@ class ExecRequest:
     A command for a running job.
 
     `size` is that of the command's terminal, None: it gets pipes. `term` is its TERM, as that of
-    the terminal where its output is shown.
+    the terminal where its output is shown. `subsystem` names a program of the agent in place of
+    `argv`: `sftp`.
     """
 
     key: JobKey
@@ -131,6 +132,7 @@ class ExecRequest:
     argv: tuple[str, ...]
     size: Size | None = None
     term: str = ""
+    subsystem: str = ""
 
 
 @dataclass(frozen=True, slots=True)

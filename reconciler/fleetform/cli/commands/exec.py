@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -13,17 +12,16 @@ from fleetform.cli.command import command as make_command
 from fleetform.cli.command import directory_option
 from fleetform.cli.exit import EXEC_CODES
 from fleetform.cli.failure import Refused
+from fleetform.cli.running_job import find_job
 from fleetform.cli.screen import error_screen
-from fleetform.cli.selection import complete_runs, select_runs, some
+from fleetform.cli.selection import complete_runs
 from fleetform.cli.tree import open_reader, open_workspace, or_default
-from fleetform.model.run_state import FINAL, RunState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from fleetform.app.workspace import Workspace
     from fleetform.model.instance import Instance
-    from fleetform.model.ports import RunHistory
     from fleetform.model.run import Job
     from fleetform.providers.contract.hosts import ExecEnd, ExecRequest
 
@@ -35,7 +33,7 @@ _EXAMPLES = (
     ("fleetform exec train --node gpu-1 -- top", "Run a command in the rank on one host"),
     ("fleetform exec train -- tar c out | tar x", "Copy files from the job"),
 )
-_SHELL = ("sh", "-c", 'exec "${SHELL:-sh}"')
+SHELL = ("sh", "-c", 'exec "${SHELL:-sh}"')
 
 
 @make_command("exec", examples=_EXAMPLES, codes=EXEC_CODES)
@@ -68,80 +66,13 @@ def command(
         raise Refused("--rank and --node exclude each other", advice="leave one of them out")
     workspace = open_workspace(or_default(path))
     reader = open_reader(workspace)
-    history = _running(select_runs(reader, [run]), run)
-    jobs = history.attempts[-1].jobs
-    job = _chosen(history, jobs, rank, node)
-    instances = {one.uid: one for one in reader.read_book([history.run.uid]).instances}
-    instance = _host_of(history, job, instances)
-    if len(jobs) > 1 and rank is None and node is None:
-        error_screen().line(f"rank 0 of {len(jobs)}, on {instance.name}", "dim")
-    return _run(workspace, instance, job, words or _SHELL, has_pipes=no_terminal)
+    found = find_job(reader, run, rank=rank, node=node)
+    if found.ranks > 1 and rank is None and node is None:
+        error_screen().line(f"rank 0 of {found.ranks}, on {found.instance.name}", "dim")
+    return run_command(workspace, found.instance, found.job, words or SHELL, has_pipes=no_terminal)
 
 
-def _running(histories: Sequence[RunHistory], typed: str) -> RunHistory:
-    if len(histories) > 1:
-        names = [one.run.name for one in histories if one.run.state is RunState.RUNNING]
-        raise Refused(
-            f"`{typed}` means {len(histories)} runs, and a command runs in one",
-            advice=f"name one that is running: {some(names)}"
-            if names
-            else "none of them is running",
-        )
-    history = histories[0]
-    name, state = history.run.name, history.run.state
-    if state in FINAL:
-        raise Refused(
-            f"`{name}` is not running: it is {state}",
-            advice=f"`fleetform logs {shlex.quote(name)}` prints its output, `fleetform rerun"
-            f" {shlex.quote(name)}` runs it again",
-        )
-    if state is RunState.UNKNOWN:
-        raise Refused(
-            f"`{name}` is unknown: its host does not answer",
-            advice=f"`fleetform why {shlex.quote(name)}` says since when",
-        )
-    if state is not RunState.RUNNING or not history.attempts:
-        raise Refused(
-            f"`{name}` is not running yet: it is {state}",
-            advice=f"`fleetform why {shlex.quote(name)}` shows why it waits",
-        )
-    return history
-
-
-def _chosen(history: RunHistory, jobs: Sequence[Job], rank: int | None, node: str | None) -> Job:
-    name = history.run.name
-    if node is not None:
-        hosts = {history.host_names.get(job.instance_uid, ""): job for job in jobs}
-        if node not in hosts:
-            raise Refused(
-                f"`{name}` does not run on host `{node}`",
-                advice=f"it runs on {some(sorted(filter(None, hosts)))}",
-            )
-        return hosts[node]
-    found = next((job for job in jobs if job.key.rank == (rank or 0)), None)
-    if found is None:
-        raise Refused(f"there is no rank {rank}", advice=f"the ranks are 0 to {len(jobs) - 1}")
-    return found
-
-
-def _host_of(history: RunHistory, job: Job, instances: Mapping[str, Instance]) -> Instance:
-    from fleetform.agents.protocol.states import JobState
-
-    if job.state is not JobState.RUNNING:
-        raise Refused(
-            f"rank {job.key.rank} of `{history.run.name}` is not running: it is {job.state.value}",
-            advice=f"`fleetform why {shlex.quote(history.run.name)}` shows its state",
-        )
-    if job.instance_uid not in instances:
-        host = history.host_names.get(job.instance_uid, job.instance_uid)
-        raise Refused(
-            f"host {host} of `{history.run.name}` does not exist any more",
-            advice="`fleetform apply` records what became of its jobs",
-        )
-    return instances[job.instance_uid]
-
-
-def _run(
+def run_command(
     workspace: Workspace,
     instance: Instance,
     job: Job,
@@ -149,6 +80,7 @@ def _run(
     *,
     has_pipes: bool,
 ) -> int:
+    """Run a command with this terminal or these pipes; returns its exit code as a shell has it."""
     from fleetform.cli.exec_streams import has_terminal, terminal_size
     from fleetform.providers.contract.hosts import ExecRequest
 

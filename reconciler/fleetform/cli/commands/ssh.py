@@ -1,4 +1,4 @@
-"""`fleetform ssh`: the user's own OpenSSH, to a host of an SSH fleet."""
+"""`fleetform ssh`: the user's own OpenSSH, to a host of an SSH fleet or to a running job."""
 
 from __future__ import annotations
 
@@ -20,43 +20,82 @@ if TYPE_CHECKING:
 
     from fleetform.app.workspace import Workspace
     from fleetform.model.instance import Instance
+    from fleetform.model.ports import Reader
 
 _EXAMPLES = (
     ("fleetform ssh gpu1", "Open a shell on a host"),
     ("fleetform ssh lab/gpu1 -- nvidia-smi", "Run a command on a host"),
     ("fleetform ssh gpu1 -- 'dmesg | tail'", "Run a line of shell on a host"),
+    ("fleetform ssh train", "Open a shell in the job of a run"),
+    ("fleetform ssh train --rank 3 -- nvidia-smi", "Run a command in one rank"),
 )
 
 
 @make_command("ssh", examples=_EXAMPLES)
-@click.argument("host", metavar="[FLEET/]HOST")
+@click.argument("name", metavar="[FLEET/]HOST|RUN")
 @click.argument("words", nargs=-1, metavar="[-- CMD...]", type=click.UNPROCESSED)
 @directory_option
-def command(host: str, words: tuple[str, ...], path: str | None) -> None:
+@click.option("--rank", type=click.IntRange(min=0), help="Number of the rank of RUN.  [default: 0]")
+def command(name: str, words: tuple[str, ...], path: str | None, rank: int | None) -> None:
     """
-    Open a shell on a host of an SSH fleet, or run CMD there.
+    Open a shell on a host of an SSH fleet or in the job of RUN, or run CMD there.
 
-    Runs your own `ssh` with the user, port, key and jump host of the fleet; the rest is as
-    ~/.ssh/config says. HOST is the name that `fleetform fleet show` lists. `fleetform exec` runs a
-    command inside a job instead.
+    Runs your own `ssh`. For HOST, a name that `fleetform fleet show` lists, it gets the user, port,
+    key and jump host of the fleet; the rest is as ~/.ssh/config says.
+
+    For RUN, it gets `fleetform proxy` as its connection: the job needs no SSH server, and no port is
+    open. `fleetform ssh-config` lets `ssh`, `scp`, `rsync` and editors reach jobs by name.
     """
+    workspace = open_workspace(or_default(path))
+    reader = open_reader(workspace)
+    instance = _found(reader.read_book([]).instances, name)
+    is_run = "/" not in name and bool(reader.read_runs([name]))
+    if is_run and instance is not None and rank is None:
+        raise Refused(
+            f"`{name}` is a host and a run",
+            advice=f"write {instance.fleet}/{name} for the host, or --rank 0 for the run",
+        )
+    if rank is None and instance is not None:
+        line = _host_line(workspace, instance, words)
+    elif is_run:
+        line = _job_line(workspace, reader, name, words, rank)
+    else:
+        names = [one.name for one in reader.read_book([]).instances]
+        raise unknown("host or run", name, names)
+    _become(line)
+
+
+def _job_line(
+    workspace: Workspace, reader: Reader, name: str, words: Sequence[str], rank: int | None
+) -> list[str]:
+    from fleetform.app.job_ssh import job_server
+    from fleetform.cli.running_job import find_job
+    from fleetform.views.ssh_command import JobName, job_words
+
+    found = find_job(reader, name, rank=rank)
+    number = rank if found.ranks > 1 else None
+    return job_words(job_server(workspace), JobName(found.history.run.name, number), words)
+
+
+def _host_line(workspace: Workspace, instance: Instance, words: Sequence[str]) -> list[str]:
     from fleetform.model.instance import LOCAL
     from fleetform.views.ssh_command import ssh_words
 
-    workspace = open_workspace(or_default(path))
-    instance = _found(open_reader(workspace).read_book([]).instances, host)
     if instance.provider == LOCAL:
         raise Refused(
             f"host {instance.name} is this machine", advice="run the command here, without `ssh`"
         )
     if instance.provider != "ssh":
         raise Refused(f"host {instance.name} is not reached over SSH: it is of {instance.provider}")
-    line = ssh_words(
+    return ssh_words(
         instance,
         words,
         home=os.path.expanduser("~"),  # noqa: PTH111 -- a text
         known_hosts=_known_hosts(workspace, instance),
     )
+
+
+def _become(line: Sequence[str]) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     try:
@@ -67,7 +106,7 @@ def command(host: str, words: tuple[str, ...], path: str | None) -> None:
         ) from None
 
 
-def _found(instances: Sequence[Instance], typed: str) -> Instance:
+def _found(instances: Sequence[Instance], typed: str) -> Instance | None:
     fleet, _, name = typed.rpartition("/")
     found = [one for one in instances if one.name == name and fleet in {"", one.fleet}]
     if not found:
@@ -82,9 +121,7 @@ def _found(instances: Sequence[Instance], typed: str) -> Instance:
             f"`{typed}` means {len(found)} hosts",
             advice=f"name one of them: {some(sorted(f'{one.fleet}/{one.name}' for one in found))}",
         )
-    if not found:
-        raise unknown("host", name, [one.name for one in instances])
-    return found[0]
+    return found[0] if found else None
 
 
 def _known_hosts(workspace: Workspace, instance: Instance) -> str:
