@@ -14,11 +14,13 @@ from collections.abc import Mapping, Sequence
 
 __all__ = [
     "APPLY_CODES",
+    "ATTACH_CODES",
     "CODES",
     "EXEC_CODES",
     "PLAN_CODES",
     "PROXY_CODES",
     "SERVE_CODES",
+    "SHELL_CODES",
     "STATUS_CODES",
     "SUBMIT_CODES",
     "Exit",
@@ -159,6 +161,26 @@ EXEC_CODES: Sequence[tuple[Exit, str]] = (
         ),
     ),
 )
+ATTACH_CODES: Sequence[tuple[Exit, str]] = (
+    (Exit.ERROR, "The command line is wrong, the run is over, or a local port is taken."),
+    (Exit.INTERRUPTED, "Ctrl-C: the run continues."),
+    (Exit.OK, "The run is done."),
+    (
+        Exit.RUN_FAILED,
+        (
+            "The run was stopped, aborted, is unschedulable or unknown. If a job failed, the exit code is that"
+            " of the job, or 128 and the number of the signal that killed it."
+        ),
+    ),
+)
+SHELL_CODES: Sequence[tuple[Exit, str]] = (
+    (Exit.UNREACHABLE, "The connection to the host was lost."),
+    (Exit.ERROR, "An error, or a step failed."),
+    (Exit.HELD, "The run is blocked and was not submitted."),
+    (Exit.RUN_FAILED, "The run ended before a shell was opened."),
+    (Exit.INTERRUPTED, "Ctrl-C while the run waited: it was stopped."),
+    (Exit.OK, "Otherwise, the exit code is that of the shell."),
+)
 PROXY_CODES: Sequence[tuple[Exit, str]] = (
     (Exit.UNREACHABLE, "The host cannot be reached or refuses, or the connection was lost."),
     (Exit.ERROR, "The command line is wrong, or the run is not running."),
@@ -171,7 +193,9 @@ CODES: Mapping[str, Sequence[tuple[Exit, str]]] = {
     "submit": SUBMIT_CODES,
     "serve": SERVE_CODES,
     "status": STATUS_CODES,
+    "attach": ATTACH_CODES,
     "exec": EXEC_CODES,
+    "shell": SHELL_CODES,
     "proxy": PROXY_CODES,
 }
 """By command; the first row that fits holds."""

@@ -57,6 +57,7 @@ ROWS = (
     Row(
         "submit", "submit", "Run a file with the files that it needs, and follow the run.", "Change"
     ),
+    Row("shell", "shell", "Open a shell in a run of its own.", "Change"),
     Row("keep", "keep", "Move an experiment into the configuration.", "Change"),
     Row("stop", "stop", "Stop runs.", "Change"),
     Row("rerun", "rerun", "Run finished runs again.", "Change"),
@@ -71,6 +72,7 @@ ROWS = (
     Row("status", "status", "Show the state of the environment on one screen.", "See"),
     Row("ps", "ps", "List the runs and their states.", "See"),
     Row("logs", "logs", "Print the output of runs.", "See"),
+    Row("attach", "attach", "Follow a run: its output, and its ports on localhost.", "See"),
     Row("exec", "exec", "Run a command, or a shell, inside a running job.", "See"),
     Row("ssh", "ssh", "Open a shell on a host of an SSH fleet, or in a running job.", "See"),
     Row("why", "why", "Show why a run waits, or how it ended.", "See"),

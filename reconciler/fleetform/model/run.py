@@ -19,7 +19,7 @@ from fleetform.model.run_state import FINAL, AttemptState, RunState
 
 __all__ = [
     "FINAL", "ArrayFacts", "Attempt", "AttemptState", "Dependency", "FileMount", "GpuRequirement", "Job",
-    "Requirement", "Retry", "Run", "RunState", "RunUid", "Template", "VolumeMount", "When",
+    "PortMapping", "Requirement", "Retry", "Run", "RunState", "RunUid", "Template", "VolumeMount", "When",
 ]  # fmt: skip
 
 RunUid = NewType("RunUid", str)
@@ -105,6 +105,14 @@ class VolumeMount:
 
 
 @dataclass(frozen=True, slots=True)
+class PortMapping:
+    """A port on which a program of the job listens; `local_port` is that of an attached user, None: any."""
+
+    port: int
+    local_port: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class FileMount:
     """`path` is where it lies in the job's working directory."""
 
@@ -132,6 +140,8 @@ class Template:
     code: str = ""
     """SHA-256 of the bundle that is unpacked where the job starts; empty: none."""
     volumes: tuple[VolumeMount, ...] = ()
+    ports: tuple[PortMapping, ...] = ()
+    """Forwarded by `attach`; the job itself knows nothing of them."""
     requirement: Requirement = field(default_factory=Requirement)
     nodes: int = 1
     fleets: tuple[str, ...] = ()

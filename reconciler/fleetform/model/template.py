@@ -14,6 +14,7 @@ from fleetform.model.run import (
     Dependency,
     FileMount,
     GpuRequirement,
+    PortMapping,
     Requirement,
     Retry,
     Template,
@@ -51,6 +52,10 @@ def from_document(name: str, document: Mapping[str, Any], *, parent: str = "") -
         volumes=tuple(
             VolumeMount(entry["name"], entry["path"], entry.get("read_only", False))
             for entry in document.get("volumes", ())
+        ),
+        ports=tuple(
+            PortMapping(entry["container_port"], entry.get("local_port"))
+            for entry in document.get("ports", ())
         ),
         requirement=requirement(document.get("resources") or {}),
         nodes=document.get("nodes", 1),

@@ -128,7 +128,7 @@ def command(
 
     settings = (*map(_variable, variables), *map(_field, fields))
     workspace = open_to_write(or_default(path, create=True))
-    live = _live(workspace)
+    live = live_with_fleet(workspace)
     if live is None or not live.instances:
         raise Refused(
             f"the environment `{workspace.environment.name}` has no host to run on yet",
@@ -144,7 +144,7 @@ def command(
         shell=_value_in_shell,
         files=files,
     )
-    _say_findings(submission)
+    say_findings(submission)
     # From here on a document is there that has no run yet: no signal leaves it behind.
     with Interrupts() as interrupts:
         try:
@@ -154,14 +154,14 @@ def command(
             raise
         try:
             _say_submitted(submission)
-            plan = _plan(workspace, submission)
+            plan = plan_submission(workspace, submission)
         except BaseException:
             withdraw(workspace, submission)
             raise
         return _carry_out(workspace, plan, submission, interrupts, detach=detach, as_json=as_json)
 
 
-def _live(workspace: Workspace) -> Live | None:
+def live_with_fleet(workspace: Workspace) -> Live | None:
     """Read the ledger; in the default environment, create its fleet first where there is none."""
     from fleetform.app.workspace import is_created_here
 
@@ -219,7 +219,7 @@ def _value_in_shell(name: str) -> str | None:
     return value.replace(EXPRESSION_MARK, f"${EXPRESSION_MARK}")
 
 
-def _say_findings(submission: Submission) -> None:
+def say_findings(submission: Submission) -> None:
     """Print warnings, and each note in one line; secrets are named before they are written."""
     from fleetform.spec.findings import Level
 
@@ -298,7 +298,7 @@ def _listed(names: Sequence[str]) -> str:
     return f"{text} and {more} more" if more > 0 else text
 
 
-def _plan(workspace: Workspace, submission: Submission) -> Plan:
+def plan_submission(workspace: Workspace, submission: Submission) -> Plan:
     """
     Plan just this run, and refuse what would need a review.
 

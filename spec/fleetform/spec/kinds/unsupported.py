@@ -70,7 +70,6 @@ WHY: Mapping[str, Mapping[str, str]] = {
         "repos": "Fetching repositories is not supported yet; use `files:`.",
         "single_branch": "Fetching repositories is not supported yet.",
         "dstack": "Access to the controller from jobs is not supported yet.",
-        "ports": "Forwarding of ports is not supported yet: programs listen on their host.",
         "groups": "Groups are not supported yet: all nodes of a run are alike.",
         "instances": "Choosing single hosts is not supported yet; name a fleet of one host.",
         **dict.fromkeys(("pack", "spread"), "Topology is not supported yet."),
