@@ -30,6 +30,7 @@ from fleetform.agents.protocol.messages import (
     Hello,
     JobKey,
     LogData,
+    OpenChannel,
     Reply,
     StartJob,
 )
@@ -50,6 +51,7 @@ from fleetform.providers.contract.hosts import (
     Identity,
     InstanceRequest,
     JobAddress,
+    RankCall,
 )
 from fleetform.providers.contract.observed import HostSeen
 
@@ -164,6 +166,17 @@ class SessionHost:
         with translated(self._name):
             return await self._session.shutdown(force=force)
 
+    async def open_exec(self, command: ExecRequest) -> ExecSession:
+        channel = await _open_exec(self._name, self._session, command)
+        return _Exec(self._name, channel, lambda: _close_stream(self._session, channel))
+
+    async def rank_calls(self) -> AsyncIterator[RankCall]:
+        async for call, channel in self._session.calls():
+            try:
+                yield _RankCall(self._name, self._session, call, channel)
+            except (KeyError, TypeError, ValueError) as error:
+                self._session.answer_call(call, f"the parameters of `rank` are not valid: {error}")
+
     def news(self) -> AsyncIterator[Sequence[Event | LogData]]:
         return self._session.news()
 
@@ -234,17 +247,12 @@ class SessionStreams:
 
     async def open_exec(self, command: ExecRequest) -> ExecSession:
         channel = await _open_exec(self._name, self._session, command)
-        return _Exec(self._name, channel, lambda: self._close(channel))
+        return _Exec(self._name, channel, lambda: _close_stream(self._session, channel))
 
     async def open_forward(self, job: JobAddress, port: int) -> ForwardSession:
         parameters = {"key": str(job.key), "job_uid": job.job_uid, "port": port}
         channel = await _open_channel(self._name, self._session, "forward", parameters)
-        return _Forward(self._name, channel, lambda: self._close(channel))
-
-    async def _close(self, channel: Channel) -> None:
-        # A connection that is lost has ended its channels.
-        with contextlib.suppress(SessionError):
-            await self._session.close_stream(channel)
+        return _Forward(self._name, channel, lambda: _close_stream(self._session, channel))
 
     async def lost(self) -> None:
         async for _ in self._session.news():
@@ -252,6 +260,12 @@ class SessionStreams:
 
     async def close(self) -> None:
         await self._session.close()
+
+
+async def _close_stream(session: Session, channel: Channel) -> None:
+    # A connection that is lost has ended its channels.
+    with contextlib.suppress(SessionError):
+        await session.close_stream(channel)
 
 
 async def _open_exec(name: str, session: Session, command: ExecRequest) -> Channel:
@@ -367,6 +381,50 @@ class _Forward:
 
     async def close(self) -> None:
         await self._close()
+
+
+class _RankCall:
+    """Fills `contract.hosts.RankCall`."""
+
+    def __init__(self, name: str, session: Session, call: OpenChannel, channel: Channel) -> None:
+        """Raises KeyError, TypeError or ValueError where the parameters are not valid."""
+        asked = call.parameters
+        self.caller = JobAddress(JobKey.parse(str(asked["key"])), str(asked["job_uid"]))
+        self.rank = int(asked["rank"])
+        self.argv = tuple(str(word) for word in asked["argv"])
+        self._name = name
+        self._session = session
+        self._call = call
+        self._channel = channel
+
+    def accept(self) -> None:
+        with translated(self._name):
+            self._session.answer_call(self._call)
+
+    def refuse(self, problem: str) -> None:
+        with translated(self._name):
+            self._session.answer_call(self._call, problem)
+
+    async def input(self) -> AsyncIterator[tuple[int, bytes]]:
+        with translated(self._name):
+            while (piece := await self._channel.read()) is not None:
+                if piece:
+                    yield piece[0], piece[1:]
+
+    async def write(self, data: bytes, *, is_error: bool) -> None:
+        kind = exec_pieces.ERRORS if is_error else exec_pieces.DATA
+        with translated(self._name):
+            for begin in range(0, len(data), PIECE_BYTES):
+                await self._channel.write(bytes([kind]) + data[begin : begin + PIECE_BYTES])
+
+    def end(self, end: ExecEnd) -> None:
+        body = {"exit_code": end.exit_code} if end.signal is None else {"signal": end.signal}
+        with translated(self._name):
+            self._session.end_call(self._call, "", body)
+
+    def fail(self, problem: str) -> None:
+        with translated(self._name):
+            self._session.end_call(self._call, problem, {})
 
 
 async def end_jobs(

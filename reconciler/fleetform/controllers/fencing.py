@@ -20,6 +20,7 @@ from fleetform.providers.contract.hosts import (
     Identity,
     InstanceRequest,
     JobStreams,
+    RankCall,
 )
 from fleetform.providers.contract.observed import (
     HostSeen,
@@ -167,6 +168,13 @@ class _FencedHost:
     async def shutdown(self, *, force: bool) -> Reply:
         self._manager_lease.require()
         return await self._host.shutdown(force=force)
+
+    async def open_exec(self, command: ExecRequest) -> ExecSession:
+        self._manager_lease.require()
+        return await self._host.open_exec(command)
+
+    def rank_calls(self) -> AsyncIterator[RankCall]:
+        return self._host.rank_calls()
 
     def news(self) -> AsyncIterator[Sequence[Event | LogData]]:
         return self._host.news()

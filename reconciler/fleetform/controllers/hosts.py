@@ -14,6 +14,8 @@ from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from fleetform.agents.protocol.messages import Cursor, Event, JobKey, JobRecord, LogData
+from fleetform.agents.protocol.states import JobState
+from fleetform.controllers.rank_calls import OtherRank, serve_rank_calls
 from fleetform.controllers.task_group import TaskGroup
 from fleetform.model.history import LogLevel
 from fleetform.model.instance import LOCAL, Instance, InstanceState, request_of
@@ -26,7 +28,7 @@ from fleetform.providers.contract.errors import (
     SameMachine,
     TemporaryError,
 )
-from fleetform.providers.contract.hosts import Host, HostProvider, Identity
+from fleetform.providers.contract.hosts import Host, HostProvider, Identity, JobAddress, RankCall
 
 RECONNECT_FIRST_SECONDS = 0.05
 RECONNECT_MAX_SECONDS = 10.0
@@ -52,6 +54,8 @@ How long a fleet waits for the rest of its hosts once the first has answered.
 To install an agent takes three seconds, and twice as long where many are installed at once. Runs of
 the same plan wait for this.
 """
+
+_ENDED = frozenset({JobState.FINISHED})
 
 
 @dataclass(slots=True)
@@ -463,11 +467,31 @@ class HostSessions:
             await host.follow_log(record.job_uid, size)
 
     async def _listen(self, session: Session, host: Host) -> None:
+        calls = self._nursery.start(
+            serve_rank_calls(host, lambda call: self._other_rank(session, call), self._nursery),
+            name=f"rank calls of host {session.instance.name}",
+        )
         try:
             async for batch in host.news():
                 await self._take(session, host, batch)
         finally:
+            calls.cancel()
             await host.close()
+
+    def _other_rank(self, session: Session, call: RankCall) -> OtherRank | str | None:
+        """Find the job that a job of this host may start a command in."""
+        caller = call.caller
+        asking = session.records.get(caller.key)
+        if asking is None or asking.job_uid != caller.job_uid or asking.state in _ENDED:
+            return "the job that asks does not run"
+        key = caller.key._replace(rank=call.rank)
+        for other in self._sessions.values():
+            record = other.records.get(key)
+            if record is not None and record.state in _ENDED:
+                return f"rank {call.rank} is over: it is {record.state.value}"
+            if record is not None and record.state is JobState.RUNNING and other.host is not None:
+                return OtherRank(other.host, JobAddress(key, record.job_uid))
+        return None
 
     async def _take(self, session: Session, host: Host, batch: Sequence[Event | LogData]) -> None:
         events = [item for item in batch if isinstance(item, Event)]

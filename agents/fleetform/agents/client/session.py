@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import collections
 import contextlib
 import dataclasses
 import logging
@@ -30,6 +31,7 @@ from fleetform.agents.protocol.link import (
     CONTROL,
     HEARTBEAT_SECONDS,
     LOG_CHANNEL,
+    OWN_CHANNEL_FIRST,
     PRIORITY_OF_KIND,
     STREAMS,
     Pulse,
@@ -161,6 +163,8 @@ class Session:
         self._awaiting_room: list[asyncio.Future[None]] = []
         self._ended_channels: dict[int, ChannelEnded] = {}
         self._channels: dict[int, Channel] = {}
+        self._calls: collections.deque[tuple[OpenChannel, Channel]] = collections.deque()
+        self._has_calls = asyncio.Event()
         self._news: list[Event | LogData] = []
         self._news_bytes = 0
         self._changed = asyncio.Event()
@@ -281,9 +285,50 @@ class Session:
         """
         if self._channels.pop(channel.number, None) is None:
             return
+        # Whoever reads it need not wait for more.
+        channel.end(ChannelEnded(channel.number))
         request = CloseChannel(self._next_id(), channel.number, "discard")
         # The reply may be a refusal, where the channel has ended at the same time.
         await self._submit(request, STREAMS)
+
+    # -- channels that the agent opens --------------------------------------------------------
+
+    async def calls(self) -> AsyncIterator[tuple[OpenChannel, Channel]]:
+        """Hand out channels that the agent opens, to be answered each; ends with the connection."""
+        while self._failure is None:
+            while self._calls:
+                yield self._calls.popleft()
+            self._has_calls.clear()
+            if self._failure is None:
+                await self._has_calls.wait()
+
+    def answer_call(self, call: OpenChannel, problem: str = "") -> None:
+        """Accept a channel, or refuse it with a reason."""
+        if problem:
+            self._channels.pop(call.channel, None)
+        code = "not_found" if problem else ""
+        self._send(Reply(call.id, not problem, code, problem), STREAMS)
+
+    def end_call(self, call: OpenChannel, problem: str, body: dict[str, Any]) -> None:
+        """End a channel that was accepted; nothing where the agent has ended it."""
+        if self._channels.pop(call.channel, None) is not None:
+            self._send(ChannelEnded(call.channel, "io" * bool(problem), problem, body), STREAMS)
+
+    def _take_call(self, call: OpenChannel) -> None:
+        if (
+            call.kind != "rank"
+            or call.channel < OWN_CHANNEL_FIRST
+            or call.channel in self._channels
+        ):
+            problem = f"the controller does not have channels of the kind {call.kind!r}"
+            self._send(Reply(call.id, False, "unsupported", problem), STREAMS)
+            return
+        channel = Channel(
+            call.channel, lambda message: self._send(message, STREAMS), self._loop.time
+        )
+        self._channels[call.channel] = channel
+        self._calls.append((call, channel))
+        self._has_calls.set()
 
     # -- channels, for `blobs` ----------------------------------------------------------------
 
@@ -468,6 +513,8 @@ class Session:
         elif isinstance(message, ChannelEnded):
             self._ended_channels[message.channel] = message
             self._give_room()
+        elif isinstance(message, OpenChannel):
+            self._take_call(message)
         elif isinstance(message, Heartbeat):
             pass  # Counted with everything else that arrives.
         elif isinstance(message, Welcome) and not self._greeting.done():
@@ -527,6 +574,7 @@ class Session:
         self._awaiting_room.clear()
         for channel in self._channels.values():
             channel.lose(failure)
+        self._has_calls.set()
         for future in waiting:
             if not future.done():
                 future.set_exception(failure)

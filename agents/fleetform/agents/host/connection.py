@@ -82,7 +82,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         transport.set_write_buffer_limits(high=_WRITE_BUFFER_BYTES)
         self.outbox = Outbox(transport.write, self._jobs)
-        self.channels = Channels(self._blobs, self._say, self._commands, self._forwards)
+        self.channels = Channels(self._blobs, self.say, self._commands, self._forwards)
         peer = transport.get_extra_info("socket")
         if not _is_allowed(peer):
             _log.warning("connection.refused reason=uid")
@@ -91,7 +91,7 @@ class Connection(asyncio.Protocol):
             return
         self._listener.connected(self)
 
-    def _say(self, message: Message) -> None:
+    def say(self, message: Message) -> None:
         """Say what nothing has asked for, too, such as the output of a command."""
         self.outbox.say(message)
         if not self._closing:

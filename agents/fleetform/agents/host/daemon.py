@@ -39,13 +39,16 @@ from fleetform.agents.host.forward_channel import Forwards
 from fleetform.agents.host.jobs import Jobs, now_ms
 from fleetform.agents.host.journal import Journal
 from fleetform.agents.host.outbox import Outbox
+from fleetform.agents.host.rank_calls import CAPABILITY, RankCalls
 from fleetform.agents.host.requests import Requests
 from fleetform.agents.host.runtimes.base import Runtime
 from fleetform.agents.host.storage import FileStore
 from fleetform.agents.protocol.frames import Message
+from fleetform.agents.protocol.link import OWN_CHANNEL_FIRST
 from fleetform.agents.protocol.messages import (
     Acknowledge,
     ChannelData,
+    ChannelEnded,
     CloseChannel,
     Credit,
     Event,
@@ -106,6 +109,7 @@ class Daemon:
         self._jobs = Jobs(journal, runtime, self)
         self._commands = Commands(journal.find, runtime)
         self._forwards = Forwards(journal.find)
+        self._ranks = RankCalls()
         self._requests = Requests(settings.root, settings.limits)
         self._connections: list[Connection] = []
         self._manager: Connection | None = None
@@ -124,6 +128,9 @@ class Daemon:
         self._loop.add_reader(listener, self._take_notices, listener)
         self.perform(recovered)
         self.settle()
+        for entry in self._journal.entries():
+            if entry.record.state is JobState.RUNNING:
+                self._ranks.listen(entry.record.job_uid, entry.record.key)
         door = _bind(layout.AGENT_SOCKET, socket.SOCK_STREAM)
         jobs = f"{self._settings.root}/{layout.JOBS}"
         server = await self._loop.create_unix_server(
@@ -153,6 +160,7 @@ class Daemon:
     def _close(self, listener: socket.socket) -> None:
         self._commands.close()
         self._forwards.close()
+        self._ranks.close()
         self.settle()
         for connection in list(self._connections):
             connection.close()
@@ -241,6 +249,8 @@ class Daemon:
     def _announce(self, event: Event) -> None:
         if event.record.state is not JobState.RUNNING:
             self._end_commands(event.record)
+        else:
+            self._ranks.listen(event.record.job_uid, event.record.key)
         if self._manager is None:
             return
         self._manager.outbox.say(event)
@@ -251,6 +261,7 @@ class Daemon:
         """End what runs in a job that is over, also what has left the session of its command."""
         self._commands.end(record.job_uid)
         self._forwards.end(record.job_uid)
+        self._ranks.forget(record.job_uid)
         if record.state is JobState.FINISHED and self._commands.has_entered(record.job_uid):
             tag = self._journal.tag_of(record.job_uid)
             self._loop.run_in_executor(None, self._runtime.end_leftovers, record.job_uid, tag, None)
@@ -279,6 +290,7 @@ class Daemon:
         connection.outbox.close()
         if connection is self._manager:
             self._manager = None
+            self._ranks.detach()
             self._end_shutdown()
 
     def received(self, connection: Connection, message: Message | Unknown) -> None:
@@ -301,6 +313,10 @@ class Daemon:
             self._shut_down(connection, message)
         elif isinstance(message, OpenChannel):
             connection.channels.open(message, is_looking=connection.is_looking)
+        elif isinstance(message, (Reply, ChannelEnded)) or (
+            isinstance(message, (ChannelData, Credit)) and message.channel >= OWN_CHANNEL_FIRST
+        ):
+            self._ranks.take(message)
         elif isinstance(message, ChannelData):
             connection.channels.take(message)
         elif isinstance(message, CloseChannel):
@@ -336,6 +352,9 @@ class Daemon:
         for event in self._journal.news_for(hello):
             connection.outbox.say(event)
         former, self._manager = self._manager, connection
+        self._ranks.detach()
+        if CAPABILITY in hello.capabilities:
+            self._ranks.attach(connection.say)
         if former is not None and former is not connection:
             self._dismiss(former, hello)
 

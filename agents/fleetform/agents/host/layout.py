@@ -32,6 +32,9 @@ TRASH = "trash"
 SLURM = "slurm"
 """Stand-ins for Slurm's commands, in a folder named by their content; made when a job asks for them."""
 
+LAUNCHER = "launcher"
+"""What starts commands in other ranks, in a folder named by its content; made for the first such job."""
+
 # -- in a job's directory -----------------------------------------------------------------
 
 LAUNCH = "launch"

@@ -349,15 +349,15 @@ def _link(packet: _Packet) -> bytes:
 
 def _set(place: int | bytes, wanted: dict[str, int], *, follow: bool = True) -> bytes:
     # An open file has no links to follow, and Python refuses to be asked not to.
-    keep = {} if follow or isinstance(place, int) else {"follow_symlinks": False}
+    follow = follow or isinstance(place, int)
     if "size" in wanted and follow:
         os.truncate(place, wanted["size"])
     if "uid" in wanted:
-        os.chown(place, wanted["uid"], wanted["gid"], **keep)
+        os.chown(place, wanted["uid"], wanted["gid"], follow_symlinks=follow)
     if "mode" in wanted and follow:
         os.chmod(place, wanted["mode"] & 0o7777)
     if "mtime" in wanted:
-        os.utime(place, (wanted["atime"], wanted["mtime"]), **keep)
+        os.utime(place, (wanted["atime"], wanted["mtime"]), follow_symlinks=follow)
     return _status(_OK)
 
 

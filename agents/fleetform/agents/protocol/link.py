@@ -24,17 +24,24 @@ _SILENT_INTERVALS_MAX = 2
 LOG_CHANNEL = 1
 """Open from the beginning: it carries `LogData` from the agent. Opened ones have higher numbers."""
 
+OWN_CHANNEL_FIRST = 1 << 31
+"""Channels that the agent opens have numbers from here on, and the others lower ones."""
+
 CONTROL, STREAMS, LOGS, BLOBS = range(4)
 """Priorities, the most urgent first: which frames leave first of those that wait."""
 
 PRIORITY_OF_KIND = {
     "exec": STREAMS,
     "forward": STREAMS,
+    "rank": STREAMS,
     "log": LOGS,
     "metrics": LOGS,
     "blob": BLOBS,
 }
-"""The kinds of channels. An agent refuses by name those that it does not have."""
+"""
+The kinds of channels. An agent refuses by name those that it does not have. `rank` is opened by the
+agent: a command that a job starts in another rank of its run.
+"""
 
 WINDOW_MIN_BYTES = 32 << 10
 """A quarter of a second at 1 Mbit/s; less would leave a line with a long round trip idle."""

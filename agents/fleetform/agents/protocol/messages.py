@@ -29,7 +29,7 @@ peers reject a hello whose `protocol` is not 1, end the session at an unknown me
 nothing of heartbeats and channels.
 """
 
-CAPABILITIES = ("channel.blob", "channel.exec", "channel.forward", "exec.sftp")
+CAPABILITIES = ("channel.blob", "channel.exec", "channel.forward", "channel.rank", "exec.sftp")
 """What this release can do beyond what its newest version says of every peer."""
 
 BUNDLE_FILES_MAX = 50_000
@@ -322,6 +322,10 @@ class OpenChannel:
     Parameters of `forward`: `key`, `job_uid`, and the `port` on the host's loopback; the reply comes
     when it is connected. Its data are the pieces `DATA` and `END_OF_INPUT` of `exec_pieces`, both ways.
 
+    `rank` goes from the agent to a controller whose hello has the capability `channel.rank`: a job
+    asks for a command in another rank of its attempt. Parameters: `key` and `job_uid` of the job that asks,
+    `rank` and `argv`. Its data are those of `exec`, and either end says `ChannelEnded`.
+
     A connection which only looks may open channels of the kinds `exec` and `forward`, and no others.
     """
 
@@ -505,7 +509,7 @@ Request = Union[
     Prepare, Start, Stop, Forget, MissingBlobs, PutBlob, MakeVolume, RemoveVolume,
     SnapshotVolume, Probe, Shutdown, OpenChannel, CloseChannel,
 ]  # fmt: skip
-EitherWay = Union[Heartbeat, ChannelData, Credit, ChannelEnded]
+EitherWay = Union[Heartbeat, ChannelData, Credit, ChannelEnded, OpenChannel, Reply]
 ToAgent = Union[Hello, EitherWay, Acknowledge, FollowLog, Request]
 ToController = Union[Welcome, EitherWay, Rejected, Event, LogData, Reply]
 

@@ -111,6 +111,12 @@ class Host(Protocol):
 
     async def follow_log(self, job_uid: str, offset: int) -> None: ...
     async def shutdown(self, *, force: bool) -> Reply: ...
+    async def open_exec(self, command: ExecRequest) -> ExecSession:
+        """Start a command in a running job, over this session."""
+
+    def rank_calls(self) -> AsyncIterator[RankCall]:
+        """Commands that jobs of this host start in other ranks; ends when the connection does."""
+
     def news(self) -> AsyncIterator[Sequence[Event | LogData]]:
         """Events and output in the order they came, in batches; ends when the connection does."""
 
@@ -195,6 +201,36 @@ class ForwardSession(Protocol):
         """Say that no more follows; what the program sends still comes."""
 
     async def close(self) -> None: ...
+
+
+class RankCall(Protocol):
+    """
+    A command that a job wants to start in another rank of its attempt.
+
+    Answered once, by `accept` or `refuse`. Each method raises `TemporaryError` once the connection
+    is lost.
+
+    Attributes:
+        caller: The job that asks.
+        rank: Where the command shall run.
+        argv: Its words.
+    """
+
+    caller: JobAddress
+    rank: int
+    argv: tuple[str, ...]
+
+    def accept(self) -> None: ...
+    def refuse(self, problem: str) -> None: ...
+    def input(self) -> AsyncIterator[tuple[int, bytes]]:
+        """What comes for the command, with its kind of `exec_pieces`; ends when its caller leaves."""
+
+    async def write(self, data: bytes, *, is_error: bool) -> None: ...
+    def end(self, end: ExecEnd) -> None:
+        """Say how the command ended."""
+
+    def fail(self, problem: str) -> None:
+        """Say that the command is lost."""
 
 
 class JobStreams(Protocol):

@@ -95,7 +95,7 @@ def _host_line(workspace: Workspace, instance: Instance, words: Sequence[str]) -
     )
 
 
-def _become(line: Sequence[str]) -> None:
+def _become(line: list[str]) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     try:

@@ -15,7 +15,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fleetform.agents.host import job_environment, launch, layout
+from fleetform.agents.host import job_environment, launch, layout, rank_environment
 from fleetform.agents.host.blobs import BlobStore
 from fleetform.agents.host.bundles import BundleError, unpack
 from fleetform.agents.host.job_dir_pool import JobDirPool
@@ -165,11 +165,16 @@ def _signal_number(name: str) -> int:
 def _environment(job: StartJob, host: Host, home: str, directory: str) -> dict[str, str]:
     temporary = f"{home}/{layout.TEMPORARY}"
     # A home that can be written to, where the account has none.
-    env = {"HOME": temporary, **host.environment, "TMPDIR": temporary, **job.env}
+    env = {"HOME": temporary, **host.environment, "TMPDIR": temporary}
+    has_others = bool(_hostfile(job))
+    if has_others:
+        env.update(rank_environment.variables(job.env))
+    env.update(job.env)
     # Not to be overridden: one finds the job's processes, the other keeps it to its GPUs.
     env[layout.JOB_UID_VARIABLE] = job.job_uid
     env["CUDA_VISIBLE_DEVICES"] = visible_gpus(job.gpus)
-    if _hostfile(job):
+    if has_others:
+        env["PATH"] = rank_environment.path(env["PATH"], host.root)
         env.update(dict.fromkeys(_HOSTFILE_VARIABLES, f"{home}/{layout.HOSTFILE}"))
     if "slurm" in job.compat:
         env.update(stand_ins.variables(env, host.root, os.path.join(home, directory)))
