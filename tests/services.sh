@@ -13,9 +13,11 @@ command -v sshd >/dev/null || missing="$missing openssh-server"
 command -v ssh >/dev/null || missing="$missing openssh-client"
 command -v ip >/dev/null || missing="$missing iproute2"
 if [ "${1:-}" != lab ]; then
-    for program in curl git jq node npm; do
+    for program in curl git jq node npm rsync; do
         command -v "$program" >/dev/null || missing="$missing $program"
     done
+    # Runs on several nodes start it with the launcher that they find.
+    command -v mpirun >/dev/null || missing="$missing openmpi-bin"
     # The cluster that Debian makes is not used, and is not made.
     if ! command -v pg_ctl >/dev/null && ! ls /usr/lib/postgresql/*/bin/pg_ctl >/dev/null 2>&1; then
         missing="$missing postgresql"

@@ -93,7 +93,8 @@ def documented() -> set[str]:
     """Names in the guide's table, without those that only elements, volumes and nodes have."""
     rows = re.findall(r"^\| (`[A-Z].*?) \|", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
     names = set(re.findall(r"`([A-Z_]+)`", " ".join(rows)))
-    return names - {"FLEETFORM_ARRAY_INDEX", "FLEETFORM_HOSTFILE", "DSTACK_MPI_HOSTFILE"}
+    nodes = {"FLEETFORM_HOSTFILE", "DSTACK_MPI_HOSTFILE", "FLEETFORM_RSH"}
+    return names - nodes - {"FLEETFORM_ARRAY_INDEX"}
 
 
 def test_the_shell_that_starts_an_agent_leaves_nothing_in_its_jobs(lab: Lab) -> None:

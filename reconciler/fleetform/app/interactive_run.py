@@ -40,15 +40,15 @@ while kill -0 "$pid" 2>/dev/null && [ "$(date +%s)" -lt "$end" ]; do sleep 0.5; 
 """
 
 
-def document(seconds: int, *, keep: bool) -> str:
+def document(seconds: int, limit: str, *, keep: bool) -> str:
     """
     Write the document of a run that lasts as long as its terminal, and at most so many seconds.
 
-    With `keep`, it lasts so long with or without a terminal.
+    `limit` is the same time as a person wrote it. With `keep`, it lasts so long with or without a terminal.
     """
     own = max(seconds - _END_EARLY_SECONDS, seconds // 2)
     wait = _WAIT.format(seconds=own, opening=min(_OPENING_SECONDS, own), mark=_MARK)
     command = shlex.join(["exec", "sleep", str(own)]) if keep else wait
     # JSON is YAML, and no line of it depends on what is in it.
-    fields = {"type": "task", "name": NAME, "commands": [command], "max_duration": f"{seconds}s"}
+    fields = {"type": "task", "name": NAME, "commands": [command], "max_duration": limit}
     return "".join(f"{name}: {json.dumps(value)}\n" for name, value in fields.items())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -101,7 +103,7 @@ def command(
         )
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "shell.yaml"
-        file.write_text(document(seconds, keep=keep), encoding="utf-8")
+        file.write_text(document(seconds, limit, keep=keep), encoding="utf-8")
         submission = prepare_submission(  # noqa: S604 -- `shell` looks variables up
             workspace,
             file,
@@ -195,9 +197,21 @@ def _say_failed(history: RunHistory) -> int:
 
 
 def _stop(workspace: Workspace, name: str) -> None:
-    from fleetform.cli.commands.stop import command as stop
-
-    stop.main([name, "-C", str(workspace.root)], prog_name="fleetform stop", standalone_mode=False)
+    """Stop the run, as `fleetform stop` does; what that prints says no more than that it has stopped."""
+    command = ("stop", "-C", str(workspace.root), "--", name)
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "fleetform.cli.entry", *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    say = error_screen()
+    if done.returncode:
+        say.labelled("error", f"{name} is not stopped: {done.stderr.strip()}")
+    else:
+        say.line(f"{name}: stopped", "note")
 
 
 def _open(workspace: Workspace, submission: Submission, *, keep: bool) -> int:
