@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from contract.host_site import ENVIRONMENT, connected, job_for, wait_until
+from contract.host_site import ENVIRONMENT, connected, identity, job_for, wait_until
 from fleetform.agents.protocol.frames import encode
 from fleetform.agents.protocol.messages import FollowLog, Hello, Stop
 from fleetform.agents.protocol.states import JobState
@@ -145,7 +145,7 @@ def test_attach_connects_again(tree: Tree, hosts: Lab) -> None:
     tree.wait_until(answers, "the forwarded port")
     for name in hosts.hosts:
         # Sessions of the SSH server on that host, and not the server itself.
-        hosts.run(name, "sh", "-c", "pkill -KILL -f 'sshd: lab' || true")
+        hosts.run(name, "sh", "-c", "pkill -KILL -f '[s]shd: lab' || true")
     tree.wait_until(answers, "the forwarded port after the cut")
     for name in hosts.hosts:
         hosts.run(name, "touch", gate)
@@ -249,16 +249,20 @@ def test_much_that_a_start_file_prints(tell, hosts: Lab, instance) -> None:
         await provider.ensure(request)
         async with connected(SimpleNamespace(provider=provider), request):
             pass
+
+    async def released(provider: SshHosts) -> None:
         await provider.release(request)
 
     async def refused(provider: SshHosts) -> None:
-        with pytest.raises(ProviderError):
-            await provider.ensure(request)
+        with pytest.raises(ProviderError, match="printed"):
+            await provider.connect(request, identity(), None)
 
     try:
         print_first(60_000)
         tell(reached)
         print_first(400_000)
         tell(refused)
+        print_first(10)
+        tell(released)
     finally:
         (hosts.directory / f"hosts/node1/root{start}").write_text(kept)
