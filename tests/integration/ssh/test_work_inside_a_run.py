@@ -111,11 +111,12 @@ def answers(port: int) -> bool:
 
 
 def plain(shown: str) -> str:
-    """Remove what is another one each time: escapes, prompts, numbers of ports."""
+    """Remove what is another one each time: escapes, prompts, numbers of ports, and the host."""
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b\][^\x07]*\x07", "", shown).replace("\r", "")
     text = re.sub(r"(?m)^\S*(?:work|bash-[\d.]+)?[#$] ", "$ ", text)
     text = re.sub(r"localhost:\d+", "localhost:40123", text)
-    # What was typed before the program that shows it had begun.
+    # Either host has room.
+    text = text.replace("node2", "node1")
     return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n") + "\n"
 
 
