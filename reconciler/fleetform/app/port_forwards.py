@@ -111,7 +111,7 @@ class PortForwards:
                 self._say(f"{problem.message}; connecting again in {pause:.0f} s")
             await asyncio.sleep(pause)
             pause = min(pause * 2, _PAUSE_SECONDS_MAX)
-            if await asyncio.to_thread(self._find) != target:
+            if not await self._runs_still(target):
                 return None
 
     async def _keep(self, streams: JobStreams, target: Target) -> None:
@@ -122,8 +122,7 @@ class PortForwards:
         losing = asyncio.create_task(streams.lost())
         try:
             while not (await asyncio.wait([losing], timeout=_LOOK_SECONDS))[0]:
-                found = await asyncio.to_thread(self._find)
-                if found is None or found.job.uid != target.job.uid:
+                if not await self._runs_still(target):
                     return
             self._say(f"the connection to host {target.instance.name} is lost; connecting again")
         finally:
@@ -131,6 +130,10 @@ class PortForwards:
             self._now = None
             losing.cancel()
             await streams.close()
+
+    async def _runs_still(self, target: Target) -> bool:
+        found = await asyncio.to_thread(self._find)
+        return found is not None and found.job.uid == target.job.uid
 
     # -- one connection of a program of this machine ------------------------------------------------
 
