@@ -307,7 +307,7 @@ class _Session(asyncssh.SSHServerSession[bytes]):
         self._chan.exit(_UNREACHABLE)
 
     def _complain(self, message: str) -> None:
-        # A raw terminal goes to the beginning of a line only when it is told to.
+        # In a raw terminal a line begins at the left only after a carriage return.
         self._chan.write_stderr(f"fleetform: {message}\r\n".encode())
 
 

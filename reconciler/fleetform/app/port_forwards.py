@@ -1,9 +1,9 @@
 """
-Local ports that lead to ports of a running job, for as long as somebody is attached.
+Forwards local ports to ports of a running job, for as long as `attach` runs.
 
-One connection to the job's host carries all of them. It is opened again with growing pauses when it is
-lost, and to another host when the run goes on there; local ports stay open meanwhile, and who connects
-waits.
+One connection to the job's host carries all ports. It is opened again with growing pauses when it is
+lost, and to another host when another attempt runs there. Local ports stay open meanwhile: a program
+that connects waits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
-The running job that a command enters: of one run, one rank, on its host.
+Finds the running job that a command enters: one rank of one run, on its host.
 
-`exec`, `ssh`, `proxy`, `attach` and `shell` find it here, so that each says alike what is not running.
+`exec`, `ssh`, `proxy` and `shell` use it, so that all of them refuse a run that is not running in the same words.
 """
 
 from __future__ import annotations

@@ -97,5 +97,5 @@ async def _feed(call: RankCall, opened: ExecSession) -> None:
             elif kind == exec_pieces.SIGNAL:
                 opened.signal(exec_pieces.parse_signal(content))
     except (ProviderError, ValueError):
-        pass  # One of the connections is lost, or the caller sends no signal of ours.
+        pass  # One of the connections is lost, or the caller sends an unknown signal.
     await opened.close()

@@ -285,7 +285,7 @@ class Session:
         """
         if self._channels.pop(channel.number, None) is None:
             return
-        # Whoever reads it need not wait for more.
+        # A reader that still waits gets the end.
         channel.end(ChannelEnded(channel.number))
         request = CloseChannel(self._next_id(), channel.number, "discard")
         # The reply may be a refusal, where the channel has ended at the same time.

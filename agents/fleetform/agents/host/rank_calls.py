@@ -5,7 +5,7 @@ Each job on several nodes has a socket in its directory, which its own account a
 of the job asks there for a command in another rank (`rank_launcher`); the agent asks the controller that
 manages it, over a channel of the kind `rank`, and the controller opens the command on the other host.
 Which job asks is known by the socket, and a job can name nothing but a rank of its own attempt. Without a
-controller a call waits, and its program is told.
+controller a call waits, and its program gets a notice.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class RankCalls:
             parameters = {"key": str(key), "job_uid": job_uid, "rank": rank, "argv": argv}
             await client.end(await self._call(client, job_uid, parameters))
         except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # The program has gone, or is none of ours.
+            pass  # The program has ended, or it is not the launcher.
         finally:
             writer.close()
 
