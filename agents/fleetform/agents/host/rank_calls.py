@@ -62,6 +62,7 @@ class RankCalls:
     """Those of all jobs of this host. Paths are relative: the agent's root is the current directory."""
 
     def __init__(self) -> None:
+        self._listening: set[str] = set()
         self._servers: dict[str, asyncio.AbstractServer] = {}
         self._opening: list[asyncio.Task[None]] = []
         self._calls: dict[int, _Call] = {}
@@ -75,7 +76,7 @@ class RankCalls:
     def listen(self, job_uid: str, key: JobKey) -> None:
         """Open the socket of a job that runs; nothing where it is on one node."""
         folder = f"{layout.JOBS}/{job_uid}"
-        if job_uid in self._servers or not os.path.exists(f"{folder}/{layout.HOSTFILE}"):
+        if job_uid in self._listening or not os.path.exists(f"{folder}/{layout.HOSTFILE}"):
             return
         path = f"{folder}/{rank_launcher.SOCKET}"
         try:
@@ -84,6 +85,7 @@ class RankCalls:
         except OSError as error:
             _log.warning("ranks.unreachable job=%s error=%s", job_uid, error)
             return
+        self._listening.add(job_uid)
         task = asyncio.get_running_loop().create_task(
             self._open(job_uid, key, listener, {0, os.geteuid(), owner.st_uid})
         )
@@ -93,18 +95,24 @@ class RankCalls:
     async def _open(
         self, job_uid: str, key: JobKey, listener: socket.socket, users: set[int]
     ) -> None:
-        self._servers[job_uid] = await asyncio.start_unix_server(
+        server = await asyncio.start_unix_server(
             lambda reader, writer: self._serve(reader, writer, job_uid, key, users),
             sock=listener,
             limit=_HEADER_BYTES_MAX,
         )
+        if job_uid in self._listening:
+            self._servers[job_uid] = server
+        else:
+            server.close()  # The job was over at once.
 
     def forget(self, job_uid: str) -> None:
         """The job is over: its calls end."""
-        server = self._servers.pop(job_uid, None)
-        if server is None:
+        if job_uid not in self._listening:
             return
-        server.close()
+        self._listening.remove(job_uid)
+        server = self._servers.pop(job_uid, None)
+        if server is not None:
+            server.close()
         with contextlib.suppress(OSError):
             os.unlink(f"{layout.JOBS}/{job_uid}/{rank_launcher.SOCKET}")
         for call in list(self._calls.values()):
