@@ -123,7 +123,8 @@ def test_a_run_that_waits(lab: Lab) -> None:
     (lab.folder / "gate").touch()
     lab.wait_until_state("second", "running")
     assert talk(local, b"word") == b""
-    lab.run("stop", "second", "--apply", "-y", "--allow-destroy")
+    stopped = lab.run("stop", "second", "--apply", "-y")
+    assert stopped.returncode == 0, stopped.stderr
     code, output = lab.finish(attached)
     assert code == 4, output
     assert "second waits: " in output
