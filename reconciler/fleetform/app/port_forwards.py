@@ -146,10 +146,13 @@ class PortForwards:
                 await _join(reader, writer, opened)
         except (OSError, ProviderError):
             pass  # The program sees its connection end.
-        finally:
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
+        except asyncio.CancelledError:
+            # `attach` ends. asyncio's streams of Python 3.11 print a traceback of a handler that raises it.
+            writer.transport.abort()
+            return
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
 
     async def _open(self, port: int) -> ForwardSession | None:
         while True:
