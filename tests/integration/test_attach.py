@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 from collections.abc import Iterator
@@ -118,18 +119,20 @@ def test_a_run_that_waits(lab: Lab) -> None:
     )
     controller = lab.start("apply", "-y")
     lab.wait_until_state("first", "running")
-    attached = lab.start("attach", "second")
+    shown = lab.folder / "shown"
+    with shown.open("wb") as file:
+        attached = lab.start("attach", "second", output=file)
     lab.wait_until(lambda: _is_open(local), "a local port while the run waits")
+    lab.wait_until(lambda: "second waits: " in shown.read_text(), "the reason")
     (lab.folder / "gate").touch()
     lab.wait_until_state("second", "running")
     assert talk(local, b"word") == b""
     stopped = lab.run("stop", "second", "--apply", "-y")
     assert stopped.returncode == 0, stopped.stderr
-    code, output = lab.finish(attached)
+    code, output = attached.wait(PATIENCE_SECONDS), shown.read_text()
     assert code == 4, output
-    assert "second waits: " in output
     assert f"port {port} of the job: Connection refused" in output
-    assert "begun\nsecond: stopped" in output
+    assert re.search("(?s)begun\n.*second: stopped", output), output
     again = lab.run("attach", "second")
     assert (again.returncode, "`second` is over: it is stopped" in again.stderr) == (1, True)
     controller.wait(PATIENCE_SECONDS)

@@ -52,6 +52,7 @@ from fleetform.providers.contract.hosts import (
     InstanceRequest,
     JobAddress,
     RankCall,
+    RankStreams,
 )
 from fleetform.providers.contract.observed import HostSeen
 
@@ -92,6 +93,7 @@ class SessionHost:
             note_commits: Keeps where the inventory finds it how far the ledger has come.
         """
         self.seen = seen
+        self.ranks: RankStreams = _RankStreams(name, session)
         self._volumes = volumes
         self._name = name
         self._session = session
@@ -166,22 +168,30 @@ class SessionHost:
         with translated(self._name):
             return await self._session.shutdown(force=force)
 
-    async def open_exec(self, command: ExecRequest) -> ExecSession:
-        channel = await _open_exec(self._name, self._session, command)
-        return _Exec(self._name, channel, lambda: _close_stream(self._session, channel))
-
-    async def rank_calls(self) -> AsyncIterator[RankCall]:
-        async for call, channel in self._session.calls():
-            try:
-                yield _RankCall(self._name, self._session, call, channel)
-            except (KeyError, TypeError, ValueError) as error:
-                self._session.answer_call(call, f"the parameters of `rank` are not valid: {error}")
-
     def news(self) -> AsyncIterator[Sequence[Event | LogData]]:
         return self._session.news()
 
     async def close(self) -> None:
         await self._session.close()
+
+
+class _RankStreams:
+    """Fills `contract.hosts.RankStreams`."""
+
+    def __init__(self, name: str, session: Session) -> None:
+        self._name = name
+        self._session = session
+
+    async def open_exec(self, command: ExecRequest) -> ExecSession:
+        channel = await _open_exec(self._name, self._session, command)
+        return _Exec(self._name, channel, lambda: _close_stream(self._session, channel))
+
+    async def calls(self) -> AsyncIterator[RankCall]:
+        async for call, channel in self._session.calls():
+            try:
+                yield _RankCall(self._name, self._session, call, channel)
+            except (KeyError, TypeError, ValueError) as error:
+                self._session.answer_call(call, f"the parameters of `rank` are not valid: {error}")
 
 
 def volume_path(volumes: str, path: str) -> str:

@@ -21,6 +21,7 @@ from fleetform.providers.contract.hosts import (
     InstanceRequest,
     JobStreams,
     RankCall,
+    RankStreams,
 )
 from fleetform.providers.contract.observed import (
     HostSeen,
@@ -98,6 +99,21 @@ class FencedHosts:
         return await self._provider.volumes(environment_uid)
 
 
+class _FencedRanks:
+    """Implements `providers.contract.hosts.RankStreams`."""
+
+    def __init__(self, ranks: RankStreams, manager_lease: ManagerLease) -> None:
+        self._ranks = ranks
+        self._manager_lease = manager_lease
+
+    async def open_exec(self, command: ExecRequest) -> ExecSession:
+        self._manager_lease.require()
+        return await self._ranks.open_exec(command)
+
+    def calls(self) -> AsyncIterator[RankCall]:
+        return self._ranks.calls()
+
+
 class _FencedHost:
     """Implements `providers.contract.hosts.Host`."""
 
@@ -105,6 +121,7 @@ class _FencedHost:
         self._host = host
         self._manager_lease = manager_lease
         self.seen = host.seen
+        self.ranks: RankStreams = _FencedRanks(host.ranks, manager_lease)
 
     async def prepare(self, job: StartJob) -> Reply:
         self._manager_lease.require()
@@ -168,13 +185,6 @@ class _FencedHost:
     async def shutdown(self, *, force: bool) -> Reply:
         self._manager_lease.require()
         return await self._host.shutdown(force=force)
-
-    async def open_exec(self, command: ExecRequest) -> ExecSession:
-        self._manager_lease.require()
-        return await self._host.open_exec(command)
-
-    def rank_calls(self) -> AsyncIterator[RankCall]:
-        return self._host.rank_calls()
 
     def news(self) -> AsyncIterator[Sequence[Event | LogData]]:
         return self._host.news()

@@ -37,7 +37,7 @@ Find = Callable[[RankCall], OtherRank | str | None]
 
 async def serve_rank_calls(host: Host, find: Find, task_group: TaskGroup) -> None:
     """Carry out what the jobs of one host ask for, until its connection ends."""
-    async for call in host.rank_calls():
+    async for call in host.ranks.calls():
         task_group.start(_carry_out(call, find, task_group), name=f"rank call of {call.caller.key}")
 
 
@@ -49,7 +49,7 @@ async def _carry_out(call: RankCall, find: Find, task_group: TaskGroup) -> None:
             return
         try:
             request = ExecRequest(target.job.key, target.job.job_uid, call.argv)
-            opened = await target.host.open_exec(request)
+            opened = await target.host.ranks.open_exec(request)
         except ProviderError as error:
             call.refuse(str(error))
             return

@@ -212,7 +212,7 @@ def test_a_stop_reaches_an_agent_while_output_is_stuck(tell, hosts: Lab, instanc
             assert (await listener.host.prepare(job)).ok
             await listener.state(job, JobState.RUNNING)
             await asyncio.to_thread(wait_until, runs)
-        _, installed = await provider._find(request)
+        installed = provider._installed[request.uid]
         # Version 1 has no credit: the agent sends all that the line takes.
         hello = Hello(ENVIRONMENT, "ledger", 1, 2)
         messages = (hello, FollowLog(job.job_uid, 0))

@@ -58,6 +58,16 @@ class InstanceRequest:
     host_key: str = ""
 
 
+class RankStreams(Protocol):
+    """What the session of a manager carries for jobs that start commands in other ranks."""
+
+    async def open_exec(self, command: ExecRequest) -> ExecSession:
+        """Start a command in a running job of this host."""
+
+    def calls(self) -> AsyncIterator[RankCall]:
+        """Commands that jobs of this host start in other ranks; ends when the connection does."""
+
+
 class Host(Protocol):
     """
     An open session with one host's agent.
@@ -67,6 +77,7 @@ class Host(Protocol):
     """
 
     seen: HostSeen
+    ranks: RankStreams
 
     @property
     def silent_seconds(self) -> float:
@@ -111,12 +122,6 @@ class Host(Protocol):
 
     async def follow_log(self, job_uid: str, offset: int) -> None: ...
     async def shutdown(self, *, force: bool) -> Reply: ...
-    async def open_exec(self, command: ExecRequest) -> ExecSession:
-        """Start a command in a running job, over this session."""
-
-    def rank_calls(self) -> AsyncIterator[RankCall]:
-        """Commands that jobs of this host start in other ranks; ends when the connection does."""
-
     def news(self) -> AsyncIterator[Sequence[Event | LogData]]:
         """Events and output in the order they came, in batches; ends when the connection does."""
 
