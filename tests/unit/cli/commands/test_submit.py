@@ -511,11 +511,11 @@ def test_a_name_that_an_unschedulable_run_keeps_is_explained(
     typed, lab, script, plans, monkeypatch
 ):
     """That run never started, so its name looks free to the person who submits the same file again."""
-    live = module._live(Workspace.open(str(lab)))
+    live = module.live_with_fleet(Workspace.open(str(lab)))
     key, row = next((key, one) for key, one in live.resources.items() if one.run is not None)
     failed = replace(row, run=replace(row.run, state=RunState.UNSCHEDULABLE))
     changed = replace(live, resources={**live.resources, key: failed})
-    monkeypatch.setattr(module, "_live", lambda _workspace: changed)
+    monkeypatch.setattr(module, "live_with_fleet", lambda _workspace: changed)
     document = script.with_name("fit.yml")
     document.write_text(f"type: task\nname: {key.name}\ncommands: [ls]\n")
     code, _out, err = typed("submit", str(document))
@@ -589,7 +589,7 @@ def test_a_signal_while_it_is_planned_leaves_no_document(
     typed, lab, script, plans, monkeypatch, number
 ):
     """The next plan would run it."""
-    monkeypatch.setattr(module, "_plan", lambda *_: signal.raise_signal(number))
+    monkeypatch.setattr(module, "plan_submission", lambda *_: signal.raise_signal(number))
     code, _out, err = typed("submit", str(script), "-n", "try")
     assert (code, plans) == (130, []), err
     assert not (lab / "scratch/try.yaml").exists()
