@@ -1,8 +1,8 @@
 """
-Find where everything stands in a YAML text: tokens of libyaml to a tree of offsets, with comments.
+Find where everything stands in a YAML text: events of libyaml to a tree of offsets, with comments.
 
 The loader keeps what a document means and forgets how it was written; this keeps the second and
-leaves the first to the loader. Both use the same scanner, so they never disagree about where a value
+leaves the first to the loader. Both use the same parser, so they never disagree about where a value
 ends. A layout is made of text that the loader has read without an error, and asserts the grammar
 instead of explaining it.
 """
@@ -14,26 +14,14 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from yaml import CBaseLoader
-from yaml.tokens import (
-    AliasToken,
-    AnchorToken,
-    BlockEndToken,
-    BlockEntryToken,
-    BlockMappingStartToken,
-    BlockSequenceStartToken,
-    DirectiveToken,
-    DocumentEndToken,
-    DocumentStartToken,
-    FlowEntryToken,
-    FlowMappingEndToken,
-    FlowMappingStartToken,
-    FlowSequenceEndToken,
-    FlowSequenceStartToken,
-    KeyToken,
-    ScalarToken,
-    StreamEndToken,
-    TagToken,
-    ValueToken,
+from yaml.events import (
+    AliasEvent,
+    CollectionStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    StreamEndEvent,
 )
 
 __all__ = [
@@ -235,12 +223,20 @@ def read_layout(text: str) -> Layout:
     return Layout(text, pages, tuple(reader.comments))
 
 
-_PROPERTIES: Final = (AnchorToken, TagToken)
+# Events say where values stand. What stands between them is found in the text: blanks, comments, and
+# one colon or dash.
+_BETWEEN: Final = r"(?:[ \t\r\n]|#[^\n]*(?:\n|\Z))*"
+_BLANKS: Final = re.compile(_BETWEEN)
+_QUESTION: Final = re.compile(rf"{_BETWEEN},?{_BETWEEN}\?")
+_COLON: Final = re.compile(rf"[ \t]*:|{_BETWEEN}:(?=\s|\Z)")
+_DASH: Final = re.compile(f"{_BETWEEN}-")
+_PROPERTY: Final = re.compile(rf"{_BETWEEN}(?:&[\w-]+|!(?:<[^>]*>|[^\s,\[\]{{}}]*))")
+_COMMENT: Final = re.compile(r"(?<!\S)#[^\n]*")
 
 
 class _Reader:
     """
-    A parser of YAML's grammar over tokens, with one token of look-ahead.
+    Makes parts of events, with one event of look-ahead.
 
     It recurses as deep as the document, which the loader has bounded.
     """
@@ -248,87 +244,90 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.comments: list[Comment] = []
         self._text = text
-        self._get = CBaseLoader(text).get_token
-        self._token: Any = None
-        self._kind: type = type(None)
+        self._get = CBaseLoader(text).get_event
+        self._event: Any = None
         self._start = self._end = 0
         self._passed = 0
         self._has_comments = "#" in text
         self._next()
 
     def _next(self) -> None:
-        """Go to the next token, and keep the comments before it."""
-        token = self._get()
-        assert token is not None, "nothing is asked for behind the stream's end"
-        start, end = token.start_mark.index, token.end_mark.index
-        self._token, self._kind, self._start, self._end = token, type(token), start, end
-        if start > self._passed:
-            if self._has_comments:
-                self._take_comments(self._passed, start)
-            self._passed = start
+        """Go to the next event, and keep the comments before it."""
+        self._event = self._get()
+        assert self._event is not None, "nothing is asked for behind the stream's end"
+        self._start, self._end = self._event.start_mark.index, self._event.end_mark.index
+        if self._start > self._passed:
+            self._take_comments(self._passed, self._start)
         # Marks of blocks have no width, and stand before what was passed.
-        self._passed = max(self._passed, end)
+        self._passed = max(self._passed, self._end)
 
     def _take_comments(self, start: int, end: int) -> None:
-        # Between two tokens stand blanks and comments, and nothing else.
+        """Keep the comments of a piece of text in which every `#` begins one."""
+        while self._has_comments and (at := self._text.find("#", start, end)) >= 0:
+            start = self._take_comment(at)
+
+    def _take_comment(self, at: int) -> int:
         text = self._text
-        while (at := text.find("#", start, end)) >= 0:
-            line = text.rfind("\n", 0, at) + 1
-            stop = text.find("\n", at)
-            stop = len(text) if stop < 0 else stop
-            self.comments.append(
-                Comment(at, at - line, not text[line:at].strip(), text[at:stop].rstrip())
-            )
-            start = stop
+        line = text.rfind("\n", 0, at) + 1
+        stop = text.find("\n", at)
+        stop = len(text) if stop < 0 else stop
+        is_alone = not text[line:at].strip()
+        self.comments.append(Comment(at, at - line, is_alone, text[at:stop].rstrip()))
+        return stop
 
     def pages(self) -> Iterator[Page]:
-        self._next()  # The stream's start.
+        self._next()  # The stream's start was taken already.
         start = 0
-        while self._kind is not StreamEndToken:
-            while self._kind is DirectiveToken:
-                self._next()
+        while type(self._event) is not StreamEndEvent:
             opened = start
-            if self._kind is DocumentStartToken:
+            if self._event.explicit:
+                # Directives may stand before `---`, with comments between and behind them.
+                for found in _COMMENT.finditer(self._text, self._start, self._end):
+                    self._take_comment(found.start())
                 opened = self._end
-                self._next()
+            self._next()
             root = self._part(opened)
-            closed = -1
-            while self._kind is DocumentEndToken:
-                closed = self._start if closed < 0 else closed
-                self._next()
-            end = len(self._text) if self._kind is StreamEndToken else self._start
+            closed = self._start if self._event.explicit else -1
+            self._next()
+            is_last = type(self._event) is StreamEndEvent
+            end = len(self._text) if is_last else self._start
             yield Page(start, opened, root, end if closed < 0 else closed, end)
             start = end
 
-    def _part(self, after: int, *, in_mapping: bool = False) -> Part:
+    def _part(self, after: int) -> Part:
         """Read a value; one that is not there stands at the index `after`."""
-        start = body = -1
-        while self._kind in _PROPERTIES:
-            start = self._start if start < 0 else start
-            body = self._end
+        event, start, end = self._event, self._start, self._end
+        if isinstance(event, AliasEvent):
             self._next()
-        kind = self._kind
-        if kind is ScalarToken or kind is AliasToken:
-            return self._leaf(start)
-        if kind is BlockMappingStartToken or kind is FlowMappingStartToken:
-            return self._mapping(start, is_flow=kind is FlowMappingStartToken)
-        if kind is BlockSequenceStartToken or kind is FlowSequenceStartToken:
-            return self._sequence(start, is_flow=kind is FlowSequenceStartToken)
-        if kind is BlockEntryToken and in_mapping:
-            return self._dashes(start)
-        if body >= 0:
-            return Leaf(start, body, body, "", "")
-        return Leaf(after, after, after, "", "")
-
-    def _leaf(self, start: int) -> Leaf:
-        token = self._token
-        body, end = self._start, self._end
-        style = "*" if self._kind is AliasToken else (token.style or "")
+            return Leaf(start, start, end, "*", event.anchor or "")
+        count = (event.anchor is not None) + (event.tag is not None)
+        body = self._behind_properties(start, end, count) if count else start
+        if isinstance(event, CollectionStartEvent):
+            is_mapping = isinstance(event, MappingStartEvent)
+            is_flow = bool(event.flow_style)
+            return (self._mapping if is_mapping else self._sequence)(start, body, is_flow=is_flow)
+        assert isinstance(event, ScalarEvent), event
+        self._next()
+        style = event.style or ""
+        if not style and body == end:
+            return Leaf(start, body, body, "", "") if count else Leaf(after, after, after, "", "")
         if style in {"|", ">"}:
             end = self._block_end(body, end)
-        leaf = Leaf(body if start < 0 else start, body, end, style, token.value)
-        self._next()
-        return leaf
+        return Leaf(start, body, end, style, event.value)
+
+    def _behind_properties(self, start: int, end: int, count: int) -> int:
+        """Return the index of the value behind so many of anchor and tag, or where they end."""
+        at = start
+        for _ in range(count):
+            found = _PROPERTY.match(self._text, at)
+            assert found is not None, self._event
+            at = found.end()
+        if at >= end:
+            return at
+        blanks = _BLANKS.match(self._text, at)
+        assert blanks is not None, "it matches nothing as well"
+        self._take_comments(at, blanks.end())
+        return blanks.end()
 
     def _block_end(self, body: int, end: int) -> int:
         """Return the index behind a block scalar's last line; only with `+` may that be blank."""
@@ -343,63 +342,43 @@ class _Reader:
                 return end
             end = line + 1
 
-    def _mapping(self, start: int, *, is_flow: bool) -> Mapping:
-        body = self._start
+    def _mapping(self, start: int, body: int, *, is_flow: bool) -> Mapping:
         opened = self._end
+        # `[a: b]` has a mapping without braces.
+        is_pair = is_flow and self._text[opened - 1] != "{"
         self._next()
         entries: list[Entry] = []
-        while self._kind not in {BlockEndToken, FlowMappingEndToken}:
-            if self._kind is FlowEntryToken:
-                self._next()
-                continue
-            entries.append(self._entry())
-        end = self._end if is_flow else (entries[-1].end if entries else opened)
+        while type(self._event) is not MappingEndEvent:
+            entries.append(self._entry(entries[-1].end if entries else opened))
+        end = entries[-1].end if entries else opened
+        if is_pair:
+            start = body = entries[0].start
+        elif is_flow:
+            end = self._end
         self._next()
-        return Mapping(body if start < 0 else start, body, end, is_flow, tuple(entries))
+        return Mapping(start, body, end, is_flow, tuple(entries))
 
-    def _entry(self) -> Entry:
-        after = self._end
-        if self._kind is KeyToken:
-            self._next()
-        key = self._part(after)
+    def _entry(self, after: int) -> Entry:
+        # An empty key may stand behind a `?`.
+        mark = _QUESTION.match(self._text, after)
+        key = self._part(mark.end() if mark else after)
         if not isinstance(key, Leaf):
             raise EditRefused("a key is a list or a mapping")
-        if self._kind is not ValueToken:
-            return Entry(key, -1, Leaf(key.end, key.end, key.end, "", ""))
-        colon = self._end
-        self._next()
-        return Entry(key, colon, self._part(colon, in_mapping=True))
+        found = _COLON.match(self._text, key.end)
+        colon = found.end() if found else -1
+        return Entry(key, colon, self._part(colon if found else key.end))
 
-    def _sequence(self, start: int, *, is_flow: bool) -> Sequence:
-        if not is_flow:
-            self._next()
-            dashes = self._dashes(start)
-            assert self._kind is BlockEndToken, self._token
-            self._next()
-            return dashes
-        body = self._start
+    def _sequence(self, start: int, body: int, *, is_flow: bool) -> Sequence:
         self._next()
         items: list[Item] = []
-        while self._kind is not FlowSequenceEndToken:
-            if self._kind is FlowEntryToken:
-                self._next()
-            elif self._kind is KeyToken:
-                entry = self._entry()
-                pair = Mapping(entry.start, entry.start, entry.end, True, (entry,))
-                items.append(Item(pair.start, pair))
-            else:
+        while type(self._event) is not SequenceEndEvent:
+            if is_flow:
                 part = self._part(self._start)
                 items.append(Item(part.start, part))
-        end = self._end
+            else:
+                dash = _DASH.match(self._text, items[-1].end if items else body)
+                assert dash is not None, self._event
+                items.append(Item(dash.end() - 1, self._part(dash.end())))
+        end = self._end if is_flow else items[-1].end
         self._next()
-        return Sequence(body if start < 0 else start, body, end, True, tuple(items))
-
-    def _dashes(self, start: int) -> Sequence:
-        body = self._start
-        items: list[Item] = []
-        while self._kind is BlockEntryToken:
-            dash, after = self._start, self._end
-            self._next()
-            items.append(Item(dash, self._part(after)))
-        end = items[-1].end
-        return Sequence(body if start < 0 else start, body, end, False, tuple(items))
+        return Sequence(start, body, end, is_flow, tuple(items))
