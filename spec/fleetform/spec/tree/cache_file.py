@@ -10,77 +10,52 @@ place at once, and the last one wins.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
-from fleetform.spec.desired import ResourceKey
-from fleetform.spec.findings import SUMMARIES, Finding, Level, Place, Problem
+from fleetform.spec.desired import Environment, ResourceKey
 from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.private_folder import make_private_folder
-from fleetform.spec.references import Reference
-from fleetform.spec.tree.addresses import Addresses
-from fleetform.spec.tree.cache import (
-    Conditions,
-    FilesAnswer,
-    Kept,
-    KeptFile,
-    Outcome,
-    ReadingCache,
-    Row,
-)
-from fleetform.spec.tree.cache_format import (
-    SUFFIX,
-    path_of,
-    read_parts,
-    read_value,
-    title_of,
-    write_value,
-)
-from fleetform.spec.tree.whole import Input, Rows, Whole
+from fleetform.spec.tree.cache import Kept, KeptFile, ReadingCache
+from fleetform.spec.tree.cache_format import SUFFIX, Codec, codec, path_of, read_parts, title_of
+from fleetform.spec.tree.whole import Rows, Whole
 
 __all__ = [
     "SIZE_MAX",
-    "answer_read",
     "decode_documents",
     "decode_whole",
     "encode_documents",
     "encode_whole",
-    "finding_read",
-    "finding_written",
     "open_cache",
     "save_cache",
 ]
 
 
-# Encode cached readings as JSON, and decode them.
+# Readings as JSON, since nothing that is read from a disk should be able to do more than be wrong. It
+# gives back what went in: texts, integers of any size, floats by their shortest spelling, the order of
+# fields. What it would not give back is refused.
 #
-# JSON, since nothing that is read from a disk should be able to do more than be wrong. It gives back
-# what went in: texts, integers of any size, floats by their shortest spelling, the order of fields.
-# `encode_documents` refuses what it would not. Positions in lists are named here and nowhere else.
-#
-# The ten thousand resources of a whole tree are columns, a list of names and one of digests: to read
-# these takes a tenth of the time that ten thousand lists would.
+# The ten thousand resources of a whole configuration are columns, a list of names and one of digests:
+# to read these takes a tenth of the time that ten thousand lists would.
+_DOCUMENTS = Sequence[Kept]
+# What is not written field by field.
+_COLUMNS = ("resources", "beyond")
+_FILES = "files"
 
 
 def encode_documents(documents: Sequence[Kept]) -> bytes:
     """
     Raises:
-        ValueError: Some value is none of JSON.
+        ValueError, TypeError: Some value is none of JSON.
     """
-    text = json.dumps(
-        [_written(one) for one in documents],
-        separators=(",", ":"),
-        ensure_ascii=False,
-        allow_nan=False,
-    )
-    # As they are, since two escaped halves of a pair would come back as one character.
-    return text.encode("utf-8", "surrogatepass")
+    return _json(codec(_DOCUMENTS).write([_without_copy(one) for one in documents]))
 
 
 def decode_documents(body: bytes) -> list[Kept]:
@@ -89,92 +64,37 @@ def decode_documents(body: bytes) -> list[Kept]:
         ValueError: It is nothing that `encode_documents` has written.
     """
     try:
-        return [_read(one) for one in json.loads(body.decode("utf-8", "surrogatepass"))]
+        said = json.loads(body.decode("utf-8", "surrogatepass"))
+        return [_with_copy(one) for one in codec(_DOCUMENTS).read(said)]
     except (TypeError, KeyError, IndexError) as exc:
         raise ValueError(str(exc)) from exc
 
 
-def _written(kept: Kept) -> list[Any]:
+def _json(said: Any) -> bytes:
+    text = json.dumps(said, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    # As they are, since two escaped halves of a pair would come back as one character.
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _without_copy(kept: Kept) -> Kept:
+    """The document without its only canonical form where that is `shared`, to write it once."""
     outcome = kept.outcome
-    same = len(outcome.documents) == 1 and outcome.documents[0] is outcome.shared
-    return [
-        kept.header,
-        outcome.type,
-        outcome.keys,
-        _place(outcome.place),
-        len(outcome.problems),
-        [[_problem(problem), finding_written(found)] for problem, found in kept.findings.items()],
-        outcome.is_read,
-        outcome.shared,
-        None if same else outcome.documents,
-        outcome.rows,
-        outcome.references,
-        outcome.required,
-        kept.conditions,
-    ]
+    is_shared = len(outcome.documents) == 1 and outcome.documents[0] is outcome.shared
+    return kept._replace(outcome=outcome._replace(documents=())) if is_shared else kept
 
 
-def _read(said: list[Any]) -> Kept:
-    (header, type_name, keys, place, own, told, is_read,
-     shared, documents, rows, references, needed, conditions) = said  # fmt: skip
-    known = {_problem_of(problem): finding_read(found) for problem, found in told} if told else {}
-    outcome = Outcome(
-        type_name,
-        tuple([ResourceKey(*key) for key in keys]),
-        Place(*place),
-        list(known)[:own] if own else (),
-        is_read,
-        False,
-        shared,
-        [shared] if documents is None else documents,
-        [Row(*one) for one in rows],
-        [Reference(*one) for one in references],
-        None if needed is None else tuple([ResourceKey(*key) for key in needed]),
-    )
-    return Kept(
-        header,
-        outcome,
-        _conditions(*conditions),
-        known,
+def _with_copy(kept: Kept) -> Kept:
+    outcome = kept.outcome
+    is_shared = outcome.is_read and not outcome.documents
+    return (
+        kept._replace(outcome=outcome._replace(documents=[outcome.shared])) if is_shared else kept
     )
 
 
-def _conditions(values: str, spent: list[int], files: list[Any]) -> Conditions:
-    elements, written, digested = spent
-    answers = tuple([answer_read(answer) for answer in files])
-    return Conditions(values, (elements, written, digested), answers)
-
-
-def answer_read(said: list[Any]) -> FilesAnswer:
-    """What was found for `files:`, as JSON has its tuples."""
-    folder, entries, digest = said
-    return FilesAnswer(folder, tuple((there, here) for there, here in entries), digest)
-
-
-def _problem(one: Problem) -> list[Any]:
-    return [one.code, one.path, one.detail, one.advice, one.level, one.at_key, one.word]
-
-
-def _problem_of(said: list[Any]) -> Problem:
-    code, path, detail, advice, level, at_key, word = said
-    return Problem(code, tuple(path), detail, advice, Level(level), at_key, word)
-
-
-def _place(one: Place) -> list[Any]:
-    return [one.file, one.line, one.column, one.length]
-
-
-def finding_written(one: Finding) -> list[Any]:
-    """The lists that a finding is written as."""
-    return [one.level, one.code, _place(one.place), one.detail, one.advice, one.address, one.text]
-
-
-def finding_read(said: list[Any]) -> Finding:
-    """The finding that was written so."""
-    level, code, place, detail, advice, address, text = said
-    return Finding(
-        Level(level), code, SUMMARIES[code], Place(*place), detail, advice, address, text
-    )
+@functools.cache
+def _fields_of_whole() -> Mapping[str, Codec]:
+    hints = get_type_hints(Whole)
+    return {name: codec(hints[name]) for name in hints if name not in {*_COLUMNS, _FILES}}
 
 
 def encode_whole(whole: Whole) -> bytes:
@@ -182,29 +102,12 @@ def encode_whole(whole: Whole) -> bytes:
     Its files are not among it, except for documents that an overlay has made.
 
     Raises:
-        TypeError: There is something in it that could not be read again.
-        ValueError: Some value is none of JSON.
+        ValueError, TypeError: Some value is none of JSON.
     """
+    said = {name: one.write(getattr(whole, name)) for name, one in _fields_of_whole().items()}
+    columns = {name: _columns(getattr(whole, name)) for name in _COLUMNS}
     overlaid = encode_documents(whole.files[-1].documents).decode("utf-8", "surrogatepass")
-    said = {
-        "frame": write_value(whole.frame),
-        "resources": _columns(whole.resources),
-        "beyond": _columns(whole.beyond),
-        "obstacles": write_value(dict(whole.obstacles)),
-        "overlaid": overlaid,
-        "findings": [finding_written(one) for one in whole.findings],
-        "counts": [whole.documents_count, whole.files_count, whole.walked_count],
-        "folders": whole.folders,
-        "inputs": {path: list(one) for path, one in whole.inputs.items()},
-        "answers": whole.answers,
-        "addresses": write_value(tuple(whole.addresses)),
-        "values": write_value(dict(whole.values)),
-        "budget_left": whole.budget_left,
-        "flags": [whole.is_alone, whole.has_disputes],
-        "claims": whole.claims,
-    }
-    text = json.dumps(said, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8", "surrogatepass")
+    return _json({**said, **columns, _FILES: overlaid})
 
 
 def decode_whole(data: bytes, files: Sequence[KeptFile]) -> Whole:
@@ -215,29 +118,12 @@ def decode_whole(data: bytes, files: Sequence[KeptFile]) -> Whole:
         ValueError, TypeError, KeyError, IndexError: It is nothing that `encode_whole` has written.
     """
     said = json.loads(data.decode("utf-8", "surrogatepass"))
-    overlaid = said["overlaid"].encode("utf-8", "surrogatepass")
-    documents_count, files_count, walked_count = said["counts"]
-    is_alone, has_disputes = said["flags"]
-    elements, written, digested = said["budget_left"]
+    overlaid = said[_FILES].encode("utf-8", "surrogatepass")
     return Whole(
-        read_value(said["frame"]),
-        _columns_read(said["resources"]),
-        _columns_read(said["beyond"]),
-        read_value(said["obstacles"]),
-        (*files, KeptFile("", "", "", decode=partial(decode_documents, overlaid))),
-        tuple([finding_read(one) for one in said["findings"]]),
-        documents_count,
-        files_count,
-        tuple(said["folders"]),
-        walked_count,
-        {path: Input(*one) for path, one in said["inputs"].items()},
-        tuple([answer_read(one) for one in said["answers"]]),
-        Addresses(*read_value(said["addresses"])),
-        read_value(said["values"]),
-        (elements, written, digested),
-        is_alone,
-        has_disputes,
-        said["claims"],
+        **{name: one.read(said[name]) for name, one in _fields_of_whole().items()},
+        resources=_columns_read(said["resources"]),
+        beyond=_columns_read(said["beyond"]),
+        files=(*files, KeptFile("", "", "", decode=partial(decode_documents, overlaid))),
     )
 
 
@@ -335,7 +221,7 @@ def _environment_part(cache: ReadingCache) -> bytes:
         return b""
     said = {
         "sha256": cache.whole.inputs[FILE_NAME].sha256,
-        "environment": write_value(cache.whole.frame.environment),
+        "environment": codec(Environment).write(cache.whole.frame.environment),
     }
     return json.dumps(said).encode()
 

@@ -9,14 +9,15 @@ number says nothing. So the version of the language is a digest over the sources
 of the libraries that take part in reading. They are looked at and not read: reading a hundred and
 fifty files takes as long as all the rest of a small tree.
 
-Values of `spec.desired` are written as JSON by the names of their classes. Only classes of that
-module are ever made, so that what comes from a disk can be wrong and nothing worse. Any other is
-refused when it is written: then nothing is kept, and nothing is lost but time.
+Values are written as JSON by the annotations of their classes, and read back by these: what comes from
+a disk can be wrong and nothing worse. What JSON does not have is refused when it is written: then
+nothing is kept, and nothing is lost but time.
 """
 
 from __future__ import annotations
 
 import contextlib
+import enum
 import functools
 import hashlib
 import json
@@ -24,25 +25,26 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
 from importlib.util import find_spec
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from fleetform.spec import desired
 from fleetform.spec.desired import Environment
 from fleetform.spec.identity import FILE_NAME
 
 __all__ = [
     "SUFFIX",
+    "Codec",
+    "codec",
     "kept_environment",
     "language_version",
     "path_of",
     "read_parts",
-    "read_value",
     "title_of",
-    "write_value",
 ]
 
 
@@ -95,7 +97,7 @@ def kept_environment(folder: Path, root: Path) -> Environment | None:
         data = read_file(root, FILE_NAME)
         if isinstance(data, Finding) or hashlib.sha256(data).hexdigest() != said["sha256"]:
             return None
-        environment = read_value(said["environment"])
+        environment = codec(Environment).read(said["environment"])
         return environment if isinstance(environment, Environment) else None
     return None
 
@@ -191,55 +193,64 @@ def _library_look(name: str) -> str:
     return f"{spec.origin} " + " ".join(f"{one.st_ino} {one.st_ctime_ns}" for one in looks)
 
 
-_CLASSES: Mapping[str, type[Any]] = {
-    name: one
-    for name, one in vars(desired).items()
-    if isinstance(one, type) and one.__module__ == desired.__name__
-}
-_PLAIN = frozenset({str, int, float, bool, type(None)})
-_TUPLE, _LIST, _SET, _DICT = "()", "[]", "{}", "{:}"
+class Codec(NamedTuple):
+    """How values of one type are written as JSON, and read back from it."""
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
 
 
-def write_value(value: Any) -> Any:
+_PLAIN = Codec(lambda value: value, lambda said: said)
+
+
+@functools.cache
+def codec(kind: Any) -> Codec:
     """
-    Raises:
-        TypeError: Something in it is of no class that could be read again.
+    The codec of a type, by its annotation: a class is written as the list of its fields.
+
+    Scalars and JSON values stand for themselves. Only classes that the annotation names are ever made.
     """
-    kind = type(value)
-    if kind in _PLAIN:
-        return value
-    if kind is tuple:
-        return [_TUPLE, *map(write_value, value)]
-    if kind is list:
-        return [_LIST, *map(write_value, value)]
-    if kind is frozenset:
-        return [_SET, *map(write_value, sorted(value))]
-    if kind is dict:
-        return [_DICT, *([write_value(key), write_value(item)] for key, item in value.items())]
-    if _CLASSES.get(kind.__name__) is not kind:
-        raise TypeError(f"{kind.__name__} is no value that is kept")
-    if is_dataclass(value):
-        return [kind.__name__, *(write_value(getattr(value, one.name)) for one in fields(value))]
-    return [kind.__name__, *map(write_value, value)]
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in {Union, UnionType}:
+        some = [codec(one) for one in arguments if one is not NoneType]
+        return _optional(some[0]) if len(some) == 1 else _PLAIN
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        return _listed(tuple(map(codec, arguments)), iter, tuple)
+    if origin in {tuple, frozenset, Sequence}:
+        item = codec(arguments[0])
+        made = list if origin is Sequence else origin
+        ordered = sorted if origin is frozenset else iter
+        return Codec(
+            lambda values: [item.write(one) for one in ordered(values)],
+            lambda said: made([item.read(one) for one in said]),
+        )
+    if origin is Mapping and set(map(codec, arguments)) != {_PLAIN}:
+        key, value = map(codec, arguments)
+        return Codec(
+            lambda values: [[key.write(one), value.write(two)] for one, two in values.items()],
+            lambda said: {key.read(one): value.read(two) for one, two in said},
+        )
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return Codec(_PLAIN.write, kind)
+    if isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, tuple)):
+        hints = get_type_hints(kind)
+        values = attrgetter(*hints)
+        return _listed(tuple(map(codec, hints.values())), values, lambda said: kind(*said))
+    return _PLAIN
 
 
-def read_value(said: Any) -> Any:
-    """
-    The value that was written.
+def _optional(inner: Codec) -> Codec:
+    return Codec(
+        lambda value: None if value is None else inner.write(value),
+        lambda said: None if said is None else inner.read(said),
+    )
 
-    Raises:
-        KeyError: It names a class that is none of these.
-        TypeError: It is nothing that `write_value` has written.
-    """
-    if type(said) is not list:
-        return said
-    tag, *items = said
-    if tag == _TUPLE:
-        return tuple(map(read_value, items))
-    if tag == _LIST:
-        return list(map(read_value, items))
-    if tag == _SET:
-        return frozenset(map(read_value, items))
-    if tag == _DICT:
-        return {read_value(key): read_value(item) for key, item in items}
-    return _CLASSES[tag](*map(read_value, items))
+
+def _listed(
+    parts: Sequence[Codec], values: Callable[[Any], Iterable[Any]], made: Callable[[Any], Any]
+) -> Codec:
+    """The codec of what has parts of several types: `values` gives them, and `made` puts them together."""
+    return Codec(
+        lambda value: [one.write(part) for one, part in zip(parts, values(value), strict=True)],
+        lambda said: made([one.read(part) for one, part in zip(parts, said, strict=True)]),
+    )
