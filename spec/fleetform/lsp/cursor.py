@@ -15,7 +15,7 @@ from typing import NamedTuple
 from fleetform.lsp.references import kind_of
 from fleetform.lsp.text import Extent, Text
 from fleetform.spec.interpolate import MARK
-from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, scalars
 from fleetform.spec.syntax import read_stream
 from fleetform.spec.tree.sources import implied
 
@@ -150,20 +150,7 @@ def typing_at(text: Text, offset: int) -> Typing | None:
 def _marked(prefix: str) -> tuple[tuple[str | int, ...], str] | None:
     documents, _ = read_stream(prefix.encode("utf-8", "replace"), "document")
     for document in reversed(documents):
-        for path, node in _values(document.root, ()):
+        for path, node in scalars(document.root):
             if _MARKER in node.raw:
                 return path, node.raw
     return None
-
-
-def _values(
-    node: Node, path: tuple[str | int, ...]
-) -> Iterator[tuple[tuple[str | int, ...], ScalarNode]]:
-    if isinstance(node, ScalarNode):
-        yield path, node
-    elif isinstance(node, SequenceNode):
-        for number, item in enumerate(node.items):
-            yield from _values(item, (*path, number))
-    elif isinstance(node, MappingNode):
-        for key, value in node.entries:
-            yield from _values(value, (*path, key.raw))

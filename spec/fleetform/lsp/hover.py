@@ -7,9 +7,7 @@ this one adds the schema's words below.
 
 from __future__ import annotations
 
-import typing
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from lsprotocol import types
 
@@ -21,7 +19,7 @@ from fleetform.lsp.text import Encoding, Extent, range_of
 from fleetform.spec import fields
 from fleetform.spec.environment import EnvironmentDocument
 from fleetform.spec.kinds import KINDS
-from fleetform.spec.kinds.base import Model, written_fields
+from fleetform.spec.kinds.base import Model, models_in, written_fields
 from fleetform.spec.nodes import plain
 from fleetform.spec.schema.wording import (
     change_sentence,
@@ -51,7 +49,7 @@ def field_doc(type_name: str, path: Sequence[str | int]) -> str:
     for name in names[:-1]:
         fields_of = [written_fields(one) for one in candidates]
         annotations = [one[name].annotation for one in fields_of if name in one]
-        candidates = [found for one in annotations for found in _models(one)]
+        candidates = [found for one in annotations for found in models_in(one)]
     owner = next((one for one in candidates if names[-1] in written_fields(one)), None)
     text = documentation(owner).get(names[-1], "") if owner else ""
     if not text:
@@ -63,14 +61,6 @@ def field_doc(type_name: str, path: Sequence[str | int]) -> str:
         f"_{change_sentence(fields.row(type_name, dotted))}_",
     )
     return "\n\n".join(sentence for sentence in sentences if sentence)
-
-
-def _models(annotation: Any) -> Iterator[type[Model]]:
-    """The models anywhere in an annotation, in its order."""
-    if isinstance(annotation, type) and issubclass(annotation, Model):
-        yield annotation
-    for argument in typing.get_args(annotation):
-        yield from _models(argument)
 
 
 # As much of a document as fits a pop-up.

@@ -19,7 +19,7 @@ from fleetform.spec.findings import Level
 from fleetform.spec.interpolate import MARK
 from fleetform.spec.kinds import KINDS, RESOURCES
 from fleetform.spec.names import split_element
-from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from fleetform.spec.nodes import MappingNode, Node, ScalarNode, SequenceNode, scalars
 from fleetform.spec.syntax import read_stream
 from fleetform.spec.tree.sources import implied
 
@@ -325,23 +325,11 @@ class Expression(NamedTuple):
 def expressions(root: Node, text: Text) -> Iterator[Expression]:
     """Every expression of a document, in its order; an anchored text is reported once."""
     seen: set[int] = set()
-    for scalar in _texts(root):
-        start = text.offset_of(scalar.place)
-        if start not in seen:
+    for _, scalar in scalars(root):
+        start = text.offset_of(scalar.place) if MARK in scalar.raw else -1
+        if start >= 0 and start not in seen:
             seen.add(start)
             yield from _in_scalar(scalar, text, start)
-
-
-def _texts(node: Node) -> Iterator[ScalarNode]:
-    if isinstance(node, ScalarNode):
-        if MARK in node.raw:
-            yield node
-    elif isinstance(node, SequenceNode):
-        for item in node.items:
-            yield from _texts(item)
-    elif isinstance(node, MappingNode):
-        for _, value in node.entries:
-            yield from _texts(value)
 
 
 def _in_scalar(scalar: ScalarNode, text: Text, start: int) -> Iterator[Expression]:

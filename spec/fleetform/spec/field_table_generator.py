@@ -20,7 +20,7 @@ from typing import Any
 from fleetform.spec.environment import EnvironmentDocument
 from fleetform.spec.field_facts import Detail, Facts, PerKind, Row, identity
 from fleetform.spec.kinds import KINDS
-from fleetform.spec.kinds.base import Model, written_fields
+from fleetform.spec.kinds.base import Model, models_in, written_fields
 
 FILE = Path(__file__).with_name("field_table.py")
 
@@ -72,7 +72,7 @@ def _paths(
             facts = [identity()]
         row = _row(f"{prefix}{name}", kind, facts, above)
         yield f"{prefix}{name}", row, above
-        for part in _models(field.annotation):
+        for part in models_in(field.annotation):
             yield from _paths(kind, part, f"{prefix}{name}.", row)
         for below, own in model.other_facts.items():
             if below.startswith(f"{name}."):
@@ -115,13 +115,6 @@ def _found(annotation: Any) -> Iterator[Facts]:
 
 def _facts(metadata: Any) -> Iterator[Facts]:
     return (one for one in metadata if isinstance(one, Row | PerKind | Detail))
-
-
-def _models(annotation: Any) -> Iterator[type[Model]]:
-    if isinstance(annotation, type) and issubclass(annotation, Model):
-        yield annotation
-    for argument in getattr(annotation, "__args__", ()):
-        yield from _models(argument)
 
 
 def text() -> str:

@@ -13,7 +13,7 @@ against 0.29 µs).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from fleetform.spec.findings import Place
@@ -29,6 +29,7 @@ __all__ = [
     "child",
     "lookup",
     "plain",
+    "scalars",
     "spot",
 ]
 
@@ -123,6 +124,20 @@ def plain(node: Node) -> Any:
     if isinstance(node, SequenceNode):
         return [plain(item) for item in node.items]
     return {key.raw: plain(value) for key, value in node.entries}
+
+
+def scalars(
+    node: Node, path: tuple[str | int, ...] = ()
+) -> Iterator[tuple[tuple[str | int, ...], ScalarNode]]:
+    """Each value of a document that is no collection, with its path, in the order written."""
+    if isinstance(node, ScalarNode):
+        yield path, node
+    elif isinstance(node, SequenceNode):
+        for number, item in enumerate(node.items):
+            yield from scalars(item, (*path, number))
+    else:
+        for key, value in node.entries:
+            yield from scalars(value, (*path, key.raw))
 
 
 def child(node: Node, step: str | int) -> tuple[Span, Node] | None:

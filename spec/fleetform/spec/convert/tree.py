@@ -24,6 +24,7 @@ from fleetform.spec.findings import Finding
 from fleetform.spec.names import name_problem
 from fleetform.spec.nodes import plain
 from fleetform.spec.syntax import read_documents
+from fleetform.spec.tree.format import named_files
 from fleetform.spec.tree.walk import read_file
 
 __all__ = ["convert"]
@@ -146,7 +147,7 @@ class _Converter:
 
     def _carry_along(self, file: str, folder: str, value: Any) -> None:
         """Note what a run names under `files:`, as far as it lies in the folder."""
-        for local in _local_paths(value):
+        for local in named_files(value):
             path = posixpath.normpath(posixpath.join(posixpath.dirname(file), local))
             is_inside = not local.startswith(("/", "~")) and path.split("/")[0] != ".."
             if is_inside and (self._root / path).exists() and path != ".":
@@ -223,16 +224,6 @@ def _target_folder(file: str) -> str:
     parts = [part for part in posixpath.dirname(file).split("/") if part]
     hidden = next((place for place, part in enumerate(parts) if part == ".dstack"), len(parts))
     return "/".join(parts[:hidden])
-
-
-def _local_paths(value: Any) -> Iterator[str]:
-    """Yield what a document names under `files:`, in each of the spellings."""
-    said = value.get("files") if isinstance(value, dict) else None
-    for entry in said if isinstance(said, list) else [said]:
-        if isinstance(entry, str):
-            yield entry.partition(":")[0]
-        elif isinstance(entry, dict) and isinstance(entry.get("local_path"), str):
-            yield entry["local_path"]
 
 
 def _list_name(values: list[Any]) -> str:

@@ -18,7 +18,7 @@ import hashlib
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -143,6 +143,14 @@ class Model(BaseModel):
 def written_fields(model: type[BaseModel]) -> Mapping[str, FieldInfo]:
     """A model's fields by the names that documents give them; `from` is a word of Python's."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def models_in(annotation: Any) -> Iterator[type[Model]]:
+    """The models anywhere in an annotation, in its order."""
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from models_in(argument)
 
 
 def canonical_value(value: Any) -> Any:

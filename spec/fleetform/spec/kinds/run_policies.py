@@ -212,7 +212,7 @@ def _run_reference(value: str) -> str:
     if problem is None:
         return value
     kind, colon, jobs = value.partition(":")
-    if colon and kind in _OF_SLURM:
+    if colon and kind in WHEN_OF_SLURM:
         raise refuse(
             "bad-name",
             f"{shown(value)} is Slurm's way to wait for jobs by number. fleetform waits for runs by name, and `when` is the state to wait for.",
@@ -221,7 +221,7 @@ def _run_reference(value: str) -> str:
     raise refuse("bad-name", problem)
 
 
-_OF_SLURM = {
+WHEN_OF_SLURM = {
     "after": "started",
     "afterany": "finished",
     "aftercorr": "succeeded",
@@ -237,7 +237,7 @@ def _in_our_words(kind: str, job: str) -> str:
     name = job.partition("+")[0]
     is_name = name_problem(name) is None
     run = name if is_name else "NAME"
-    ours = run if kind == "afterok" else f"{{run: {run}, when: {_OF_SLURM[kind]}}}"
+    ours = run if kind == "afterok" else f"{{run: {run}, when: {WHEN_OF_SLURM[kind]}}}"
     if kind == "aftercorr":
         ours = f"{{run: {run}, each: true}}"
     return f"Write `{ours}`." if is_name else f"Write `{ours}` with the name of run {shown(name)}."

@@ -14,10 +14,10 @@ from fleetform.spec.nodes import (
     MappingNode,
     Node,
     ScalarNode,
-    SequenceNode,
     Span,
     child,
     lookup,
+    scalars,
 )
 from fleetform.spec.tree.budget import FINDINGS_MAX
 from fleetform.spec.tree.walk import finding
@@ -67,11 +67,10 @@ def _place(problem: Problem, node: Node, file: str) -> Place:
 
 def _find_part(node: Node, word: str) -> Span | None:
     """The expression in the first text that has it as it is meant, on one line."""
-    if not isinstance(node, ScalarNode):
-        inner = (
-            node.items if isinstance(node, SequenceNode) else [value for _, value in node.entries]
-        )
-        return next((found for item in inner if (found := _find_part(item, word))), None)
+    return next((part for _, one in scalars(node) if (part := _part_of(one, word))), None)
+
+
+def _part_of(node: ScalarNode, word: str) -> Span | None:
     quotes = 1 if node.style in {"'", '"'} and node.style else 0
     match = re.search(r"\$\{\{\s*" + re.escape(word) + r"\s*\}\}", node.raw)
     if match is None or node.place.length != len(node.raw) + 2 * quotes:
@@ -83,11 +82,8 @@ def _find_part(node: Node, word: str) -> Span | None:
 
 def _find_word(node: Node, word: str) -> Span | None:
     """The first scalar that is the word, or begins with it and a colon: `data:/mnt`."""
-    if isinstance(node, ScalarNode):
-        is_it = node.raw == word or node.raw.startswith(f"{word}:")
-        return node.place if is_it else None
-    inner = node.items if isinstance(node, SequenceNode) else [value for _, value in node.entries]
-    return next((found for item in inner if (found := _find_word(item, word))), None)
+    raws = ((one.raw, one.place) for _, one in scalars(node))
+    return next((at for raw, at in raws if raw == word or raw.startswith(f"{word}:")), None)
 
 
 def address_of(node: Node) -> str:

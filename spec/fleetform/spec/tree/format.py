@@ -22,7 +22,7 @@ from fleetform.spec.syntax import read_documents
 from fleetform.spec.syntax.format import Formatted, format_read
 from fleetform.spec.tree.walk import read_file, walk
 
-__all__ = ["FormattedFile", "format_files", "payload_of"]
+__all__ = ["FormattedFile", "format_files", "named_files", "payload_of"]
 
 
 def payload_of(documents: Mapping[str, list[Any]]) -> frozenset[str]:
@@ -37,7 +37,9 @@ def payload_of(documents: Mapping[str, list[Any]]) -> frozenset[str]:
     for file, values in documents.items():
         folder = posixpath.dirname(file)
         for value in filter(_is_fleetform, values):
-            sources |= {posixpath.normpath(posixpath.join(folder, one)) for one in _sources(value)}
+            sources |= {
+                posixpath.normpath(posixpath.join(folder, one)) for one in named_files(value)
+            }
     folders = [source for source in sources if not any(_is_below(one, source) for one in declaring)]
     return frozenset(
         file
@@ -50,8 +52,9 @@ def _is_fleetform(value: Any) -> bool:
     return isinstance(value, dict) and value.get("type") in KINDS
 
 
-def _sources(value: Mapping[str, Any]) -> Iterator[str]:
-    said = value.get("files")
+def named_files(value: Any) -> Iterator[str]:
+    """Yield what a document names under `files:`, in each of the spellings."""
+    said = value.get("files") if isinstance(value, dict) else None
     for entry in said if isinstance(said, list) else [said]:
         if isinstance(entry, str):
             yield entry.partition(":")[0]

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from fleetform.spec import fields
 from fleetform.spec.findings import SUMMARIES, Problem
 from fleetform.spec.kinds import BACKEND_TYPES
-from fleetform.spec.kinds.base import FORM, WITHIN, Model, written_fields
+from fleetform.spec.kinds.base import FORM, WITHIN, Model, models_in, written_fields
 from fleetform.spec.kinds.synonyms import fields_by_word, meant_value
 from fleetform.spec.names import bare_word, nearest
 from fleetform.spec.quantities.ranges import PartError, shown, unfit
@@ -256,12 +256,10 @@ def _leaves(annotation: Any) -> Iterator[Any]:
 
 def _model_at(model: type[Model], path: Sequence[str | int]) -> type[Model]:
     """The model that the mapping at `path` is read by, or the nearest one above it."""
-    annotation: Any = model
     for length in range(len(path), -1, -1):
-        annotation = _annotation_at(model, path[:length])
-        for leaf in _leaves(annotation):
-            if isinstance(leaf, type) and issubclass(leaf, Model):
-                return leaf
+        found = next(models_in(_annotation_at(model, path[:length])), None)
+        if found is not None:
+            return found
     return model
 
 
@@ -270,14 +268,7 @@ def _annotation_at(model: type[Model], path: Sequence[str | int]) -> Any:
     for step in path:
         if isinstance(step, int):
             continue
-        inner = next(
-            (
-                leaf
-                for leaf in _leaves(annotation)
-                if isinstance(leaf, type) and issubclass(leaf, Model)
-            ),
-            None,
-        )
+        inner = next(models_in(annotation), None)
         field = written_fields(inner).get(str(step)) if inner else None
         if field is None:
             return None

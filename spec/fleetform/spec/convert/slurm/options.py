@@ -17,6 +17,7 @@ from typing import Any, Final
 from fleetform.spec.convert.conversion import derive_name
 from fleetform.spec.convert.slurm.job import Job, UnfitError, size_text
 from fleetform.spec.convert.slurm.sbatch import Option
+from fleetform.spec.kinds.run_policies import WHEN_OF_SLURM
 from fleetform.spec.kinds.task import parse_array
 from fleetform.spec.names import name_problem
 from fleetform.spec.quantities.duration import OFF, format_duration
@@ -167,12 +168,6 @@ def _partition(job: Job, option: Option) -> None:
         )
 
 
-_WHEN: Final = {
-    "after": "started", "afterany": "finished", "aftercorr": "succeeded", "afternotok": "failed",
-    "afterok": "succeeded",
-}  # fmt: skip
-
-
 def _dependency(job: Job, option: Option) -> None:
     runs: list[dict[str, Any]] = []
     for part in re.split(r"[,?]", option.value):
@@ -180,12 +175,12 @@ def _dependency(job: Job, option: Option) -> None:
         if kind == "singleton":
             job.fields["concurrency"] = {"limit": 1}
             continue
-        if kind not in _WHEN:
+        if kind not in WHEN_OF_SLURM:
             _report_unresolved(
                 job,
                 option,
                 f"`{kind}` is not a known kind of dependency.",
-                f"The kinds are {', '.join(f'`{one}`' for one in _WHEN)} and `singleton`.",
+                f"The kinds are {', '.join(f'`{one}`' for one in WHEN_OF_SLURM)} and `singleton`.",
             )
             continue
         for name in jobs.split(":"):
@@ -196,11 +191,11 @@ def _dependency(job: Job, option: Option) -> None:
                     if name.partition("+")[0].isdigit()
                     else f"No task to wait for is called `{run}`."
                 )
-                advice = f"Add `depends_on: [{{run: NAME, when: {_WHEN[kind]}}}]`."
+                advice = f"Add `depends_on: [{{run: NAME, when: {WHEN_OF_SLURM[kind]}}}]`."
                 _report_unresolved(job, option, why, advice)
             else:
                 each = {"each": True} if kind == "aftercorr" else {}
-                runs.append({"run": run, "when": _WHEN[kind], **each})
+                runs.append({"run": run, "when": WHEN_OF_SLURM[kind], **each})
     if runs:
         is_any = "?" in option.value
         job.fields["depends_on"] = {"when": "any", "runs": runs} if is_any else runs
