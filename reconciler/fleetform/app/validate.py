@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 from fleetform.app.workspace import TreeLoader, find_root, load_alone
 from fleetform.source.git import working_tree
-from fleetform.spec.desired import Desired
+from fleetform.spec.desired import FILE_NAME, Desired
 from fleetform.spec.findings import SUMMARIES, Finding, Level, Place
-from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.syntax import read_documents
 from fleetform.spec.tree.walk import read_file, walk
 from fleetform.views.findings import Report

@@ -17,8 +17,8 @@ from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 from fleetform.model.figures import counted
+from fleetform.spec.desired import FILE_NAME
 from fleetform.spec.findings import Finding, Level, render_findings, summarize
-from fleetform.spec.identity import FILE_NAME
 from fleetform.views import json_value
 from fleetform.views.lines import printable
 

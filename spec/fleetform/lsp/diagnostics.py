@@ -15,9 +15,8 @@ from lsprotocol import types
 
 from fleetform.lsp.index import Index
 from fleetform.lsp.text import Encoding, Extent, Text, offset_of, range_of
-from fleetform.spec.desired import ResourceKey
+from fleetform.spec.desired import FILE_NAME, ResourceKey
 from fleetform.spec.findings import Finding, Level
-from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.nodes import Span
 

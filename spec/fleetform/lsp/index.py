@@ -24,10 +24,9 @@ from pydantic import ValidationError
 
 from fleetform.lsp.references import Declaration, FileIndex, Mention, index_file
 from fleetform.lsp.text import Extent, Text
-from fleetform.spec.desired import ResourceKey
+from fleetform.spec.desired import FILE_NAME, ResourceKey
 from fleetform.spec.environment import EnvironmentDocument
 from fleetform.spec.findings import Finding
-from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.nodes import Node, plain
 from fleetform.spec.syntax import read_documents
 from fleetform.spec.tree.environments import Bases

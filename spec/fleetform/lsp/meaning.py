@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from fleetform.lsp.index import Index
 from fleetform.spec import fields
-from fleetform.spec.identity import FILE_NAME
+from fleetform.spec.desired import FILE_NAME
 from fleetform.spec.interpolate import mentions
 from fleetform.spec.kinds.task import parse_array
 from fleetform.spec.names import counted, scalar_text

@@ -14,6 +14,9 @@ from typing import Any, NamedTuple
 
 from fleetform.spec.findings import Finding, Level, Place
 
+FILE_NAME = "environment.yaml"
+"""The file at the top of a configuration that says which environment it is."""
+
 
 class ResourceKey(NamedTuple):
     """

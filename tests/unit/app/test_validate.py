@@ -6,7 +6,7 @@ import pytest
 
 import applied
 from fleetform.app.validate import check
-from fleetform.spec.identity import FILE_NAME
+from fleetform.spec.desired import FILE_NAME
 
 BROKEN = "type: task\nname: broken\ncomands: [a]\n"
 

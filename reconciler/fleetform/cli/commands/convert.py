@@ -89,7 +89,7 @@ def command(
 def _partitions(root: Path, renamed: tuple[str, ...]) -> Partitions:
     """Return the queues and fleets that the environment has, and what people say partitions are."""
     from fleetform.spec.convert import Partitions
-    from fleetform.spec.identity import FILE_NAME
+    from fleetform.spec.desired import FILE_NAME
     from fleetform.spec.tree import load_tree
 
     names: dict[str, str] = {}
@@ -119,7 +119,7 @@ def _is_in_place(root: Path, copy: Copied) -> bool:
 
 def _environment_of(root: Path) -> Path:
     """Return the environment that the folder is in, or the folder itself: it becomes one."""
-    from fleetform.spec.identity import FILE_NAME
+    from fleetform.spec.desired import FILE_NAME
 
     if (root / FILE_NAME).exists():
         return root
@@ -130,7 +130,7 @@ def _environment_of(root: Path) -> Path:
 def _environment(root: Path) -> list[Written]:
     """Return the file that makes an environment of the folder, unless it is in one."""
     from fleetform.spec.convert import Written
-    from fleetform.spec.identity import FILE_NAME
+    from fleetform.spec.desired import FILE_NAME
 
     if (_environment_of(root) / FILE_NAME).exists():
         return []

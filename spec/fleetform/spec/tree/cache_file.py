@@ -20,8 +20,7 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from fleetform.spec.desired import Environment, ResourceKey
-from fleetform.spec.identity import FILE_NAME
+from fleetform.spec.desired import FILE_NAME, Environment, ResourceKey
 from fleetform.spec.private_folder import make_private_folder
 from fleetform.spec.tree.cache import Kept, KeptFile, ReadingCache
 from fleetform.spec.tree.cache_format import SUFFIX, Codec, codec, path_of, read_parts, title_of
@@ -214,14 +213,11 @@ def _content(cache: ReadingCache) -> bytes:
 
 
 def _environment_part(cache: ReadingCache) -> bytes:
-    """Whose the tree is, for those who want to know nothing else of it."""
+    """Which environment it is, for commands that need nothing else of the configuration."""
     assert cache.whole is not None, "it is written too"
-    # What it inherits would be among its rules.
-    if len(cache.whole.folders) > 1:
-        return b""
     said = {
         "sha256": cache.whole.inputs[FILE_NAME].sha256,
-        "environment": codec(Environment).write(cache.whole.frame.environment),
+        "environment": codec(Environment).write(cache.whole.own),
     }
     return json.dumps(said).encode()
 

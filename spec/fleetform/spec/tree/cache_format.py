@@ -33,8 +33,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from fleetform.spec.desired import Environment
-from fleetform.spec.identity import FILE_NAME
+from fleetform.spec.desired import FILE_NAME, Environment
 
 __all__ = [
     "SUFFIX",

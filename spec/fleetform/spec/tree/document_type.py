@@ -7,9 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fleetform.spec.desired import ResourceKey
+from fleetform.spec.desired import FILE_NAME, ResourceKey
 from fleetform.spec.findings import Problem
-from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.names import bare_word, name_problem, nearest, secret_name_problem
 from fleetform.spec.quantities.ranges import shown

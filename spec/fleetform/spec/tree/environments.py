@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fleetform.spec.desired import Environment, Rules
+from fleetform.spec.desired import FILE_NAME, Environment, Rules
 from fleetform.spec.findings import Finding, Level, Problem
-from fleetform.spec.identity import FILE_NAME, plain_environment
 from fleetform.spec.nodes import Node, plain
 from fleetform.spec.overlay.documents import Layer, Mistake, Patch, Written
 from fleetform.spec.overlay.layers import overlay, read_entry
@@ -358,6 +357,8 @@ class Environments:
     Attributes:
         folders: The environment's own, its base, and so on; known after `read`.
         values: What `${{ values.x }}` stands for.
+        own: Which environment it is by its own document alone, whatever state its bases are in; known
+            after `read`, None for one that is abstract.
         addresses: What it says of single resources, known after `read`; right only if
             `check_addresses` says so.
     """
@@ -376,19 +377,14 @@ class Environments:
         self.folders = [Folder("")]
         self.values: Mapping[str, Any] = {}
         self.addresses = NO_ADDRESSES
+        self.own: Environment | None = None
         self._own: Node | None = None
 
     def read(self) -> Environment | None:
         """The environment with what its bases add; None where it cannot be used."""
-        node = self._own_node()
-        # Most say no more than whose they are, and importing the models takes longer than
-        # loading a small tree.
-        environment = None if node is None else _standing_alone(plain(node))
-        parsed = None if node is None or environment else self._validate(FILE_NAME, node)
+        parsed = self._parse_own()
         if parsed is None:
-            if environment is not None:
-                self.values = {ENVIRONMENT_UID: environment.uid}
-            return environment
+            return None
         node, document = parsed
         self._own = node
         self.addresses = read_addresses(document)
@@ -415,16 +411,16 @@ class Environments:
 
         Its rules are those that it says itself.
         """
-        node = self._own_node()
-        parsed = None if node is None else self._validate(FILE_NAME, node)
-        if parsed is None or self._is_abstract(*parsed):
-            return None
-        rules = parsed[1].rules
-        return _environment(parsed[1], rules.to_canonical() if rules else {})
+        parsed = self._parse_own()
+        return None if parsed is None or self._is_abstract(*parsed) else self.own
 
-    def _own_node(self) -> Node | None:
+    def _parse_own(self) -> tuple[Node, EnvironmentDocument] | None:
         if FILE_NAME in self._unsaved or is_file(self._root / FILE_NAME):
-            return self._node(FILE_NAME)
+            parsed = self._parse(FILE_NAME)
+            if parsed is not None and parsed[1].uid is not None:
+                rules = parsed[1].rules
+                self.own = _environment(parsed[1], rules.to_canonical() if rules else {})
+            return parsed
         self._tell(
             finding(
                 "missing-environment",
@@ -481,12 +477,6 @@ class Environments:
         )
         self._tell(place(problem, node, FILE_NAME, ADDRESS))
         return True
-
-
-def _standing_alone(value: Any) -> Environment | None:
-    """An environment that inherits nothing, says no more than it has to, and is right."""
-    is_alone = isinstance(value, dict) and value.keys() <= {"type", "name", "uid", "rules"}
-    return plain_environment(value) if is_alone else None
 
 
 def _environment(document: EnvironmentDocument, rules: Mapping[str, Any]) -> Environment:

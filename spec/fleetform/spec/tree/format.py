@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fleetform.spec.desired import FILE_NAME
 from fleetform.spec.findings import Finding, Level
-from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.nodes import Node, plain
 from fleetform.spec.syntax import read_documents

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from fleetform.spec import checks
 from fleetform.spec.desired import (
+    FILE_NAME,
     Desired,
     Environment,
     Loaded,
@@ -18,7 +19,6 @@ from fleetform.spec.desired import (
     ResourceKey,
 )
 from fleetform.spec.findings import Finding
-from fleetform.spec.identity import FILE_NAME
 from fleetform.spec.kinds import KINDS
 from fleetform.spec.nodes import Node
 from fleetform.spec.overlay.profiles import TYPE as PROFILE
@@ -307,6 +307,7 @@ class Loader:
         beyond = origins.rows(self._beyond)
         folders = self._environments.folders
         return Whole(
+            self._environments.own,
             replace(desired, resources={}, contents={}, commit="", beyond={}),
             resources,
             beyond,

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fleetform.spec.bounds import DEFAULT, Limits
+from fleetform.spec.desired import FILE_NAME
 from fleetform.spec.findings import Finding, Level, Place
-from fleetform.spec.identity import FILE_NAME
 
 __all__ = ["Inside", "LeadsOutError", "is_file", "is_folder", "open_below"]
 

@@ -13,7 +13,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from fleetform.spec.canonical import digest
-from fleetform.spec.desired import Declared, Desired, Loaded, Obstacle, ResourceKey, Rules
+from fleetform.spec.desired import (
+    Declared,
+    Desired,
+    Environment,
+    Loaded,
+    Obstacle,
+    ResourceKey,
+    Rules,
+)
 from fleetform.spec.findings import Finding
 from fleetform.spec.references import mentioned, required
 from fleetform.spec.table import Table, UnsupportedTable
@@ -134,6 +142,7 @@ class Rows:
 class Whole:
     """
     Attributes:
+        own: Which environment it is by its own document, without what it inherits.
         frame: What the tree declares, without its resources, contents and commit.
         files: Readings, as origins count them; the last has no path, and the documents that an
             overlay has made.
@@ -149,6 +158,7 @@ class Whole:
         claims: What volumes have to themselves; None where that is no text (`claims`).
     """
 
+    own: Environment | None
     frame: Desired
     resources: Rows
     beyond: Rows

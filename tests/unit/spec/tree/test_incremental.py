@@ -211,10 +211,15 @@ def test_the_environment_is_kept_while_its_file_says_so(root, tmp_path, settled)
 
 def test_rules_of_a_base_are_not_its_own(root, tmp_path, settled):
     """What `environment.yaml` inherits is no part of what it says itself."""
-    write(tmp_path, "base/environment.yaml", "type: environment\nname: base\nabstract: true\n")
+    base = "type: environment\nname: base\nabstract: true\nrules: {allow_destroy: true}\n"
+    write(tmp_path, "base/environment.yaml", base)
     write(root, "environment.yaml", f"{ENVIRONMENT}extends: ../base\n")
-    assert through_disk(root, tmp_path / "cache").errors == ()
-    assert cache_format.kept_environment(tmp_path / "cache", root) is None
+    loaded = through_disk(root, tmp_path / "cache")
+    assert loaded.errors == ()
+    assert loaded.desired.environment.rules.allow_destroy
+    kept = cache_format.kept_environment(tmp_path / "cache", root)
+    assert kept == read_environment(root)[0]
+    assert not kept.rules.allow_destroy
 
 
 def test_a_value_that_is_none_of_json_is_no_matter(root, tmp_path, settled, monkeypatch):
