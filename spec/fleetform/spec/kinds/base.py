@@ -26,12 +26,13 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainValidator,
     ValidationError,
     WithJsonSchema,
 )
 from pydantic_core import PydanticCustomError
 
-from fleetform.spec.field_facts import RECORDED, SECRET, Facts, control, identity
+from fleetform.spec.field_facts import RECORDED, SECRET, Facts, control, identity, unit
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.names import NAME, name_problem
 from fleetform.spec.quantities import Cpu, Gpu, Range, cpu_document, gpu_document
@@ -224,6 +225,14 @@ def listed(spelled: Any, what: str = "", *, short: str = "") -> tuple[Any, ...]:
     once = (AfterValidator(each_once(what)),) if what else ()
     schema = spelled | Entries[spelled]
     return (Field(min_length=1), BeforeValidator(read, json_schema_input_type=schema), *once)
+
+
+def read_by(
+    parse: Callable[[Any], Any], schema: dict[str, Any], unit_name: str = ""
+) -> tuple[Any, ...]:
+    """Annotations of a value that `parse` reads in each of its spellings, which `schema` describes."""
+    units = (unit(unit_name),) if unit_name else ()
+    return (PlainValidator(parse), WithJsonSchema(schema), *units)
 
 
 def each_once(what: str) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:

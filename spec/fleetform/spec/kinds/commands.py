@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from fleetform.spec.findings import Level, Problem
-from fleetform.spec.kinds.base import not_supported, one_or_many, refuse, text_of
+from fleetform.spec.kinds.base import not_supported, one_or_many, read_by, refuse, text_of
 from fleetform.spec.quantities.ranges import exact_text, shown, unfit
 from fleetform.spec.secrecy import names_secret
 
@@ -188,8 +188,8 @@ def _assignment(item: Any) -> tuple[str, str | None]:
 
 Variables = Annotated[
     Values,
-    PlainValidator(environment_variables),
-    WithJsonSchema(
+    *read_by(
+        environment_variables,
         {
             "anyOf": [
                 {
@@ -202,7 +202,7 @@ Variables = Annotated[
                     "additionalProperties": {"type": ["string", "number"]},
                 },
             ]
-        }
+        },
     ),
 ]
 

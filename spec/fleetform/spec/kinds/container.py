@@ -14,11 +14,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator, Field
 
 from fleetform.spec.field_facts import SECRET
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import Guarded, contradiction, refuse
+from fleetform.spec.kinds.base import Guarded, contradiction, read_by, refuse
 from fleetform.spec.kinds.offers import Text
 from fleetform.spec.quantities.ranges import shown, unfit
 
@@ -45,15 +45,15 @@ def _python(value: Any) -> str:
 
 Python = Annotated[
     str,
-    PlainValidator(_python),
-    WithJsonSchema(
+    *read_by(
+        _python,
         {
             "anyOf": [
                 {"enum": [*PYTHONS]},
                 {"type": "number", "examples": [3.12]},
                 {"type": "string", "pattern": r"\$\{\{"},
             ]
-        }
+        },
     ),
 ]
 
@@ -80,9 +80,7 @@ def _user_text(value: Any) -> Any:
 
 
 User = Annotated[
-    str,
-    PlainValidator(lambda value: _user(_text(_user_text(value)))),
-    WithJsonSchema({"type": ["string", "integer"]}),
+    str, *read_by(lambda value: _user(_text(_user_text(value))), {"type": ["string", "integer"]})
 ]
 
 

@@ -16,8 +16,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    PlainValidator,
-    WithJsonSchema,
 )
 
 from fleetform.spec.field_facts import control
@@ -29,6 +27,7 @@ from fleetform.spec.kinds.base import (
     contradiction,
     listed,
     not_supported,
+    read_by,
     refuse,
 )
 from fleetform.spec.kinds.commands import Variables, warn_of_secrets, without_value
@@ -196,13 +195,7 @@ class Fleet(OfferChoice):
     """The kind of the document: `fleet`."""
 
     nodes: (
-        Annotated[
-            Nodes,
-            PlainValidator(_nodes),
-            WithJsonSchema(_NODES_SCHEMA),
-            control("providers", default=1),
-        ]
-        | None
+        Annotated[Nodes, *read_by(_nodes, _NODES_SCHEMA), control("providers", default=1)] | None
     ) = None
     """
     Number of hosts, or a range. A host is removed only after its jobs have ended. Example: `2`,

@@ -18,13 +18,20 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    PlainValidator,
     WithJsonSchema,
 )
 
 from fleetform.spec.field_facts import SECRET, UNSUPPORTED
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import Guarded, Model, Tags, one_or_many, refuse, warn_in_clear
+from fleetform.spec.kinds.base import (
+    Guarded,
+    Model,
+    Tags,
+    one_or_many,
+    read_by,
+    refuse,
+    warn_in_clear,
+)
 from fleetform.spec.kinds.offers import Text
 from fleetform.spec.kinds.ports import PORT_MAX, Port
 from fleetform.spec.kinds.resources import Capacity, text
@@ -127,15 +134,15 @@ def _blocks(value: Any) -> int | str:
 
 Blocks = Annotated[
     int | Literal["auto"],
-    PlainValidator(_blocks),
-    WithJsonSchema(
+    *read_by(
+        _blocks,
         {
             "anyOf": [
                 {"type": "integer", "minimum": 1, "maximum": BLOCKS_MAX},
                 text(from_one_to(BLOCKS_MAX)),
                 {"enum": ["auto"]},
             ]
-        }
+        },
     ),
 ]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from fleetform.spec.field_facts import control, execution, per_kind, unit
 from fleetform.spec.kinds.base import (
@@ -22,10 +22,11 @@ from fleetform.spec.kinds.base import (
     each_once,
     listed,
     one_or_many,
+    read_by,
     refuse,
     storable,
 )
-from fleetform.spec.kinds.resources import TIME_OR_OFF
+from fleetform.spec.kinds.resources import TIME_OR_OFF, decimal
 from fleetform.spec.names import NAME, name_problem
 from fleetform.spec.quantities import parse_duration
 from fleetform.spec.quantities.price import parse_price
@@ -42,25 +43,12 @@ Texts = Annotated[tuple[Text, ...], *listed(Text, "entry")]
 
 Price = Annotated[
     int,
-    PlainValidator(parse_price),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "number", "exclusiveMinimum": 0},
-                {"type": "string", "pattern": r"^\s*\$?\s*[0-9]+(\.[0-9]{1,6})?\s*\$?\s*$"},
-                {"type": "string", "pattern": r"\$\{\{"},
-            ]
-        }
-    ),
-    unit("micro-dollars"),
+    *read_by(parse_price, decimal(r"^\s*\$?\s*[0-9]+(\.[0-9]{1,6})?\s*\$?\s*$"), "micro-dollars"),
 ]
 """Dollars, held as micro-dollars."""
 
 Offable = Annotated[
-    int,
-    PlainValidator(lambda value: parse_duration(value, off=True)),
-    WithJsonSchema(TIME_OR_OFF),
-    unit("seconds"),
+    int, *read_by(lambda value: parse_duration(value, off=True), TIME_OR_OFF, "seconds")
 ]
 """A duration or `off`, where `off` is not what leaving the field out would mean."""
 

@@ -13,9 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BeforeValidator,
-    PlainValidator,
     ValidationError,
-    WithJsonSchema,
 )
 
 from fleetform.spec.field_facts import control
@@ -30,6 +28,7 @@ from fleetform.spec.kinds.base import (
     listed,
     not_supported,
     one_or_many,
+    read_by,
     refuse,
     within,
 )
@@ -109,8 +108,8 @@ def _backend(value: Any) -> Backend:
 # Any to the type checker, because which model it is, is known by the value only.
 _AnyBackend = Annotated[
     Any,
-    PlainValidator(_backend),
-    WithJsonSchema(
+    *read_by(
+        _backend,
         {
             "type": "object",
             "properties": {
@@ -120,7 +119,7 @@ _AnyBackend = Annotated[
                 }
             },
             "required": ["type"],
-        }
+        },
     ),
 ]
 

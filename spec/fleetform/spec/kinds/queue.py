@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
+from pydantic import BeforeValidator, Field
 
 from fleetform.spec.field_facts import control
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import Document, Flag, Model, Tags, Whole
+from fleetform.spec.kinds.base import Document, Flag, Model, Tags, Whole, read_by
 from fleetform.spec.kinds.container import Runtime
 from fleetform.spec.kinds.offers import Names
 from fleetform.spec.kinds.resources import COUNT_RANGE, Duration, Limit
@@ -31,11 +31,7 @@ class Allowed(Model):
     """The allowed projects, with all their members. Example: `[vision]`."""
 
 
-_NodesRange = Annotated[
-    Range,
-    PlainValidator(parse_int_range),
-    WithJsonSchema(COUNT_RANGE),
-]
+_NodesRange = Annotated[Range, *read_by(parse_int_range, COUNT_RANGE)]
 
 
 class Preemption(Model):

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
+from pydantic import BeforeValidator, Field
 
-from fleetform.spec.field_facts import control, unit
+from fleetform.spec.field_facts import control
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.base import Document, Model, Name, Whole, missing, refuse
+from fleetform.spec.kinds.base import Document, Model, Name, Whole, missing, read_by, refuse
 from fleetform.spec.kinds.offers import Price
 from fleetform.spec.kinds.resources import EXACT_CPUS, Duration, Size
 from fleetform.spec.quantities import parse_cpu
@@ -39,8 +39,8 @@ def _gpu_count(name: str, value: Any) -> int:
 
 GpuCounts = Annotated[
     dict[str, int],
-    PlainValidator(_gpus),
-    WithJsonSchema(
+    *read_by(
+        _gpus,
         {
             "anyOf": [
                 {"type": "integer", "minimum": 0},
@@ -50,7 +50,7 @@ GpuCounts = Annotated[
                     "minProperties": 1,
                 },
             ]
-        }
+        },
     ),
 ]
 
@@ -62,12 +62,7 @@ def _cpus(value: Any) -> int:
     return count.min
 
 
-Cpus = Annotated[
-    int,
-    PlainValidator(_cpus),
-    WithJsonSchema(EXACT_CPUS),
-    unit("millicores"),
-]
+Cpus = Annotated[int, *read_by(_cpus, EXACT_CPUS, "millicores")]
 
 
 class GpuHours(Model):

@@ -6,10 +6,8 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import PlainValidator, WithJsonSchema
-
 from fleetform.spec.field_facts import UNSUPPORTED, Facts, supported_by, unit
-from fleetform.spec.kinds.base import Model, refuse
+from fleetform.spec.kinds.base import Model, read_by, refuse
 from fleetform.spec.quantities import (
     OFF,
     Cpu,
@@ -43,6 +41,12 @@ def text(pattern: str, *examples: str) -> Schema:
     """A text that its parser strips of spaces."""
     shown = {"examples": list(examples)} if examples else {}
     return {"type": "string", "pattern": whole_text(pattern), **shown}
+
+
+def decimal(pattern: str) -> Schema:
+    """A number above 0, or a text that its parser reads as one."""
+    written = {"type": "string", "pattern": pattern}
+    return {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, written, EXPRESSION_TEXT]}
 
 
 def mapping(properties: Schema) -> Schema:
@@ -271,51 +275,18 @@ def _limit(value: Any) -> int | None:
     return None if seconds == OFF else seconds
 
 
-Cpus = Annotated[
-    Cpu,
-    PlainValidator(_remembered(parse_cpu)),
-    WithJsonSchema(CPUS),
-    unit("millicores"),
-]
+Cpus = Annotated[Cpu, *read_by(_remembered(parse_cpu), CPUS, "millicores")]
 MemoryRange = Annotated[
-    Range,
-    PlainValidator(_remembered(parse_memory_range)),
-    WithJsonSchema(size_range("8GB..")),
-    unit("bytes"),
+    Range, *read_by(_remembered(parse_memory_range), size_range("8GB.."), "bytes")
 ]
-DiskRange = Annotated[
-    Range,
-    PlainValidator(_remembered(parse_disk)),
-    WithJsonSchema(DISK),
-    unit("bytes"),
-]
-Size = Annotated[
-    int,
-    PlainValidator(_remembered(parse_memory)),
-    WithJsonSchema(AMOUNT),
-    unit("bytes"),
-]
-Gpus = Annotated[Gpu, PlainValidator(_remembered(parse_gpu)), WithJsonSchema(GPUS)]
-Duration = Annotated[
-    int,
-    PlainValidator(_remembered(_duration)),
-    WithJsonSchema(TIME),
-    unit("seconds"),
-]
-Limit = Annotated[
-    int | None,
-    PlainValidator(_remembered(_limit)),
-    WithJsonSchema(TIME_OR_OFF),
-    unit("seconds"),
-]
+DiskRange = Annotated[Range, *read_by(_remembered(parse_disk), DISK, "bytes")]
+Size = Annotated[int, *read_by(_remembered(parse_memory), AMOUNT, "bytes")]
+Gpus = Annotated[Gpu, *read_by(_remembered(parse_gpu), GPUS)]
+Duration = Annotated[int, *read_by(_remembered(_duration), TIME, "seconds")]
+Limit = Annotated[int | None, *read_by(_remembered(_limit), TIME_OR_OFF, "seconds")]
 """A duration, or `off` for none."""
-CapacityCpu = Annotated[
-    int,
-    PlainValidator(_capacity_cpu),
-    WithJsonSchema(EXACT_CPUS),
-    unit("millicores"),
-]
-CapacityGpu = Annotated[Gpu, PlainValidator(_capacity_gpu), WithJsonSchema(GPUS)]
+CapacityCpu = Annotated[int, *read_by(_capacity_cpu, EXACT_CPUS, "millicores")]
+CapacityGpu = Annotated[Gpu, *read_by(_capacity_gpu, GPUS)]
 
 
 class Resources(Model):

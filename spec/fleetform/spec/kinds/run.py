@@ -14,7 +14,6 @@ from pydantic import (
     AfterValidator,
     Field,
     GetPydanticSchema,
-    PlainValidator,
     ValidatorFunctionWrapHandler,
     WithJsonSchema,
     WrapValidator,
@@ -29,6 +28,7 @@ from fleetform.spec.kinds.base import (
     contradiction,
     listed,
     not_supported,
+    read_by,
     refuse,
     warn_in_clear,
 )
@@ -432,8 +432,9 @@ class Run(OfferChoice):
     rerun: (
         Annotated[
             int | dict[str, int],
-            PlainValidator(_rerun),
-            WithJsonSchema({"anyOf": [_COUNT, {"type": "object", "additionalProperties": _COUNT}]}),
+            *read_by(
+                _rerun, {"anyOf": [_COUNT, {"type": "object", "additionalProperties": _COUNT}]}
+            ),
             control("plan", default=0),
         ]
         | None

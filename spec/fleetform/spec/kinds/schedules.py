@@ -15,13 +15,11 @@ from typing import Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
-    PlainValidator,
     WithJsonSchema,
     model_validator,
 )
 
-from fleetform.spec.field_facts import unit
-from fleetform.spec.kinds.base import Flag, Model, listed, refuse
+from fleetform.spec.kinds.base import Flag, Model, listed, read_by, refuse
 from fleetform.spec.names import counted
 from fleetform.spec.quantities.duration import parse_moment
 from fleetform.spec.quantities.ranges import EXPRESSION, either_case, shown, whole_text
@@ -154,15 +152,15 @@ class Schedule(Model):
 
 Moment = Annotated[
     int,
-    PlainValidator(parse_moment),
-    WithJsonSchema(
+    *read_by(
+        parse_moment,
         {
             "type": "string",
             "pattern": r"^\s*(\d{4}-\d\d-\d\d[Tt ]+\d\d:\d\d(:\d\d)?\s*([Zz]|[+-]\d\d(:?\d\d)?)|.*\$\{\{.*)\s*$",
             "examples": ["2026-12-24T18:00Z", "2026-12-24 18:00+01:00"],
-        }
+        },
+        "moment",
     ),
-    unit("moment"),
 ]
 """A point in time with its time zone; seconds since 1970 in UTC."""
 

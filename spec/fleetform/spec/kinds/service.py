@@ -13,12 +13,10 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
-    PlainValidator,
     Tag,
-    WithJsonSchema,
 )
 
-from fleetform.spec.field_facts import control, execution, unit
+from fleetform.spec.field_facts import control, execution
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import (
     FORM,
@@ -28,6 +26,7 @@ from fleetform.spec.kinds.base import (
     contradiction,
     listed,
     one_or_many,
+    read_by,
     refuse,
 )
 from fleetform.spec.kinds.commands import Commands
@@ -35,7 +34,7 @@ from fleetform.spec.kinds.container import SOURCES, Image, Python, source_proble
 from fleetform.spec.kinds.groups import GroupName, name_problems, only_in_groups
 from fleetform.spec.kinds.offers import Gateway, Text
 from fleetform.spec.kinds.ports import ServicePort
-from fleetform.spec.kinds.resources import COUNT, WHOLE, Duration, Resources, text
+from fleetform.spec.kinds.resources import COUNT, WHOLE, Duration, Resources, decimal, text
 from fleetform.spec.kinds.run import Run
 from fleetform.spec.quantities import Range, parse_int_range
 from fleetform.spec.quantities.ranges import COUNT_MAX, DIGITS, shown, unfit
@@ -153,20 +152,7 @@ def parse_rate(value: Any) -> int:
     return rate
 
 
-Rate = Annotated[
-    int,
-    PlainValidator(parse_rate),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "number", "exclusiveMinimum": 0},
-                {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*$"},
-                {"type": "string", "pattern": r"\$\{\{"},
-            ]
-        }
-    ),
-    unit("millionths"),
-]
+Rate = Annotated[int, *read_by(parse_rate, decimal(r"^\s*[0-9]+(\.[0-9]+)?\s*$"), "millionths")]
 """Requests a second, held in millionths."""
 
 
@@ -301,8 +287,8 @@ def _replicas(value: Any) -> Range:
 
 Replicas = Annotated[
     Range,
-    PlainValidator(_replicas),
-    WithJsonSchema(
+    *read_by(
+        _replicas,
         {
             "anyOf": [
                 WHOLE,
@@ -317,7 +303,7 @@ Replicas = Annotated[
                     "additionalProperties": False,
                 },
             ]
-        }
+        },
     ),
 ]
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from fleetform.spec.bounds import ELEMENTS_MAX
 from fleetform.spec.field_facts import control, execution, identity
@@ -16,6 +16,7 @@ from fleetform.spec.kinds.base import (
     Whole,
     contradiction,
     listed,
+    read_by,
     refuse,
     storable,
 )
@@ -114,8 +115,8 @@ def _too_many(count: int) -> Exception:
 
 ArraySpec = Annotated[
     Array,
-    PlainValidator(parse_array),
-    WithJsonSchema(
+    *read_by(
+        parse_array,
         {
             "anyOf": [
                 {
@@ -125,7 +126,7 @@ ArraySpec = Annotated[
                 },
                 {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1},
             ]
-        }
+        },
     ),
 ]
 

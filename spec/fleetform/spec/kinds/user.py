@@ -8,10 +8,10 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator
 
 from fleetform.spec.field_facts import RECORDED, control
-from fleetform.spec.kinds.base import Document, refuse
+from fleetform.spec.kinds.base import Document, read_by, refuse
 from fleetform.spec.kinds.offers import Text, Texts
 from fleetform.spec.quantities.ranges import shown, unfit
 
@@ -106,8 +106,8 @@ class User(Document):
     account: (
         Annotated[
             dict[str, str],
-            PlainValidator(_accounts),
-            WithJsonSchema(
+            *read_by(
+                _accounts,
                 {
                     "anyOf": [
                         {"type": "string"},
@@ -117,7 +117,7 @@ class User(Document):
                             "minProperties": 1,
                         },
                     ]
-                }
+                },
             ),
             control(),
         ]
