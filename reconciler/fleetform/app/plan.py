@@ -27,9 +27,8 @@ from fleetform.plan.notes import with_notes
 from fleetform.plan.planner import plan
 from fleetform.plan.scope import idle_addresses, known_addresses, with_new_names
 from fleetform.plan.sealed_names import with_sealed_names
-from fleetform.spec.desired import ResourceKey
+from fleetform.spec.desired import ResourceKey, digests_of
 from fleetform.spec.folders import Places
-from fleetform.spec.table import digests_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

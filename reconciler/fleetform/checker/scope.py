@@ -15,8 +15,7 @@ from fleetform.model.redaction import fingerprint
 from fleetform.model.rows import changed_rows, unchanged_digests
 from fleetform.model.selection import Selection
 from fleetform.model.verbs import KINDS, ON_HOSTS, REFERRED, Verb
-from fleetform.spec.desired import Declared, ResourceKey
-from fleetform.spec.table import digests_of
+from fleetform.spec.desired import Declared, ResourceKey, digests_of
 
 
 def check_place_right(context: PlanContext) -> Iterator[Violation]:

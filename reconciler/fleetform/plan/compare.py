@@ -22,9 +22,8 @@ from fleetform.plan.kinds.environment import propose_rules
 from fleetform.plan.kinds.fleet import propose_exchange
 from fleetform.plan.kinds.run import propose_pair
 from fleetform.plan.renames import Pairing, pair_elements
-from fleetform.spec.desired import Declared, ResourceKey
+from fleetform.spec.desired import Declared, ResourceKey, digests_of
 from fleetform.spec.ignore_changes import overlook, overlooks
-from fleetform.spec.table import digests_of
 
 
 def compare_rules(draft: PlanDraft) -> None:

@@ -14,8 +14,7 @@ from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.rows import Rows
 from fleetform.model.run_state import RunState
 from fleetform.plan.planner import plan
-from fleetform.spec.desired import Declared, Desired, ResourceKey
-from fleetform.spec.table import Table, digests_of
+from fleetform.spec.desired import Declared, Desired, ResourceKey, Table, digests_of
 from unit.plan.test_promises import situations
 from unit.plan.trees import NOW_MS, declare, fleet, ledger, row, task, tree
 

@@ -13,7 +13,7 @@ from fleetform.model.run import RunState
 from fleetform.plan.exit import plan_code
 from fleetform.plan.serialize import dump, load
 from fleetform.spec.desired import Desired, Obstacle, ResourceKey, Rules, Unsupported
-from fleetform.spec.tree.document_type import any_kind
+from fleetform.spec.tree.sources import any_kind
 from unit.plan.trees import CONTAINER, element, fleet, ledger, planned, row, task, tree, volume
 
 LOCAL = fleet("local")

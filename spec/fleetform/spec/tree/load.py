@@ -17,6 +17,7 @@ from fleetform.spec.desired import (
     Loaded,
     Obstacle,
     ResourceKey,
+    UnsupportedTable,
 )
 from fleetform.spec.findings import Finding
 from fleetform.spec.kinds import KINDS
@@ -24,7 +25,6 @@ from fleetform.spec.nodes import Node
 from fleetform.spec.overlay.profiles import TYPE as PROFILE
 from fleetform.spec.quantities.ranges import shown
 from fleetform.spec.references import Catalogue, Entry, Upstream
-from fleetform.spec.table import UnsupportedTable
 from fleetform.spec.tree.cache import KeptFile, ReadingCache, is_overlaid, look_of
 from fleetform.spec.tree.change_detection import claims_of
 from fleetform.spec.tree.environments import Environments, Folder, overlaid

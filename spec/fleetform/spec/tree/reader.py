@@ -36,9 +36,9 @@ from fleetform.spec.references import Reference, mentioned, required
 from fleetform.spec.tree.budget import Budget
 from fleetform.spec.tree.cache import Conditions, Outcome, Row
 from fleetform.spec.tree.document_problems import notes, rewritten_numbers
-from fleetform.spec.tree.document_type import declared_keys, not_a_document, type_problem
 from fleetform.spec.tree.elements import TEXTS, Reading, read
 from fleetform.spec.tree.files import Files
+from fleetform.spec.tree.sources import declared_keys, not_a_document, type_problem
 
 __all__ = ["Reader", "folder_of", "names_in", "names_values", "own_digests", "waiting"]
 

@@ -21,10 +21,11 @@ from fleetform.spec.desired import (
     Obstacle,
     ResourceKey,
     Rules,
+    Table,
+    UnsupportedTable,
 )
 from fleetform.spec.findings import Finding
 from fleetform.spec.references import mentioned, required
-from fleetform.spec.table import Table, UnsupportedTable
 from fleetform.spec.tree.addresses import Addresses
 from fleetform.spec.tree.cache import Conditions, FilesAnswer, Kept, KeptFile, Outcome, Row
 

@@ -35,8 +35,7 @@ from fleetform.plan.serialize import dump, load, sealed
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity
 from fleetform.providers.contract.observed import InstanceSeen
-from fleetform.spec.desired import Desired
-from fleetform.spec.table import digests_of
+from fleetform.spec.desired import Desired, digests_of
 from simulation.apply.drift_injection import DriftInjection
 from simulation.apply.ports import Torn
 from simulation.apply.process import Crashed, Process, Room
