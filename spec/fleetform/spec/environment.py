@@ -25,7 +25,7 @@ from pydantic_core import PydanticCustomError
 from fleetform.spec.bounds import PATCHES_MAX, REASON_MAX, WINDOWS_MAX
 from fleetform.spec.field_facts import RECORDED, control, default, identity, unit
 from fleetform.spec.kinds import ADOPTABLE, KINDS, RELEASABLE
-from fleetform.spec.kinds.base import Flag, Model, Name, Whole, refuse, storable
+from fleetform.spec.kinds.base import Flag, Model, Name, Whole, add_spellings, refuse, storable
 from fleetform.spec.kinds.resources import Duration
 from fleetform.spec.kinds.schedules import Cron, Moment, never_ends, window
 from fleetform.spec.names import EXPRESSION_MARK, Address, is_uid, parse_address
@@ -316,18 +316,17 @@ def _few(value: tuple[PatchDocument, ...]) -> tuple[PatchDocument, ...]:
     )
 
 
-def _add_spellings(schema: dict[str, Any]) -> None:
-    for alias, name in (("from", "begin"), ("to", "end"), ("for", "duration")):
-        schema["properties"][alias] = {**schema["properties"][name], "x-same-as": name}
-
-
 class FreezeDocument(Model):
     """
     A period in which plans are blocked: once from `begin` to `end`, or repeatedly by `cron` and
     `duration`.
     """
 
-    model_config = ConfigDict(json_schema_extra=_add_spellings)
+    model_config = ConfigDict(
+        json_schema_extra=lambda schema: add_spellings(
+            schema, from_="begin", to="end", for_="duration"
+        )
+    )
 
     begin: Moment | None = None
     """

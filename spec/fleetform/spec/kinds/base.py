@@ -227,6 +227,13 @@ def listed(spelled: Any, what: str = "", *, short: str = "") -> tuple[Any, ...]:
     return (Field(min_length=1), BeforeValidator(read, json_schema_input_type=schema), *once)
 
 
+def add_spellings(schema: dict[str, Any], **names: str) -> None:
+    """Add to a model's schema each other name of a field that a validator of the model reads."""
+    for spelling, name in names.items():
+        field = spelling.rstrip("_")
+        schema["properties"][field] = {**schema["properties"][name], "x-same-as": name}
+
+
 def read_by(
     parse: Callable[[Any], Any], schema: dict[str, Any], unit_name: str = ""
 ) -> tuple[Any, ...]:

@@ -58,7 +58,10 @@ Python = Annotated[
 ]
 
 
-def _user(value: str) -> str:
+def _user(value: Any) -> str:
+    value = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(value, str):
+        raise unfit(value, "a user's name or number, such as `ubuntu` or 1000")
     user, colon, group = value.partition(":")
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\$?", user, re.ASCII):
         raise refuse(
@@ -75,19 +78,7 @@ def _user(value: str) -> str:
     return value
 
 
-def _user_text(value: Any) -> Any:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-User = Annotated[
-    str, *read_by(lambda value: _user(_text(_user_text(value))), {"type": ["string", "integer"]})
-]
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise unfit(value, "a user's name or number, such as `ubuntu` or 1000")
-    return value
+User = Annotated[str, *read_by(_user, {"type": ["string", "integer"]})]
 
 
 def _image(value: str) -> str:

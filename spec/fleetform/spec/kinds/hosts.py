@@ -27,6 +27,7 @@ from fleetform.spec.kinds.base import (
     Guarded,
     Model,
     Tags,
+    add_spellings,
     one_or_many,
     read_by,
     refuse,
@@ -217,8 +218,7 @@ ReasonSpec = Annotated[Reason, BeforeValidator(_reason, json_schema_input_type=s
 
 
 def _add_ends(schema: dict[str, Any]) -> None:
-    for alias, name in (("from", "begin"), ("to", "end")):
-        schema["properties"][alias] = {**schema["properties"][name], "x-same-as": name}
+    add_spellings(schema, from_="begin", to="end")
     schema.pop("required", None)
 
 

@@ -16,6 +16,7 @@ from fleetform.spec.kinds.base import (
     Flag,
     Name,
     Whole,
+    add_spellings,
     contradiction,
     listed,
     missing,
@@ -31,8 +32,7 @@ REPEAT_SECONDS = {"daily": 86_400, "weekly": 7 * 86_400}
 
 
 def _add_ends(schema: dict[str, Any]) -> None:
-    for alias, name in (("from", "begin"), ("to", "end")):
-        schema["properties"][alias] = {**schema["properties"][name], "x-same-as": name}
+    add_spellings(schema, from_="begin", to="end")
     schema["required"].remove("begin")
 
 

@@ -15,6 +15,7 @@ from fleetform.spec.kinds.base import (
     Model,
     Name,
     Whole,
+    add_spellings,
     each_once,
     listed,
     one_or_many,
@@ -33,14 +34,12 @@ _TRUE = tuple(event for event in _EVENTS if event != "time-limit")
 Event = Literal["error", "interruption", "no-capacity", "node-failure", "preemption", "time-limit"]
 
 
-def _add_alias(schema: dict[str, Any]) -> None:
-    schema["properties"]["on_events"] = {**schema["properties"]["on"], "x-same-as": "on"}
-
-
 class Retry(Model):
     """When and how often a failed run is attempted again."""
 
-    model_config = ConfigDict(json_schema_extra=_add_alias)
+    model_config = ConfigDict(
+        json_schema_extra=lambda schema: add_spellings(schema, on_events="on")
+    )
 
     on: Annotated[tuple[Event, ...], *listed(Event, "event")] | None = None
     """

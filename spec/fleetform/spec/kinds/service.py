@@ -23,6 +23,7 @@ from fleetform.spec.kinds.base import (
     Flag,
     Model,
     Whole,
+    add_spellings,
     contradiction,
     listed,
     one_or_many,
@@ -333,8 +334,7 @@ def _router(value: Any) -> Any:
 
 
 def _add_count(schema: dict[str, Any]) -> None:
-    replicas = schema["properties"]["replicas"]
-    schema["properties"]["count"] = {**replicas, "x-same-as": "replicas"}
+    add_spellings(schema, count="replicas")
     schema["required"].remove("replicas")
     if not schema["required"]:
         del schema["required"]

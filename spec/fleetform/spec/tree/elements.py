@@ -9,7 +9,7 @@ filled in before it; documents that come out equal are validated once.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -150,10 +150,6 @@ def _validate(value: Mapping[str, Any], kind: Kind) -> tuple[Document | None, li
 def _nameable(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Those that an expression can name."""
     return {name: value for name, value in values.items() if name != ENVIRONMENT_UID}
-
-
-def _has_error(problems: Sequence[Problem]) -> bool:
-    return any(problem.level is Level.ERROR for problem in problems)
 
 
 def _wrong_fields(problems: Sequence[Problem]) -> frozenset[Any]:
@@ -472,12 +468,4 @@ def _known_later(env: Mapping[str, str | None]) -> dict[str, str]:
 
 def _for_element(problem: Problem, element: Element) -> Problem:
     where = f" (in the element `{element.identity}`)" if element.identity else ""
-    return Problem(
-        problem.code,
-        problem.path,
-        problem.detail + where,
-        problem.advice,
-        problem.level,
-        problem.at_key,
-        problem.word,
-    )
+    return replace(problem, detail=problem.detail + where)
