@@ -1,8 +1,8 @@
 """
 Find where everything stands in a YAML text: events of libyaml to a tree of offsets, with comments.
 
-The loader keeps what a document means and forgets how it was written; this keeps the second and
-leaves the first to the loader. Both use the same parser, so they never disagree about where a value
+The loader keeps what a document means and forgets how it was written. A layout keeps how it was written
+and leaves its meaning to the loader. Both use the same parser, so they never disagree about where a value
 ends. A layout is made of text that the loader has read without an error, and asserts the grammar
 instead of explaining it.
 """

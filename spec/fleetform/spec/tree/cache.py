@@ -1,19 +1,17 @@
 """
-Keep what files came to between two loads of one tree, in memory.
+Keep readings of files between two loads of one configuration, in memory.
 
-A reading is found by what its file contains. Most files are not opened for that: while the system
-says that a file is the one it was, by its inode, size and times, its content is known. A file
-younger than the clock's tick may change without that showing, so it is opened each time until it
-has settled.
+A reading is found by the content of its file. Most files are not opened for that: while the inode, size
+and times of a file are the same, its content is the same. A file that is younger than one tick of the
+clock may change without another time, so it is opened at each load until it is old enough.
 
-A reading is used only while everything else that it depends on is the same; the loader proves that
-each time (`Conditions`), so what a cache holds can be late, and never wrong. `cache_file` writes
-one to disk and reads it back.
+A reading is used only while everything else that it depends on is the same. The loader checks that each
+time (`Conditions`), so a cache can be outdated, but never wrong. `cache_file` writes a cache to disk and
+reads it back.
 
-An `Outcome` is what the passes after reading need of one document, with no node and no model in it:
-a document that was read a moment ago and one that comes from the cache are the same value here, so
-that no later pass can tell the two apart. A `Header` has the few scalars of a document by which
-overlays choose it, in place of its nodes.
+An `Outcome` is what the passes after reading need of one document, without nodes and models: a document
+that was just read and one from the cache are the same value, so that no later pass can tell them apart. A
+`Header` has the few scalars of a document by which overlays choose it, in place of its nodes.
 """
 
 from __future__ import annotations
@@ -56,9 +54,9 @@ __all__ = [
 
 ENVIRONMENT_UID = "\0uid"
 """
-Among the values that a reading depends on: the key by which secrets are sealed in names of elements.
+The key of the values under which the environment's uid stands, by which secrets are sealed in names of elements.
 
-No expression can name it. It is one of the values because a kept reading holds only where they are equal.
+No expression can name it. It is one of the values because a reading is valid only if the values are equal.
 """
 
 
@@ -83,12 +81,12 @@ class Row(NamedTuple):
 
 class FilesAnswer(NamedTuple):
     """
-    What `files:` of a document came to.
+    The files that `files:` of a document names.
 
     Attributes:
         folder: Where paths begin.
         entries: Path in the tree and in the working directory.
-        digest: Of what was found there, by which another answer is told from this one.
+        digest: Of what was found, to compare two answers.
     """
 
     folder: str
@@ -98,12 +96,12 @@ class FilesAnswer(NamedTuple):
 
 class Conditions(NamedTuple):
     """
-    What an outcome depends on besides the text of its file: it holds while these do.
+    What an outcome depends on besides the text of its file: it is valid while these are the same.
 
     Attributes:
         values: Digest of the environment's values; empty where none can be named.
-        spent: What it took of the tree's budget: elements, characters written and digested.
-        files: What it asked for, in order.
+        spent: What it used of the budget: elements, characters written and digested.
+        files: Its answers, in order.
     """
 
     values: str = ""
@@ -118,14 +116,14 @@ _NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
 class Outcome(NamedTuple):
     """
     Attributes:
-        type: What its `type:` says; empty where that is no text.
-        keys: What it declares, as far as can be told; several when its kind cannot.
+        type: Its `type:`; empty if that is no text.
+        keys: What it declares, as far as known; several if its kind is unknown.
         place: Of its first character.
         problems: What is wrong with it by itself.
-        is_read: It got as far as its kind, if need be without fields that are wrong.
-        is_spoiled: Something inherited does not fit it, which is told where that stands.
+        is_read: The model of its kind read it, if need be without wrong fields.
+        is_spoiled: Something inherited does not fit it, which is reported at what is inherited.
         shared: Canonical fields that all of its resources have.
-        documents: The distinct canonical forms as far as they refer to or ask for anything.
+        documents: The distinct canonical forms, with the fields that refer to or require something.
         rows: Its resources.
         references: What it mentions, each once.
         required: What must exist before its resources do; None where that depends on the row.
@@ -162,10 +160,9 @@ Header: TypeAlias = Sequence[tuple[str, str | int | float | bool | None, str]]
 
 class Kept(NamedTuple):
     """
-    One document: its outcome, when that holds, and its problems as they were reported.
+    One document: its outcome, the conditions of that, and its problems as they were reported.
 
-    Problems that it had with others are among those told; where they come up again, their places
-    need not be looked for.
+    The problems include those with other documents: if they occur again, their places are known.
     """
 
     header: Header
@@ -176,11 +173,11 @@ class Kept(NamedTuple):
 
 class KeptFile:
     """
-    The reading of one file's content, which stays as it was made: resources are made from it when
-    somebody asks, long after another load.
+    The reading of one file's content. It never changes: resources are made from it when they are first used,
+    long after another load.
 
     Args:
-        look: How the file looked that had this content last; empty when nobody knows.
+        look: How the file looked when it last had this content; empty if unknown.
         body: The documents as they lie on disk; empty when they have not been written yet.
         decode: Gives the documents, where they have not been needed yet.
     """
@@ -219,12 +216,12 @@ class KeptFile:
 @dataclass(slots=True)
 class ReadingCache:
     """
-    What is kept between two loads of one tree. One load at a time.
+    The readings of one configuration, kept between two loads. One load at a time.
 
     Attributes:
         digests: SHA-256 of files that documents name, by their identity on disk.
-        whole: What the tree as a whole came to; None while nobody knows.
-        is_changed: Something was learned that is worth writing down.
+        whole: The result of the last load; None if unknown.
+        is_changed: It differs from what is on disk.
     """
 
     digests: MutableMapping[str, str] = field(default_factory=dict)
@@ -235,19 +232,19 @@ class ReadingCache:
     _digests_count: int = 0
 
     def begin(self) -> None:
-        """A load begins."""
+        """Begin a load."""
         self._used = {}
         self._digests_count = len(self.digests)
 
     def end(self) -> None:
-        """A load is over: what it did not use is dropped."""
+        """End a load: readings that it did not use are dropped."""
         if len(self._used) != len(self._files):
             self._files = self._used
             self.is_changed = True
         self._end_digests()
 
     def end_recalled(self) -> None:
-        """The same of a load for which the tree as a whole was known: all of it is in use."""
+        """End a load of which the result was known: all readings are in use."""
         self._end_digests()
 
     def _end_digests(self) -> None:
@@ -256,17 +253,17 @@ class ReadingCache:
             del self.digests[next(iter(self.digests))]
 
     def known(self, path: str) -> KeptFile | None:
-        """The reading of what a file contained last."""
+        """Return the last reading of a file."""
         return self._files.get(path)
 
     def look_again(self, known: KeptFile, look: str) -> None:
-        """A file with the content of a reading that is kept looks as `look` now."""
+        """Note that a file with the content of this reading looks like `look` now."""
         if known.look != look:
             known.look = look
             self.is_changed = True
 
     def by_look(self, path: str, look: str) -> KeptFile | None:
-        """The reading of a file that has not changed since."""
+        """Return the reading of a file that has not changed since."""
         known = self._files.get(path)
         if known is None or not look or known.look != look:
             return None
@@ -274,7 +271,7 @@ class ReadingCache:
         return known
 
     def by_content(self, path: str, look: str, sha256: str) -> KeptFile | None:
-        """The reading of a file with this content, which looks as `look` now."""
+        """Return the reading of a file with this content, which looks like `look` now."""
         known = self._files.get(path)
         if known is None or known.sha256 != sha256:
             return None
@@ -283,27 +280,27 @@ class ReadingCache:
         return known
 
     def keep(self, made: KeptFile) -> None:
-        """A reading that was just made."""
+        """Add a new reading."""
         self.is_changed = True
         self._put(made)
 
     def keep_whole(self, whole: Whole | None) -> None:
-        """What the configuration declares from now on; None: unknown."""
+        """Keep the result of a load; None: unknown."""
         self.is_changed = self.is_changed or whole is not self.whole
         self.whole = whole
 
     def drop(self, path: str) -> None:
-        """A reading that turned out to be of no use."""
+        """Remove a reading that cannot be used."""
         self.is_changed = True
         self._used.pop(path, None)
         self._files.pop(path, None)
 
     def current(self) -> Iterator[KeptFile]:
-        """Readings of what files contain now."""
+        """Return the readings of all files."""
         yield from self._files.values()
 
     def fill(self, files: Sequence[KeptFile]) -> None:
-        """Put in what was written down."""
+        """Fill in the readings from disk."""
         self._files = {kept.path: kept for kept in files}
 
     def _put(self, kept: KeptFile) -> None:
@@ -311,7 +308,7 @@ class ReadingCache:
 
 
 def look_of(seen: os.stat_result) -> str:
-    """How a plain file looks to the system; empty where that says nothing of its content."""
+    """Return how a plain file looks to the system; empty if that does not identify its content."""
     changed_ns = max(seen.st_mtime_ns, seen.st_ctime_ns)
     if not stat.S_ISREG(seen.st_mode) or time.time_ns() - changed_ns < SETTLED_NS:
         return ""
@@ -327,7 +324,7 @@ _NO_SPAN = Span(0, 0, 0)
 
 
 def header_of(node: Node) -> Header | None:
-    """What overlays ask of a document; None where that takes its nodes."""
+    """Return what overlays need of a document; None if they need its nodes."""
     if not isinstance(node, MappingNode):
         return ()
     said = [(key.raw, value) for key, value in node.entries if key.raw in _CHOSEN_BY]
@@ -341,7 +338,7 @@ def header_of(node: Node) -> Header | None:
 
 
 def standing_for(header: Header) -> Node:
-    """A node that overlays may look at."""
+    """Return a node with these scalars, for overlays."""
     entries = [
         (ScalarNode(key, key, "", _NO_SPAN), ScalarNode(value, raw, "", _NO_SPAN))
         for key, value, raw in header
@@ -350,7 +347,7 @@ def standing_for(header: Header) -> Node:
 
 
 def is_overlaid(files: Iterable[Given]) -> bool:
-    """Whether documents may come to anything else than what is written: some is or has a profile."""
+    """Whether overlays may change documents: one of them is or has a profile."""
     return any(
         any(_has_profile(one.header) for one in file.documents)
         if isinstance(file, KeptFile)

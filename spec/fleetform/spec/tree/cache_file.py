@@ -1,10 +1,9 @@
 """
 A cache of readings on disk: one file a tree, replaced as a whole.
 
-Whatever is wrong with the file, the tree is read without it: it may be cut off, of another
-version, another user's, on a full disk, gone. So there is no error here, and each part is checked
-before it is believed. Several processes may write it; each writes one of its own and puts it in
-place at once, and the last one wins.
+If the file is truncated, of another version, owned by another user, on a full disk or gone, the configuration
+is read without it. So there is no error here, and each part is checked before it is used. Several
+processes may write it: each writes a file of its own and renames it, and the last one wins.
 """
 
 from __future__ import annotations
@@ -156,7 +155,7 @@ def _columns_read(said: dict[str, Any]) -> Rows:
 
 
 SIZE_MAX = 512 * 2**20
-"""Bytes of all trees' files together; beyond, those that were written longest ago go."""
+"""Bytes of the files of all configurations together; beyond, the oldest files are removed."""
 
 # Ten thousand documents take some ten megabytes. A tree with more has the rest of it read anew.
 _PART_MAX = 64 * 2**20
@@ -175,7 +174,7 @@ def open_cache(folder: Path, root: Path) -> ReadingCache:
 
 
 def save_cache(cache: ReadingCache, folder: Path, root: Path) -> None:
-    """Write down what was learned, if anything was."""
+    """Write the cache to disk, if it changed."""
     if not cache.is_changed:
         return
     # A cache that cannot be written costs time, and nobody's plan fails for that.

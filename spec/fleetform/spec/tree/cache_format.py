@@ -1,13 +1,13 @@
 """
-Find the cache file of a tree, and decide whether its bytes are believed.
+Find the cache file of a configuration, and decide whether to trust its bytes.
 
-The file is a line with the length and the checksum of each part, then the parts. Bytes are believed
-that this version of the language has written, in a file that no other user can write.
+The file begins with a line that has the length and the checksum of each part; the parts follow. Bytes are
+trusted if this version of the language wrote them, in a file that no other user can write.
 
-A reading is only good for the code that made it, and while that code is being written its version
-number says nothing. So the version of the language is a digest over the sources of this package and
-of the libraries that take part in reading. They are looked at and not read: reading a hundred and
-fifty files takes as long as all the rest of a small tree.
+A reading is valid only for the code that made it, and the version number does not change while that code
+is being written. So the version of the language is a digest over the sources of this package and
+of the libraries that take part in reading. Their times and sizes are compared, not their content: reading
+a hundred and fifty files takes as long as all the rest of a small configuration.
 
 Values are written as JSON by the annotations of their classes, and read back by these: what comes from
 a disk can be wrong and nothing worse. What JSON does not have is refused when it is written: then
@@ -71,10 +71,10 @@ def title_of(parts: Sequence[bytes]) -> bytes:
 
 def read_parts(path: Path) -> list[bytes]:
     """
-    All parts; none where there is no such file, or one that is not believed.
+    Return all parts; none where there is no such file, or one that is not trusted.
 
     Raises:
-        ValueError: Its first line is none of ours.
+        ValueError: Its first line was written by something else.
     """
     data = _read_own(path, _SIZE_MAX)
     sums = _sums(data)
@@ -87,7 +87,7 @@ def read_parts(path: Path) -> list[bytes]:
 
 
 def kept_environment(folder: Path, root: Path) -> Environment | None:
-    """The environment at `root` as it was read last, if its file says the same still."""
+    """Return the environment at `root` as it was last read, if its file has not changed."""
     from fleetform.spec.findings import Finding
     from fleetform.spec.tree.walk import read_file
 
@@ -114,7 +114,7 @@ def _head(path: Path) -> dict[str, Any]:
 
 
 def _sums(data: bytes) -> list[tuple[int, int]]:
-    """Length and checksum of each part, as the first line says them; none of another version."""
+    """Return length and checksum of each part, from the first line of a file of this version."""
     title, _, _ = data[:_TITLE_MAX].partition(b"\n")
     if not title.startswith(_MAGIC):
         raise ValueError("not ours")
@@ -152,13 +152,13 @@ def language_version() -> str:
     """
     A digest in hex over all that a reading depends on besides the tree.
 
-    Asked once a process, before the first reading: whoever edits the code of a process that runs
-    has it written down under the version that the process is.
+    Computed once a process, before the first reading: if the code is edited while the process runs,
+    its readings are stored under the version that the process has.
     """
     digest = hashlib.sha256(sys.version.encode())
     sources = sorted(_sources(_PACKAGE))
-    # When a file was changed last is the system's own word, which no editor and no copy can set. Only
-    # where all of them say the same, as in some images, it says nothing.
+    # The system sets the time of a change, and no editor and no copy can. Only where all files have
+    # the same time, as in some images, it tells nothing.
     is_telling = len({seen.st_ctime_ns for _, _, seen in sources}) > 1
     for name, path, seen in sources:
         if is_telling:

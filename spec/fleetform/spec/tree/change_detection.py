@@ -1,13 +1,13 @@
 """
-Tell whether other documents can see a change of a document.
+Tell whether a change of a document affects other documents.
 
-Two readings of a document that look alike here are the same to all passes after reading: no check
-between documents can tell them apart.
+Two readings of a document that are alike here are the same to all passes after reading: no check between
+documents can tell them apart.
 
-A volume with another path matters to the others only where one of them lies there, around it or
-within. So that a load need not look at ten thousand documents for that, the places of all volumes
-are kept beside them as one text, a line for each: whether a place is free is found in it by a
-search, and the changed one's line takes the place of its earlier.
+A volume with another path affects other volumes only if one of them is at that path, around it or within
+it. So that a load need not compare ten thousand documents, the places of all volumes are kept as one text,
+a line for each: a search in it tells whether a place is free, and the new line of a volume replaces its
+earlier line.
 """
 
 from __future__ import annotations
@@ -32,10 +32,8 @@ __all__ = [
 ]
 
 
-# Which fields of a document the checks between documents look at.
-#
-# Whoever changes another field of a run has changed nothing for the rest of the tree. A test holds
-# that no check looks at more than this.
+# The fields of a document that checks between documents read. A change of any other field of a run changes
+# nothing for other documents. A test checks that no check reads more.
 
 FACTS: Mapping[str, frozenset[str]] = {
     "run": frozenset(

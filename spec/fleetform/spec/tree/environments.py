@@ -1,8 +1,8 @@
 """
 `environment.yaml` of a tree and of its bases: whose resources these are, and what they inherit.
 
-Only this file stops everything: who does not know whose a tree is, which folders belong to it or
-what its patches change could remove what belongs to another, or run what nobody wrote.
+Only an error in this file stops everything: without the environment, its folders and its patches, a plan could
+remove what belongs to another environment, or run what is written nowhere.
 """
 
 from __future__ import annotations

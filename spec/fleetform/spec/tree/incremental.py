@@ -1,12 +1,12 @@
 """
-A tree as it was, or with other values in a few of its documents.
+Load a configuration that was loaded before: unchanged, or with other values in a few documents.
 
-Nearly every load comes a moment after another one of the same tree. Where each file has the
-content that it had, all that was found out is still so. Where a file has changed, its documents are
-read; if other documents see the same of them as before (their names, what they refer to and ask
-for, `checks.FACTS`), nothing between documents can have changed, and only their own resources
-and findings take the place of the earlier ones. A volume may have moved to where no other is. Whatever goes beyond that is the `Loader`'s:
-it would come to the same here as well, which a test with edits at random holds.
+Most loads follow another load of the same configuration. If each file has the same content, the earlier
+result is still valid. If a file has changed, its documents are read. If other documents see the same of
+them as before (their names, what they refer to and require, `change_detection.FACTS`), nothing between
+documents can have changed, and only their own resources and findings are replaced. A volume may have
+moved to a path where no other volume is. `Loader` loads everything else. Both give the same result, which
+a test with random edits checks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CHANGED_MAX = 100
 
 
 class IncrementalLoad:
-    """One load of a tree of which the whole is known."""
+    """One load of a configuration whose earlier result is known."""
 
     def __init__(self, root: Path, cache: ReadingCache, whole: Whole) -> None:
         self._root = root
@@ -39,7 +39,7 @@ class IncrementalLoad:
         self._commit = Commit(root, whole.folders[1:])
 
     def load(self) -> Loaded | None:
-        """What the tree declares; None where it takes more than what is known."""
+        """Return what the configuration declares; None if `Loader` must load it."""
         self._cache.begin()
         changed = self._changed()
         if changed is None:
@@ -56,13 +56,13 @@ class IncrementalLoad:
         return whole.loaded(contents, self._commit.read())
 
     def close(self) -> None:
-        """No caller asks for more."""
+        """End the question to git; the load is over."""
         self._commit.drop()
 
     # Which files have changed
 
     def _changed(self) -> dict[str, str] | None:
-        """Files with another content, and how they look; None where there are other files."""
+        """Return files with other content, and how they look; None if files were added or removed."""
         changed: dict[str, str] = {}
         count = 0
         inputs = dict(self._whole.inputs)
@@ -97,7 +97,7 @@ class IncrementalLoad:
         return changed
 
     def _walk(self, folder: str) -> Walk | None:
-        """The files of a folder; None where something is wrong with them, which is not reported here."""
+        """Return the files of a folder; None if there is a problem, which `Loader` reports."""
         path = self._root / folder
         if not path.is_dir():
             return None
@@ -106,7 +106,7 @@ class IncrementalLoad:
         return None if is_wrong or walked.unread else walked
 
     def _links_out(self) -> set[str]:
-        """The links that a walk noted and did not follow."""
+        """Return the links that the walk noted and did not follow."""
         return {
             one.place.file
             for one in self._whole.findings
@@ -125,7 +125,7 @@ class IncrementalLoad:
     # What documents name
 
     def _contents(self) -> Mapping[str, str] | None:
-        """Files that documents name, by their SHA-256; None where one has changed."""
+        """Return files that documents name, by their SHA-256; None if one has changed."""
         if not self._whole.answers:
             return {}
         from fleetform.spec.tree.files import Files
@@ -138,7 +138,7 @@ class IncrementalLoad:
     # What a few changed files make of it
 
     def _with(self, changed: Mapping[str, str]) -> Whole | None:
-        """The whole with what these files say now; None where others have a part in it."""
+        """Return the result with the new documents of these files; None if other documents are affected."""
         whole = self._whole
         if not whole.is_alone:
             return None
@@ -165,9 +165,10 @@ def _replaced(
     whole: Whole, pairs: Sequence[tuple[int, KeptFile, KeptFile]], findings: Sequence[Finding]
 ) -> Whole | None:
     """
-    The whole with the later readings of some files in place of the earlier.
+    Return the result with new readings of some files; None if other documents are affected.
 
-    Each of the `pairs` has the file's number and both; `findings` are what the later have to say.
+    Each of the `pairs` has the file's number, its earlier and its new reading; `findings` are those of the
+    new readings.
     """
     from fleetform.spec.tree.change_detection import has_moved, looks_alike, moved_claims
 
@@ -215,7 +216,7 @@ def _replaced(
 
 
 def _left(left: tuple[int, int, int], one: Kept, two: Kept) -> tuple[int, int, int]:
-    """What is left of the tree's budget when the second takes the place of the first."""
+    """Return what is left of the budget when the second document replaces the first."""
     elements, written, digested = (
         has + gives - takes
         for has, gives, takes in zip(left, one.conditions.spent, two.conditions.spent, strict=True)

@@ -1,9 +1,9 @@
 """
 Read the files of a tree: their documents as nodes, or as a reading that is still good.
 
-A document of a kept reading is stood for by a node with the few scalars by which overlays choose
-documents. Whatever an overlay touches is laid open: its file is parsed after all. So is one whose
-reading no longer holds.
+A document of a kept reading is represented by a node with the few scalars by which overlays choose
+documents. If an overlay changes the document, or its reading is no longer valid, its file is parsed after
+all.
 
 Some files of dstack are lists of documents and have no `type`: `projects:` of a server's config,
 `profiles:`. Each entry of the list is read as a document of its own, of the type that the list
@@ -141,7 +141,7 @@ IMPLIED_TYPES: Mapping[str, str] = {"projects": "project", "profiles": "profile"
 
 
 def implied(node: Node) -> Iterator[Node]:
-    """The documents that `node` is: itself, or the entries of its only field."""
+    """Yield the documents of a node: itself, or the entries of its only field."""
     if not isinstance(node, MappingNode) or len(node.entries) != 1:
         yield node
         return
@@ -163,19 +163,19 @@ def _typed(item: Node, type_name: str, key: ScalarNode) -> Node:
 
 
 _MARK = MARK.encode()
-# What a file that cannot be parsed declares, as far as a look at its lines can tell.
+# The names that a file declares that cannot be parsed, by its lines.
 _NAME_LINE = re.compile(
     rb"^name:[ \t]*[\"']?([a-z][a-z0-9-]{1,40})[\"']?[ \t]*(?:#.*)?\r?$", re.MULTILINE
 )
 
 
 class Stub(NamedTuple):
-    """What a node stands for: a document of a kept file, by its number."""
+    """The document of a kept file that a node represents, by its number."""
 
     file: KeptFile
     number: int
     node: Node
-    """Held here, for as long as its id stands for it."""
+    """Kept here, so that its id stays its own."""
 
 
 class Sources:
@@ -189,9 +189,9 @@ class Sources:
     Attributes:
         data: The bytes of the files that were read.
         files: All files that were looked into, by what they contain or by what is known of it.
-        unread: Files whose documents cannot be told.
-        broken: What those declare, as far as a look at their lines tells.
-        kept_files: Readings that were still good, as far as their files' contents go.
+        unread: Files whose documents are unknown.
+        broken: What those declare, by their lines.
+        kept_files: Readings whose files still have the same content.
         counts: How many documents each parsed file gave.
         parsed: SHA-256 of files that were read, and how they looked before; where parsing found
             something, they are not among them.
@@ -224,7 +224,7 @@ class Sources:
         self.base_of: dict[str, str] = {}
 
     def close(self) -> None:
-        """Every file that is to be read has been."""
+        """Close the folder of the last file."""
         self._inside.close()
 
     def has_marks(self, file: str) -> bool:

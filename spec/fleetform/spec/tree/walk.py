@@ -1,9 +1,9 @@
 """
 The YAML files of a tree: which there are, and their bytes.
 
-A tree may come from anybody's branch. So nothing is opened that is not a plain file inside of
-it: a link may point anywhere, and a pipe would never end. What cannot be read is a finding and
-never an absence, because an absent document means that its resources are to be removed.
+A configuration may come from an untrusted branch. So only plain files inside of it are opened: a link may
+point anywhere, and a pipe would never end. A file that cannot be read is a finding and never treated as
+absent, because an absent document means that its resources are to be removed.
 """
 
 from __future__ import annotations

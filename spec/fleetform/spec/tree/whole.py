@@ -1,9 +1,9 @@
 """
-Keep what a whole tree came to, and where each of its resources comes from.
+Keep the result of loading a whole configuration, and where each of its resources is declared.
 
-It holds while each file has the content that it had, and what documents name under `files:` comes to
-the same. Then nothing is compared again and no document is made into a value before it is asked
-for. `incremental` finds out whether it holds.
+The result is valid while each file has the same content, and what documents name under `files:` is the
+same. Then no documents are compared again, and a resource is made when it is first used. `incremental`
+checks whether the result is valid.
 """
 
 from __future__ import annotations
@@ -100,11 +100,11 @@ def tree_digest(digests: Mapping[str, str], rules: Rules, addresses: Addresses) 
 
 class Input(NamedTuple):
     """
-    A file that has a part in the tree, and no reading of its own that is kept.
+    A file that is part of the configuration and has no reading in the cache.
 
     Attributes:
-        look: How it looked before it was read; empty when nobody knows.
-        base: The folder that it lies in, of those the tree is made of.
+        look: How it looked before it was read; empty if unknown.
+        base: The folder that contains it: the environment's own or a base.
     """
 
     sha256: str
@@ -123,7 +123,7 @@ class Origin(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Rows:
     """
-    Resources as far as most people ask for them.
+    What most callers need of the resources.
 
     Attributes:
         digests: Of the whole document, in order of key.
@@ -144,10 +144,10 @@ class Whole:
     """
     Attributes:
         own: Which environment it is by its own document, without what it inherits.
-        frame: What the tree declares, without its resources, contents and commit.
+        frame: What the configuration declares, without its resources, contents and commit.
         files: Readings, as origins count them; the last has no path, and the documents that an
             overlay has made.
-        findings: All that was told, sorted.
+        findings: All findings, sorted.
         folders: Those that were walked, relative to the root, which is the empty one.
         walked_count: YAML files in them.
         inputs: Files that were read besides those with readings, by path.
@@ -155,8 +155,8 @@ class Whole:
         values: The environment's.
         budget_left: What all documents together have left of it.
         is_alone: Documents are what is written in them: no base, no patch, no profile.
-        has_disputes: Some document has a problem with others.
-        claims: What volumes have to themselves; None where that is no text (`claims`).
+        has_disputes: Some document has a problem with another document.
+        claims: The places of volumes, as text (`change_detection`); None where they have no such text.
     """
 
     own: Environment | None
@@ -205,7 +205,7 @@ class Whole:
 
 class Made(NamedTuple):
     """
-    What a resource is made of: the file, what its document came to, the row of that.
+    The source of a resource: its file, the outcome of its document, and the row of that outcome.
 
     `upstream` are the names of the runs that it waits for.
     """
