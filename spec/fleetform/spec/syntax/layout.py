@@ -230,7 +230,7 @@ _BLANKS: Final = re.compile(_BETWEEN)
 _QUESTION: Final = re.compile(rf"{_BETWEEN},?{_BETWEEN}\?")
 _COLON: Final = re.compile(rf"[ \t]*:|{_BETWEEN}:(?=\s|\Z)")
 _DASH: Final = re.compile(f"{_BETWEEN}-")
-_PROPERTY: Final = re.compile(rf"{_BETWEEN}(?:&[\w-]+|!(?:<[^>]*>|[^\s,\[\]{{}}]*))")
+_PROPERTY: Final = re.compile(rf"{_BETWEEN}(&[\w-]+|!(?:<[^>]*>|[^\s,\[\]{{}}]*))")
 _COMMENT: Final = re.compile(r"(?<!\S)#[^\n]*")
 
 
@@ -321,6 +321,7 @@ class _Reader:
         for _ in range(count):
             found = _PROPERTY.match(self._text, at)
             assert found is not None, self._event
+            self._take_comments(at, found.start(1))
             at = found.end()
         if at >= end:
             return at
