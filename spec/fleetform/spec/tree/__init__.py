@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleetform.spec.desired import Environment, Loaded
+from fleetform.spec.desired import FILE_NAME, Environment, Loaded
 from fleetform.spec.findings import Finding
 
 if TYPE_CHECKING:
@@ -98,7 +98,26 @@ def load_file(
 
 def read_environment(root: Path) -> tuple[Environment | None, tuple[Finding, ...]]:
     """Read which environment the folder `root` is, and nothing else of the tree."""
+    environment = _read_plainly(root)
+    if environment is not None:
+        return environment, ()
     from fleetform.spec.tree.load import Loader
 
     with closing(Loader(Path(root), None)) as loader:
         return loader.read_environment()
+
+
+def _read_plainly(root: Path) -> Environment | None:
+    """Read a file that is right without the models; None: they have to say what it is."""
+    from fleetform.spec.identity import plain_environment
+    from fleetform.spec.nodes import plain
+    from fleetform.spec.syntax import read_documents
+    from fleetform.spec.tree.walk import read_file
+
+    data = read_file(Path(root), FILE_NAME)
+    if isinstance(data, Finding):
+        return None
+    nodes, findings = read_documents(data, FILE_NAME)
+    if findings or len(nodes) != 1:
+        return None
+    return plain_environment(plain(nodes[0]))
