@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -26,6 +27,7 @@ from fleetform.providers.contract.errors import (
     PermanentError,
     ProviderError,
     SameMachine,
+    SignInRefused,
     TemporaryError,
 )
 from fleetform.providers.contract.hosts import Host, HostProvider, Identity, JobAddress, RankCall
@@ -33,6 +35,14 @@ from fleetform.providers.contract.hosts import Host, HostProvider, Identity, Job
 RECONNECT_FIRST_SECONDS = 0.05
 RECONNECT_MAX_SECONDS = 10.0
 """A host that is silent costs one try each 10 s: news of its return is that late at most."""
+
+REFUSED_SECONDS = 300.0
+"""
+Pause after a host has refused to sign in.
+
+Programs that guard SSH servers ban an address after five attempts in ten minutes (the defaults of
+`fail2ban`), and then people cannot sign in either. A new controller, and a step, try at once.
+"""
 
 NEWS_MS = 10_000
 """A session that lasted so long has gone well: what ends it then is told, although it was before."""
@@ -77,6 +87,8 @@ class Session:
     machine: tuple[str, str] = ("", "")
     """Id and boot id of the machine that answered last."""
     waiters: list[asyncio.Future[Host]] = field(default_factory=list)
+    is_wanted: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set by a step that waits for the host: the pause before the next try ends."""
     task: asyncio.Task[None] | None = None
     is_installed: bool = False
     """Its agent has answered since the host was last made sure of."""
@@ -215,6 +227,7 @@ class HostSessions:
             return session.host
         waiter: asyncio.Future[Host] = asyncio.get_running_loop().create_future()
         session.waiters.append(waiter)
+        session.is_wanted.set()
         told = asyncio.get_running_loop().call_later(
             REACH_TOLD_SECONDS, self._tell_waiting, session
         )
@@ -336,6 +349,8 @@ class HostSessions:
     async def _keep(self, session: Session) -> None:
         delay = RECONNECT_FIRST_SECONDS
         while True:
+            is_refused = False
+            session.is_wanted.clear()
             try:
                 host = await self._greet(session)
                 greeted_ms = self._clock.boot_ms()
@@ -354,15 +369,22 @@ class HostSessions:
                 self._fail_waiters(session, refusal)
             except ProviderError as failure:
                 problem = str(failure)
+                is_refused = isinstance(failure, SignInRefused)
                 if not isinstance(failure, TemporaryError):
                     self._fail_waiters(session, failure)
             except LedgerUnavailable as failure:
                 # Nothing was acknowledged, so the host will say it again.
                 problem = f"its report cannot be stored: {failure}"
             await self._lose(session, problem)
+            if is_refused:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(REFUSED_SECONDS):
+                        await session.is_wanted.wait()
             if await self._is_gone(session.instance):
                 self._sessions.pop(session.instance.uid, None)
                 return
+            if is_refused:
+                continue
             await asyncio.sleep(delay)
             delay = min(delay * 2, RECONNECT_MAX_SECONDS)
 

@@ -6,7 +6,8 @@ Failures of the world, split by what the caller does next.
     │   └── RefusedForNow   the host itself says no; the connection stands
     └── PermanentError      trying again does not help; a person must change something
         ├── OwnedElsewhere  the host belongs to another environment, which is named
-        └── SameMachine     another host of the environment is this machine
+        ├── SameMachine     another host of the environment is this machine
+        └── SignInRefused   the host does not let this account in
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ class PermanentError(ProviderError):
 
 class SameMachine(PermanentError):
     """Two names lead to one machine, whose CPUs and GPUs would be given to jobs twice."""
+
+
+class SignInRefused(PermanentError):
+    """The host counts such attempts, and may ban an address that makes many (`fail2ban`)."""
 
 
 class OwnedElsewhere(PermanentError):

@@ -18,7 +18,12 @@ from typing import Any
 
 import asyncssh
 
-from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
+from fleetform.providers.contract.errors import (
+    PermanentError,
+    ProviderError,
+    SignInRefused,
+    TemporaryError,
+)
 from fleetform.providers.ssh.endpoint import Endpoint
 from fleetform.providers.ssh.setup import MARKER, Command, Output
 
@@ -507,13 +512,13 @@ def _translate(
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
         return _KeyRefused()
     if isinstance(error, asyncssh.PermissionDenied) and (locked := _locked_key(endpoint, options)):
-        return PermanentError(
+        return SignInRefused(
             f"instance {name}: {where} refuses to sign in{_as_user(endpoint)}: the key {locked} has a"
             " passphrase, so that only ssh-agent can use it",
             advice=f"load it with `ssh-add {locked}`",
         )
     if isinstance(error, asyncssh.PermissionDenied):
-        return PermanentError(
+        return SignInRefused(
             f"instance {name}: {where} refuses to sign in{_as_user(endpoint)}: {error.reason}",
             advice="set `identity_file:` and `user:` in `ssh_config`, or load the key with `ssh-add`;"
             f" try `{_command_line(endpoint)}`",
