@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import count as numbers
+from itertools import islice
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -50,14 +53,53 @@ for _name in [name for name in os.environ if name.startswith("FLEETFORM_")]:
     if not _name.startswith("FLEETFORM_TEST_"):
         del os.environ[_name]
 
+# Tests start some thousand commands. Without bytecode on disk, each of them compiles the product
+# again, which takes twice as long as all else that it does, and each worker rewrites each test.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-_WAITS = "tests/scenario/test_tutorial_hosts.py"
-"""Minutes long, most of which it waits for hosts that are off."""
+
+_WAIT = (
+    "tests/scenario/test_tutorial_hosts.py",
+    "tests/integration/crash/test_kill.py",
+    "tests/corpus/slurm/test_corpus.py::test_batch_scripts_run_on_a_local_fleet",
+)
+"""Tests of a minute or more, most of which they wait: for hosts that are off, for jobs that sleep."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the test that waits: begun at the end, all others would be over long before it."""
-    items.sort(key=lambda item: not item.nodeid.startswith(_WAITS))
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """
+    Import all tests without a look for garbage, and never look again through what they hold.
+
+    It is there until the end: 12 000 tests and all that they import. Looking through it takes half
+    a second each time, in each worker.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """
+    Begin with the tests that wait: begun at the end, all others would be over long before them.
+
+    A run's workers begin with equal parts of the list, so each part begins with some of them.
+    """
+    workers = getattr(config, "workerinput", {"workercount": 1})["workercount"]
+    waiting = [item for item in items if item.nodeid.startswith(_WAIT)]
+    waiting.sort(key=lambda item: [item.nodeid.startswith(start) for start in _WAIT], reverse=True)
+    others = iter([item for item in items if not item.nodeid.startswith(_WAIT)])
+    ordered: list[pytest.Item] = []
+    for number in range(workers):
+        size = (len(items) - len(ordered)) // (workers - number)
+        own = waiting[number::workers]
+        ordered += [*own, *islice(others, max(0, size - len(own)))]
+    items[:] = [*ordered, *others]
 
 
 @pytest.fixture(scope="session", autouse=True)
