@@ -74,8 +74,11 @@ def _open_files() -> list[str]:
 
 def _children() -> list[str]:
     pids = []
-    for thread in Path("/proc/self/task").iterdir():
+    for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 -- as above
         # It may end meanwhile; a kernel may be built without the list.
-        with contextlib.suppress(OSError):
-            pids += (thread / "children").read_text().split()
+        with (
+            contextlib.suppress(OSError),
+            open(f"/proc/self/task/{thread}/children", encoding="ascii") as children,  # noqa: PTH123 -- as above
+        ):
+            pids += children.read().split()
     return [f"child {pid}" for pid in pids]
