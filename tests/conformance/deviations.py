@@ -7,6 +7,7 @@ generated from it.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -114,7 +115,9 @@ def documents() -> list[Shown]:
     ]
 
 
+@functools.cache
 def _table() -> Mapping[str, Any]:
     text = (FOLDER / "deviations.yaml").read_text(encoding="utf-8")
-    table: Mapping[str, Any] = yaml.safe_load(text)
+    # libyaml's: each worker of a run reads the table, and in Python that takes a second.
+    table: Mapping[str, Any] = yaml.load(text, Loader=yaml.CSafeLoader)
     return table

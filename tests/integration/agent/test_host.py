@@ -235,7 +235,9 @@ def _pythons() -> list[str]:
         for path in candidates:
             if path is None:
                 continue
-            ran = subprocess.run([path, "-c", "import zlib"], capture_output=True, check=False)
+            ran = subprocess.run(
+                [path, "-I", "-S", "-c", "import zlib"], capture_output=True, check=False
+            )
             if ran.returncode == 0:
                 found.append(path)
                 break
