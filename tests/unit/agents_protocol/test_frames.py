@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import typing
 from pathlib import Path
@@ -63,6 +64,7 @@ _json = st.recursive(
 st.register_type_strategy(int, _integers)
 
 
+@functools.cache  # an example draws from it, and to make it takes longer than to draw
 def message_of(kind: type[Message]) -> st.SearchStrategy[Message]:
     """Fill every field, the optional ones too: from the annotations, which frames never reads."""
     hints = typing.get_type_hints(kind)
