@@ -133,7 +133,9 @@ def _folder() -> Path:
     global _kept  # noqa: PLW0603 -- one folder for a million trees, which lie in memory
     if _kept is None:
         _kept = tempfile.TemporaryDirectory(prefix="fleetform-fuzz-")
-    return Path(_kept.name)
+        (Path(_kept.name) / "above" / "tree").mkdir(parents=True)
+    # Not the folder itself: a tree that extends `../base` would read what others have beside it.
+    return Path(_kept.name) / "above" / "tree"
 
 
 _kept: tempfile.TemporaryDirectory[str] | None = None
