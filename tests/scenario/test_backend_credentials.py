@@ -56,6 +56,8 @@ def test_a_planted_credential_is_found_nowhere(
     """Neither in a right document, nor where it has a mistake or the credential is itself one."""
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("FLEETFORM_STATE_HOME", str(tmp_path / "state"))
+    # A command that writes a file where it is typed writes it here, and not into the repository.
+    monkeypatch.chdir(tmp_path)
     found = examples(type_name)
     assert found, f"write an example of `{type_name}` with a reference to a secret"
     root = applied.write_tree(
