@@ -15,7 +15,7 @@ DSTACK := 0.22.5
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: help demo test unit check format generate fuzz simulate compare bench lab lab-down lock clean
+.PHONY: help demo test test-machines unit check format generate fuzz simulate compare bench lab lab-down lock clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -34,7 +34,12 @@ demo: $(VENV)/installed
 ## make test      set up and run every test, with the servers that they need
 test: $(VENV)/installed
 	@sh tests/services.sh
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --ignore=tests/machines
+
+## make test-machines  run the tests of whole machines: systemd, control groups of version 2, reboots; needs root
+test-machines: $(VENV)/installed
+	@sh tests/services.sh machines
+	$(BIN)/python -m pytest tests/machines
 
 ## make test-faults  try all faults of hosts over SSH, and 200 kills: needs root, at most 40 minutes
 test-faults: $(VENV)/installed

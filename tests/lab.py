@@ -24,6 +24,9 @@ from required import need
 
 PROGRAM = Path(__file__).parents[1] / "environments/lab/lab.py"
 PATIENCE_SECONDS = 120.0
+MACHINES_SECONDS = 900.0
+"""Their root folder is installed once, in 2 minutes on a quiet machine."""
+
 NETWORK_IN_USE = 3
 NETWORK_TRIES = 20
 
@@ -32,11 +35,12 @@ _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
 class Lab:
-    """A running lab; its hosts are node1, node2 and so on."""
+    """A running lab; its hosts are node1, node2 and so on, its whole machines machine1 and so on."""
 
-    def __init__(self, folder: Path, hosts: int) -> None:
+    def __init__(self, folder: Path, hosts: int, machines: int = 0) -> None:
         self.directory = folder / "lab"
         self._count = hosts
+        self._machines = machines
 
     @property
     def config(self) -> Path:
@@ -113,7 +117,7 @@ class Lab:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=PATIENCE_SECONDS,
+            timeout=MACHINES_SECONDS if self._machines else PATIENCE_SECONDS,
             check=False,
         )
         assert done.returncode == 0 or not check, done.stdout + done.stderr
@@ -130,7 +134,8 @@ class Lab:
         for _ in range(NETWORK_TRIES):
             # Tests run side by side, and none knows of the others.
             network = f"10.{random.randrange(128, 224)}.{random.randrange(256)}.0/24"
-            words = ("--hosts", str(self._count), "--network", network)
+            words = ["--hosts", str(self._count), "--machines", str(self._machines)]
+            words += ["--network", network]
             done = self.call("up", *words, check=False)
             if done.returncode != NETWORK_IN_USE:
                 assert done.returncode == 0, done.stdout + done.stderr
@@ -139,6 +144,18 @@ class Lab:
 
     def down(self) -> None:
         self.call("down")
+
+
+def reason_no_machines() -> str:
+    """Say why no whole machine can be started here; empty when one can."""
+    programs = ("debootstrap", "linux.uml", "systemd-nspawn")
+    found = [program for program in programs if shutil.which(program, path=_PATH)]
+    if "debootstrap" in found and len(found) > 1:
+        return ""
+    return (
+        "debootstrap, and user-mode-linux or systemd-container, are not installed;"
+        " `sh tests/services.sh machines` installs them"
+    )
 
 
 def reason_missing() -> str:
@@ -159,11 +176,14 @@ def reason_missing() -> str:
 
 
 @contextlib.contextmanager
-def lab(folder: Path, hosts: int = 2) -> Iterator[Lab]:
+def lab(folder: Path, hosts: int = 2, machines: int = 0) -> Iterator[Lab]:
     """Start a lab in `folder`, a test's own; ends it whatever happens. Skips where none can be."""
     reason = reason_missing()
     need("lab", not reason, reason)
-    running = Lab(folder, hosts)
+    if machines:
+        reason = reason_no_machines()
+        need("machines", not reason, reason)
+    running = Lab(folder, hosts, machines)
     try:
         running.up()
         yield running

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the programs that tests use besides Python, where it may: as root on Debian.
 # Elsewhere the tests that need one are skipped with the reason.
-# `sh tests/services.sh lab` installs only what `make lab` needs.
+# `sh tests/services.sh lab` installs only what `make lab` needs, `… machines` what whole machines need.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -12,7 +12,14 @@ PATH=$PATH:/usr/sbin:/sbin
 command -v sshd >/dev/null || missing="$missing openssh-server"
 command -v ssh >/dev/null || missing="$missing openssh-client"
 command -v ip >/dev/null || missing="$missing iproute2"
-if [ "${1:-}" != lab ]; then
+if [ "${1:-}" = machines ]; then
+    command -v debootstrap >/dev/null || missing="$missing debootstrap debian-archive-keyring"
+    # A kernel of its own where there is a package of it, else a container.
+    if ! command -v linux.uml >/dev/null && ! command -v systemd-nspawn >/dev/null; then
+        missing="$missing systemd-container"
+        if grep -q '^ID=debian' /etc/os-release; then missing="$missing user-mode-linux"; fi
+    fi
+elif [ "${1:-}" != lab ]; then
     for program in curl git jq node npm rsync; do
         command -v "$program" >/dev/null || missing="$missing $program"
     done
@@ -56,7 +63,7 @@ if [ -n "$missing" ]; then
     fi
 fi
 
-if [ "${1:-}" = lab ]; then exit 0; fi
+if [ -n "${1:-}" ]; then exit 0; fi
 
 # The editor's server that tests/integration/yaml_language_server talks to, by version and hash.
 lock="$here/integration/yaml_language_server"

@@ -10,6 +10,9 @@ leads from the switch to this machine. No host has a route to anything else.
 
 Whoever kills process 1 cuts the power: the kernel kills everything else in that host.
 
+With `--machines N` the lab has also whole machines, with systemd and files of their own: see
+`machines`.
+
 All names and process ids are in `lab.json`, and are written there before the thing itself is made.
 `down` removes what is written there, so it works after any command was killed at any moment.
 """
@@ -23,6 +26,7 @@ import ipaddress
 import json
 import os
 import secrets
+import shlex
 import shutil
 import signal
 import subprocess
@@ -35,14 +39,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import cgroups
+import machines
 
 DIRECTORY = Path(__file__).resolve().parent / ".lab"
 BOOT = Path(__file__).resolve().with_name("boot.sh")
+BOOT_MACHINE = Path(__file__).resolve().with_name("machine.sh")
 NETWORK = "10.213.7.0/24"
 HOSTS = 4
 HOSTS_MAX = 100
 FIRST_ADDRESS = 10
 """node1 is .11 and node4 is .14; .1 is this machine."""
+
+MACHINES_MAX = 20
+FIRST_MACHINE = 200
+"""machine1 is .201: after the most hosts."""
 
 PLAIN_USER = "lab"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -59,6 +69,9 @@ PROGRAMS = {
     "unshare": "util-linux",
 }
 PATIENCE_SECONDS = 30.0
+MACHINE_SECONDS = 240.0
+"""A machine answers after 10 to 20 s; two that boot on one busy processor take several times as long."""
+
 NETWORK_IN_USE = 3
 """The exit code for a network that this machine already has: tests then try another one."""
 
@@ -202,18 +215,15 @@ class Lab:
 
     # -- up and down
 
-    def up(self, count: int | None, network: str | None) -> None:
+    def up(self, count: int | None, whole: int | None, network: str | None) -> None:
         if self.record and not (self.is_current() and self.record["complete"]):
             self.down()
         if not self.record:
-            self._make_network(count or HOSTS, ipaddress.IPv4Network(network or NETWORK))
-        elif (count or len(self.hosts)) != len(self.hosts) or (
-            (network or self.record["network"]) != self.record["network"]
-        ):
-            raise LabError(
-                f"the lab in {self.directory} has {len(self.hosts)} hosts in"
-                f" {self.record['network']}; run `lab.py down` first"
-            )
+            if count is None:
+                count = 0 if whole else HOSTS
+            self._make_network(count, whole or 0, ipaddress.IPv4Network(network or NETWORK))
+        else:
+            self._refuse_other(count, whole, network)
         self._make_client_key()
         off = [name for name in self.hosts if not self.is_running(name)]
         for name in off:
@@ -223,6 +233,21 @@ class Lab:
             self._power_on(name)
         for name in off:
             self._wait_until_up(name)
+
+    def _refuse_other(self, count: int | None, whole: int | None, network: str | None) -> None:
+        """Refuse to make another lab of one that is there."""
+        kinds = [host["kind"] for host in self.hosts.values()]
+        hosts, others = kinds.count("node"), len(kinds) - kinds.count("node")
+        if (
+            (hosts if count is None else count) != hosts
+            or (others if whole is None else whole) != others
+            or (network or self.record["network"]) != self.record["network"]
+        ):
+            machines_too = f" and {others} machines" if others else ""
+            raise LabError(
+                f"the lab in {self.directory} has {hosts} hosts{machines_too} in"
+                f" {self.record['network']}; run `lab.py down` first"
+            )
 
     def down(self) -> None:
         if not self.record:
@@ -234,9 +259,13 @@ class Lab:
         (self.directory / "lab.json").unlink()
         self.record = {}
 
-    def _make_network(self, count: int, network: ipaddress.IPv4Network) -> None:
-        if network.num_addresses < FIRST_ADDRESS + count + 2:
-            raise LabError(f"the network {network} is too small for {count} hosts; use a /24")
+    def _make_network(self, count: int, whole: int, network: ipaddress.IPv4Network) -> None:
+        last = FIRST_MACHINE + whole if whole else FIRST_ADDRESS + count
+        if network.num_addresses < last + 2:
+            raise LabError(f"the network {network} is too small for its hosts; use a /24")
+        numbers = [("node", FIRST_ADDRESS, number) for number in range(1, count + 1)]
+        kind = machines.choose_kind() if whole else ""
+        numbers += [(kind, FIRST_MACHINE, number) for number in range(1, whole + 1)]
         with locked(MACHINE_LOCK):
             refuse_used(network)
             prefix = choose_prefix()
@@ -248,18 +277,19 @@ class Lab:
                 "link": f"{prefix}-up",
                 "switch": f"{prefix}-switch",
                 "hosts": {
-                    f"node{number}": {
-                        "address": str(network[FIRST_ADDRESS + number]),
+                    f"{'node' if kind == 'node' else 'machine'}{number}": {
+                        "kind": kind,
+                        "address": str(network[first + number]),
                         # Kept over boots: others remember for a while who has which address.
                         "mac": ":".join(
                             ["02", *(f"{byte:02x}" for byte in secrets.token_bytes(5))]
                         ),
-                        "namespace": f"{prefix}-node{number}",
+                        "namespace": f"{prefix}-{'node' if kind == 'node' else 'm'}{number}",
                         "cgroups": [],
                         "processes": [],
                         "cut": False,
                     }
-                    for number in range(1, count + 1)
+                    for kind, first, number in numbers
                 },
             }
             self.save()
@@ -312,7 +342,9 @@ class Lab:
         host = self.host(name)
         host["cut"] = cut
         self.save()
-        if (NAMESPACES / host["namespace"]).exists():
+        if host["kind"] == "uml" and self.is_running(name):
+            self._set_port(name)
+        elif (NAMESPACES / host["namespace"]).exists():
             self._set_port(name)
 
     def rekey(self, name: str) -> None:
@@ -321,6 +353,8 @@ class Lab:
         self.write_client_files()
         if not self.is_running(name):
             return
+        if self.host(name)["kind"] != "node":
+            raise LabError(f"{name} is running; kill it, then rekey and start it")
         # It starts anew as the same process, and reads its keys (sshd(8)).
         os.kill(self.processes(name)[1].pid, signal.SIGHUP)
         expected = self._host_key(name)
@@ -333,6 +367,10 @@ class Lab:
         host = self.host(name)
         if not self.is_running(name):
             raise LabError(f"{name} is off; run `lab.py start {name}`")
+        if host["kind"] != "node":
+            # A kernel of its own lets nobody in but through its SSH server.
+            config = str(self.directory / "ssh/config")
+            os.execvp("ssh", ["ssh", "-F", config, "-oBatchMode=yes", name, shlex.join(command)])
         cgroups.join(cgroups.for_processes(Path(group) for group in host["cgroups"]))
         # A shell in the host, because its HOME is not the folder that has that path here.
         words = ["nsenter", f"--target={self.processes(name)[1].pid}"]
@@ -346,6 +384,9 @@ class Lab:
         host, disk = self.host(name), self.disk(name)
         namespace, switch = host["namespace"], self.record["switch"]
         length = ipaddress.IPv4Network(self.record["network"]).prefixlen
+        if host["kind"] != "node":
+            self._power_on_machine(name)
+            return
         call("ip", "netns", "add", namespace)
         call("ip", "-n", switch, "link", "add", name, "type", "veth",
              "peer", "name", "eth0", "address", host["mac"], "netns", namespace)  # fmt: skip
@@ -404,7 +445,110 @@ class Lab:
                 started.stdin.write(b"\n")
                 started.stdin.flush()
 
+    def _power_on_machine(self, name: str) -> None:
+        host, disk = self.host(name), self.disk(name)
+        namespace, switch = host["namespace"], self.record["switch"]
+        at = self._machine_address(name)
+        if host["kind"] == "uml":
+            call("ip", "-n", switch, "tuntap", "add", "dev", name, "mode", "tap")
+        else:
+            call("ip", "netns", "add", namespace)
+            call("ip", "-n", switch, "link", "add", name, "type", "veth",
+                 "peer", "name", "eth0", "address", at.mac, "netns", namespace)  # fmt: skip
+            call("ip", "-n", namespace, "link", "set", "lo", "up")
+            place = f"{at.address}/{at.length}"
+            call("ip", "-n", namespace, "address", "add", place, "dev", "eth0")
+            call("ip", "-n", namespace, "link", "set", "eth0", "up")
+        call("ip", "-n", switch, "link", "set", "dev", name, "master", "switch")
+        self._set_port(name)
+        words = machines.boot_words(host["kind"], name, namespace, at)
+        words[0] = shutil.which(words[0]) or words[0]
+        command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        if host["kind"] == "uml":
+            # The link of a machine is opened by its name, where the switch is.
+            command = ["nsenter", f"--net={NAMESPACES / switch}", *command]
+        else:
+            # The container has process ids of its own, and its process 1 is a child of this one.
+            command = ["unshare", "--mount"]
+        with (disk / "log").open("ab") as log:
+            started = subprocess.Popen(
+                [
+                    *command,
+                    "sh",
+                    str(BOOT_MACHINE),
+                    str(disk),
+                    str(machines.install_root()),
+                    *words,
+                ],
+                cwd="/",
+                env={"PATH": SYSTEM_PATH},
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._record_processes(name, started, waits=host["kind"] != "uml")
+
+    def _record_processes(
+        self, name: str, started: subprocess.Popen[bytes], *, waits: bool
+    ) -> None:
+        """
+        Write down the two processes of a machine, and let it boot.
+
+        With `waits` the second one exists only once the machine boots.
+        """
+        host = self.host(name)
+        assert started.stdin is not None
+        with started.stdin:
+            outer = read_process(started.pid)
+            assert outer is not None, "it is our child"
+            host["processes"] = [outer[0]]
+            self.save()
+            if not waits:
+                self._record_inner(name, outer[0], started)
+            # If this program dies before, the machine reads an end, and ends.
+            with contextlib.suppress(BrokenPipeError):
+                started.stdin.write(b"\n")
+                started.stdin.flush()
+        if waits:
+            self._record_inner(name, outer[0], started)
+
+    def _record_inner(self, name: str, outer: Process, started: subprocess.Popen[bytes]) -> None:
+        wait_for(
+            lambda: find_child(outer) or started.poll() is not None,
+            f"{name} does not boot; see {self.disk(name) / 'log'}",
+        )
+        inner = find_child(outer)
+        if inner is None:
+            raise self._boot_error(name)
+        self.host(name)["processes"].append(inner)
+        self.save()
+
+    def _machine_address(self, name: str) -> machines.Address:
+        host = self.host(name)
+        length = ipaddress.IPv4Network(self.record["network"]).prefixlen
+        return machines.Address(host["address"], length, host["mac"])
+
+    def _wait_until_machine_is_up(self, name: str) -> None:
+        """Wait for the host key: sshd has it once systemd has started everything before."""
+        host, inner = self.host(name), self.processes(name)[1]
+        if host["cut"]:
+            return
+        expected = self._host_key(name)
+        scan = ["ssh-keyscan", "-T", "2", "-t", "ed25519", host["address"]]
+
+        def is_up() -> bool:
+            if not is_alive(inner):
+                raise self._boot_error(name)
+            return expected in try_call(*scan).stdout
+
+        failure = f"{name} does not answer on port 22; see {self.disk(name) / 'log'}"
+        wait_for(is_up, failure, seconds=MACHINE_SECONDS)
+
     def _wait_until_up(self, name: str) -> None:
+        if self.host(name)["kind"] != "node":
+            self._wait_until_machine_is_up(name)
+            return
         inner = self.processes(name)[1]
 
         def is_up() -> bool:
@@ -435,11 +579,16 @@ class Lab:
             new = disk.with_name(f"{name}.new")
             shutil.rmtree(new, ignore_errors=True)
             new.mkdir()
-            install(new / "root", name)
+            if self.host(name)["kind"] == "node":
+                install(new / "root", name)
+            else:
+                install_machine(new / "root", name, machines.install_root())
             new.rename(disk)
         root = disk / "root"
         known = "".join(f"{host['address']} {other}\n" for other, host in self.hosts.items())
         (root / "etc/hosts").write_text(f"127.0.0.1 localhost\n{known}")
+        if self.host(name)["kind"] != "node":
+            machines.write_network(root / "etc", self._machine_address(name))
         # Not in the home folders: what is there may be a link that a user of the host has made.
         shutil.copyfile(self.directory / "ssh/id_ed25519.pub", root / "etc/ssh/lab_keys")
 
@@ -487,9 +636,11 @@ class Lab:
             state = "running" if self.is_running(name) else "off"
             if host["cut"]:
                 state += ", cut"
-            boot_id = (self.disk(name) / "boot_id").read_text().strip() if "run" in state else ""
+            boot_id = ""
+            if "run" in state and host["kind"] == "node":
+                boot_id = (self.disk(name) / "boot_id").read_text().strip()
             print(f"{name:8} {host['address']:15} {state:13} {boot_id}".rstrip())
-        print(f"\nSign in: ssh -F {self.directory / 'ssh/config'} node1")
+        print(f"\nSign in: ssh -F {self.directory / 'ssh/config'} {next(iter(self.hosts))}")
 
 
 # -- parts of a lab ------------------------------------------------------------------------------
@@ -573,6 +724,21 @@ def install(root: Path, name: str) -> None:
     make_key(etc / "ssh/ssh_host_ed25519_key")
 
 
+def install_machine(root: Path, name: str, common: Path) -> None:
+    """Make the files in which a machine differs from the root folder of all machines."""
+    root.mkdir()
+    for folder, mode in (("etc", 0o755), ("etc/ssh", 0o755), ("home", 0o755)):
+        (root / folder).mkdir()
+        (root / folder).chmod(mode)
+    for file in ("passwd", "group", "shadow"):
+        shutil.copy2(common / "etc" / file, root / "etc" / file)
+    (root / "etc/hostname").write_text(f"{name}\n")
+    (root / "etc/machine-id").write_text(f"{uuid.uuid4().hex}\n")
+    (root / "etc/resolv.conf").write_text("")
+    add_users(root / "etc", root / "home")
+    make_key(root / "etc/ssh/ssh_host_ed25519_key")
+
+
 def add_users(etc: Path, homes: Path) -> None:
     """Add the plain user, and let both users sign in with a key: sshd refuses a locked account."""
     tables = {}
@@ -641,8 +807,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         return commands.add_parser(name, parents=[shared], help=text, description=text)
 
     up = add("up", "Start the lab; boot hosts that are off")
-    up.add_argument("--hosts", type=int, metavar="N", choices=range(1, HOSTS_MAX + 1),
-                    help=f"number of hosts (default: {HOSTS})")  # fmt: skip
+    up.add_argument("--hosts", type=int, metavar="N", choices=range(HOSTS_MAX + 1),
+                    help=f"number of hosts (default: {HOSTS}, with --machines 0)")  # fmt: skip
+    up.add_argument("--machines", type=int, metavar="N", choices=range(MACHINES_MAX + 1),
+                    help="number of whole machines, with systemd (default: 0)")  # fmt: skip
     up.add_argument("--network", type=_network, help=f"private network (default: {NETWORK})")
     add("down", "End the lab: hosts, namespaces and links; disks and keys are kept")
     add("status", "List the hosts")
@@ -686,6 +854,9 @@ def main(arguments: list[str]) -> int:
     except LabError as exc:
         print(f"lab: {exc}", file=sys.stderr)
         return exc.code
+    except machines.MachineError as exc:
+        print(f"lab: {exc}", file=sys.stderr)
+        return LabError.code
     return 0
 
 
@@ -696,7 +867,7 @@ def refuse_plain_user() -> None:
 
 def execute(lab: Lab, options: argparse.Namespace) -> None:
     if options.command == "up":
-        lab.up(options.hosts, options.network)
+        lab.up(options.hosts, options.machines, options.network)
         lab.show()
     elif options.command == "down":
         lab.down()
