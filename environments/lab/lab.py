@@ -342,9 +342,7 @@ class Lab:
         host = self.host(name)
         host["cut"] = cut
         self.save()
-        if host["kind"] == "uml" and self.is_running(name):
-            self._set_port(name)
-        elif (NAMESPACES / host["namespace"]).exists():
+        if self.is_running(name):
             self._set_port(name)
 
     def rekey(self, name: str) -> None:

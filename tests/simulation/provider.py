@@ -56,7 +56,7 @@ class SimulatedHosts:
         self._judge = judge
         self._faults = faults
 
-    async def ensure(self, request: InstanceRequest) -> None:
+    async def ensure(self, request: InstanceRequest) -> tuple[()]:
         await asyncio.sleep(self._random.uniform(0, DELAY_MAX_SECONDS))
         if not self.powered[request.name]:
             raise TemporaryError(f"host {request.name} is off")
@@ -68,6 +68,7 @@ class SimulatedHosts:
                 judge=self._judge,
                 faults=self._faults,
             )
+        return ()
 
     async def connect(
         self, request: InstanceRequest, identity: Identity, cursor: Cursor | None

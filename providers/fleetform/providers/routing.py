@@ -54,8 +54,8 @@ class RoutedHosts:
             )
         return self._providers[name]
 
-    async def ensure(self, request: InstanceRequest) -> None:
-        await self._of(request.provider).ensure(request)
+    async def ensure(self, request: InstanceRequest) -> Sequence[str]:
+        return await self._of(request.provider).ensure(request)
 
     async def connect(
         self, request: InstanceRequest, identity: Identity, cursor: Cursor | None

@@ -49,9 +49,9 @@ class FencedHosts:
     def environment_variables(self) -> tuple[str, ...]:
         return self._provider.environment_variables
 
-    async def ensure(self, request: InstanceRequest) -> None:
+    async def ensure(self, request: InstanceRequest) -> Sequence[str]:
         self._manager_lease.require()
-        await self._provider.ensure(request)
+        return await self._provider.ensure(request)
 
     async def connect(
         self, request: InstanceRequest, identity: Identity, cursor: Cursor | None

@@ -86,6 +86,8 @@ class Session:
     """The problem that was told last: one that comes back at once is not told again."""
     machine: tuple[str, str] = ("", "")
     """Id and boot id of the machine that answered last."""
+    noted: set[str] = field(default_factory=set)
+    """What limits the host although it works, as far as it was told."""
     waiters: list[asyncio.Future[Host]] = field(default_factory=list)
     is_wanted: asyncio.Event = field(default_factory=asyncio.Event)
     """Set by a step that waits for the host: the pause before the next try ends."""
@@ -401,7 +403,8 @@ class HostSessions:
         # six commands on a host over SSH. When a switch fails, all hosts of a fleet are lost at once.
         is_installed, session.is_installed = session.is_installed, False
         if not is_installed:
-            await self._provider.ensure(request)
+            for note in await self._provider.ensure(request):
+                self._tell_note(session, note)
         host = await self._provider.connect(request, self._identity, session.cursor)
         try:
             await self._take_hello(session, host)
@@ -409,6 +412,18 @@ class HostSessions:
             await host.close()
             raise
         return host
+
+    def _tell_note(self, session: Session, note: str) -> None:
+        """Say what limits a host that works: once, for every connection finds it again."""
+        if note in session.noted:
+            return
+        session.noted.add(note)
+        self._progress.notice(
+            f"host {session.instance.name}: {note}",
+            event="host.note",
+            level=LogLevel.WARNING,
+            details={"host": session.instance.name},
+        )
 
     async def _take_hello(self, session: Session, host: Host) -> None:
         seen = host.seen

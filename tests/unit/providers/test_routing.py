@@ -20,8 +20,9 @@ class Noting:
         self.name = name
         self.asked: list[str] = []
 
-    async def ensure(self, request: InstanceRequest) -> None:
+    async def ensure(self, request: InstanceRequest) -> tuple[()]:
         self.asked.append(f"ensure {request.name}")
+        return ()
 
     async def release(self, request: InstanceRequest) -> None:
         self.asked.append(f"release {request.name}")

@@ -47,12 +47,15 @@ def operation(command: Command) -> str:
 
 
 def found(*, is_sound: bool) -> dict[str, object]:
-    return {"root": "/root/r", "bundle": "/root/b.pyz", "any_bundle": "/root/old.pyz", "is_sound": is_sound}  # fmt: skip
+    return {"root": "/root/r", "bundle": "/root/b.pyz", "any_bundle": "/root/old.pyz", "is_sound": is_sound, "earlier": ""}  # fmt: skip
+
+
+STARTED = {"bundle": "/root/b.pyz", "failure": "", "notes": []}
 
 
 def test_a_bare_host_gets_the_bundle() -> None:
     """Find Python, claim, store, start; each command prints the marker first."""
-    commands, installed = install(found(is_sound=False), {"bundle": "/root/b.pyz"}, {})
+    commands, installed = install(found(is_sound=False), {"bundle": "/root/b.pyz"}, STARTED)
     assert [operation(command) for command in commands[1:]] == ["claim", "store", "start"]
     assert all(command.line.startswith(f"echo {MARKER}; exec ") for command in commands)
     assert installed == setup.Installed(PYTHON, "/root/b.pyz", "/root/r")
@@ -63,7 +66,7 @@ def test_a_bare_host_gets_the_bundle() -> None:
 
 def test_a_host_with_the_bundle_is_sent_none() -> None:
     """A bundle that has its digest is not sent again."""
-    commands, _ = install(found(is_sound=True), {})
+    commands, _ = install(found(is_sound=True), STARTED)
     assert [operation(command) for command in commands[1:]] == ["claim", "start"]
 
 

@@ -71,6 +71,41 @@ def find(kind: str, controller: str) -> Place | None:
     return place if os.path.isdir(place.path) else Place(mountpoint, "/")
 
 
+JOBS_UNIT_VARIABLE = "FLEETFORM_AGENT_JOBS_UNIT"
+"""
+Names the unit of systemd that has the jobs: it lies beside the agent's own, and its group is delegated.
+
+`providers.ssh.host_service` writes both units. The agent's unit can then be stopped and started, and
+nothing of the jobs is in it.
+"""
+
+_SPAWNER_GROUP = "spawner"
+
+
+def jobs_folder() -> str | None:
+    """Return the group of the unit that has the jobs; None where this agent has none."""
+    unit = os.environ.get(JOBS_UNIT_VARIABLE, "")
+    place = find("cgroup2", "")
+    if not unit or place is None:
+        return None
+    # The agent is in its own unit, and what the spawner started is in a group of the other one.
+    for path in (os.path.dirname(place.path), os.path.dirname(os.path.dirname(place.path))):
+        if os.path.isdir(f"{path}/{unit}"):
+            return f"{path}/{unit}"
+    return None
+
+
+def enter_jobs_folder() -> None:
+    """Move this process, and what it starts from now on, to the unit of the jobs where there is one."""
+    folder = jobs_folder()
+    if folder is None:
+        return
+    # Not in the folder itself: a group that gives controllers to others has no processes.
+    group = f"{folder}/{_SPAWNER_GROUP}"
+    os.makedirs(group, mode=0o755, exist_ok=True)
+    write(f"{group}/cgroup.procs", str(os.getpid()))
+
+
 def read(path: str) -> str:
     return _text(path)
 

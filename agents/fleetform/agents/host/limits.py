@@ -83,7 +83,11 @@ def _places(job_uid: str) -> Iterator[str]:
     for kind, controller in (("cgroup2", ""), ("cgroup", "memory")):
         place = cgroups.find(kind, controller)
         if place is not None:
-            for parent in dict.fromkeys((place.path, os.path.dirname(place.path))):
+            parents = dict.fromkeys((place.path, os.path.dirname(place.path)))
+            # The agent asks too, and its own unit has no jobs.
+            if kind == "cgroup2" and (folder := cgroups.jobs_folder()) is not None:
+                parents.setdefault(folder)
+            for parent in parents:
                 yield f"{parent}/fleetform-{job_uid}"
 
 

@@ -32,7 +32,16 @@ import traceback
 from collections import Counter
 from typing import NoReturn
 
-from fleetform.agents.host import kernel, launch, layout, limits, mounts, processes, supervisor
+from fleetform.agents.host import (
+    cgroups,
+    kernel,
+    launch,
+    layout,
+    limits,
+    mounts,
+    processes,
+    supervisor,
+)
 from fleetform.agents.host.supervisor import Supervisor
 
 PACKET_BYTES = 1 << 16
@@ -65,10 +74,19 @@ def run(channel: socket.socket, close: tuple[int, ...] = ()) -> NoReturn:
         os.close(descriptor)
     status = 1
     try:
+        _enter_jobs_folder()
         _Spawner(channel).serve()
         status = 0
     finally:
         os._exit(status)
+
+
+def _enter_jobs_folder() -> None:
+    try:
+        cgroups.enter_jobs_folder()
+    except OSError as error:
+        # Jobs run all the same; where the agent's unit is stopped, it leaves them alone.
+        sys.stderr.write(f"the control group for jobs cannot be used: {error}\n")
 
 
 class _Spawner:

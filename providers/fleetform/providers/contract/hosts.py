@@ -269,8 +269,13 @@ class HostProvider(Protocol):
     @property
     def environment_variables(self) -> tuple[str, ...]: ...
 
-    async def ensure(self, request: InstanceRequest) -> None:
-        """Make the instance exist and its agent run; nothing when both are so."""
+    async def ensure(self, request: InstanceRequest) -> Sequence[str]:
+        """
+        Make the instance exist and its agent run; nothing when both are so.
+
+        Returns:
+            What a person should know about the host although it works, a sentence each.
+        """
 
     async def connect(
         self, request: InstanceRequest, identity: Identity, cursor: Cursor | None

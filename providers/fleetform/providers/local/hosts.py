@@ -76,7 +76,7 @@ class LocalHosts:
         # Looked through once: whoever makes one afterwards is this process.
         self._made: dict[str, Path] | None = None
 
-    async def ensure(self, request: InstanceRequest) -> None:
+    async def ensure(self, request: InstanceRequest) -> Sequence[str]:
         folder = self._folder(request.uid, request.name)
         with _machine_trouble(request.name):
             folder.claim(
@@ -88,6 +88,7 @@ class LocalHosts:
         if self._made is not None:
             self._made[request.uid] = folder.path
         await self._start(folder)
+        return ()
 
     async def connect(
         self, request: InstanceRequest, identity: Identity, cursor: Cursor | None

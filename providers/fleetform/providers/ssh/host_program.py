@@ -5,8 +5,9 @@ It runs on the host with Python 3.9 or newer, imports the standard library only,
 `run(REQUEST)` with the name of an operation and its arguments. It prints one JSON object: the
 answer, or `error` with a sentence for people, `advice`, and `is_temporary`.
 
-All files are below `~/.local/state/fleetform`: `agents/` has the bundles of the agent by digest, and
-`hosts/<environment uid>/<instance name>` is the root folder of one agent.
+All files are below one folder, `~/.local/state/fleetform` unless the fleet names another: `agents/`
+has the bundles of the agent by digest, and `hosts/<environment uid>/<instance name>` is the root
+folder of one agent. `host_service` keeps the agent running.
 """
 
 from __future__ import annotations
@@ -14,20 +15,25 @@ from __future__ import annotations
 import base64
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import os
 import shutil
 import signal
-import subprocess
+import socket
 import sys
 import tempfile
 import time
 from typing import Any
 
+from fleetform.providers.ssh import host_service
+
 STATE = ".local/state/fleetform"
 
-_START_SECONDS = 30.0
+_READY_SECONDS = 10.0
+"""How long an agent that has just been started elsewhere may take until it listens."""
+
 _END_SECONDS = 10.0
 _END_LOOK_SECONDS = 0.02
 _REMOVALS_MAX = 40
@@ -49,7 +55,7 @@ def run(request: dict[str, Any]) -> None:
     except Refused as refusal:
         answer = refusal.answer
     except OSError as error:
-        answer = _refusal(error).answer
+        answer = _refusal(error, request).answer
     sys.stdout.write(json.dumps(answer) + "\n")
 
 
@@ -70,6 +76,7 @@ def claim(request: dict[str, Any]) -> dict[str, Any]:
     os.chmod(root, 0o700)
     _refuse_noexec(root)
     if found != wanted:
+        _refuse_unusable(root)
         _write(os.path.join(root, "instance.json"), json.dumps(wanted).encode())
     return _described(request, root)
 
@@ -84,7 +91,7 @@ def find(request: dict[str, Any]) -> dict[str, Any]:
 
 def list_instances(request: dict[str, Any]) -> dict[str, Any]:
     """List the environment's instances on this host, without changing anything."""
-    environment = os.path.join(_state(), "hosts", request["environment_uid"])
+    environment = os.path.join(_state(request), "hosts", request["environment_uid"])
     found = []
     for name in sorted(_names(environment)):
         root = os.path.join(environment, name)
@@ -108,54 +115,59 @@ def store(request: dict[str, Any]) -> dict[str, Any]:
 
 def start(request: dict[str, Any]) -> dict[str, Any]:
     """
-    Start the agent; it detaches itself from this SSH session and goes on when that ends.
+    Have an agent of the bundle run; it goes on when this SSH session ends.
 
     An agent of another bundle ends first; its jobs go on, and the new one finds them. Where the new
-    one does not start, the earlier one is started again. With `is_update` false one that runs stays.
+    one does not start, the earlier one is started again: `failure` says why, `bundle` which one runs.
+    With `is_update` false one that runs stays.
     """
     root, bundle = request["root"], request["bundle"]
-    pid, earlier = _running(root)
-    if earlier and not request.get("is_update", True):
-        return {}
-    is_update = bool(earlier) and earlier != bundle
-    if is_update:
+    pid, serving = _running(root)
+    if serving and (serving == bundle or not request.get("is_update", True)) and _await_socket(root):
+        return {"bundle": serving, "failure": "", "notes": []}
+    earlier = serving or host_service.bundle_of(root)
+    if serving and not host_service.stop(root):
         _end(pid, root)
     try:
-        _start(root, bundle)
-    except Refused as refusal:
-        if not is_update or not os.path.exists(earlier):
-            raise
-        _start(root, earlier)
-        name = os.path.basename(earlier)
-        raise Refused(
-            f"the agent was not updated, and {name} serves on: {refusal}", is_temporary=True
-        ) from None
-    return {}
+        notes = host_service.start(root, _state(request), bundle)
+    except host_service.ServiceError as error:
+        if earlier in {"", bundle} or not os.path.exists(earlier):
+            raise Refused(f"the agent does not start: {error}", is_temporary=True) from None
+        try:
+            notes = host_service.start(root, _state(request), earlier)
+        except host_service.ServiceError as again:
+            raise Refused(
+                f"neither the agent of this release starts ({error}) nor"
+                f" {os.path.basename(earlier)}: {again}",
+                is_temporary=True,
+            ) from None
+        return {"bundle": earlier, "failure": str(error), "notes": notes}
+    return {"bundle": bundle, "failure": "", "notes": notes}
 
 
-def _start(root: str, bundle: str) -> None:
-    command = [sys.executable, "-I", "-S", bundle, "daemon"]
+def _await_socket(root: str) -> bool:
+    """Tell whether the agent that runs listens, or does so soon."""
+    deadline = time.monotonic() + _READY_SECONDS
+    while not _listens(root):
+        if time.monotonic() > deadline or not _running(root)[1]:
+            return False
+        time.sleep(_END_LOOK_SECONDS)
+    return True
+
+
+def _listens(root: str) -> bool:
+    before = os.open(".", os.O_RDONLY)
     try:
-        done = subprocess.run(
-            [*command, "--root", root, "--idle-exit", "0"],
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            timeout=_START_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise Refused(
-            f"the agent has not started within {_START_SECONDS:.0f} s", is_temporary=True
-        ) from None
-    if done.returncode:
-        # The last line of a traceback says what it is about.
-        line = done.stderr.decode("utf-8", "replace").strip().split("\n")[-1]
-        raise Refused(
-            f"the agent does not start: {line or f'exit code {done.returncode}'}", is_temporary=True
-        )
+        # By a short name: the address of a socket holds 107 bytes.
+        os.chdir(root)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.connect("agent.sock")
+    except OSError:
+        return False
+    finally:
+        os.fchdir(before)
+        os.close(before)
+    return True
 
 
 def _running(root: str) -> tuple[int, str]:
@@ -198,6 +210,7 @@ def remove(request: dict[str, Any]) -> dict[str, Any]:
     """Remove the root folder of an agent that has ended, and the bundles that no agent uses now."""
     root = _root(request)
     if _identity(root).get("uid") == request["uid"]:
+        host_service.remove(root)
         # It leaves its name first: half a folder would otherwise pass for an instance.
         leaving = os.path.join(os.path.dirname(root), _RELEASED + os.path.basename(root))
         _remove_tree(leaving)
@@ -205,11 +218,13 @@ def remove(request: dict[str, Any]) -> dict[str, Any]:
         _remove_tree(leaving)
     with contextlib.suppress(OSError):
         os.rmdir(os.path.dirname(root))
+    state = _state(request)
     with contextlib.suppress(OSError):
-        os.rmdir(os.path.join(_state(), "hosts"))
+        os.rmdir(os.path.join(state, "hosts"))
         # That succeeds only where no instance of any environment is left.
-        shutil.rmtree(os.path.join(_state(), "agents"))
-        os.rmdir(_state())
+        host_service.end_linger(state)
+        shutil.rmtree(os.path.join(state, "agents"))
+        os.rmdir(state)
     return {}
 
 
@@ -226,9 +241,19 @@ _OPERATIONS = {
 def _described(request: dict[str, Any], root: str) -> dict[str, Any]:
     path = _bundle(request)
     is_sound = _digest(path) == request["sha256"]
-    others = _bundles() if not is_sound else []
-    # Any bundle passes bytes to an agent: to look at a host needs no upload.
-    return {"root": root, "bundle": path, "is_sound": is_sound, "any_bundle": (others or [path])[0]}
+    serving = _running(root)[1]
+    earlier = serving or host_service.bundle_of(root)
+    others = _bundles(request) if not is_sound else []
+    # Any bundle passes bytes to an agent: to look at a host needs no upload. That of the agent that
+    # runs is known to work.
+    usable = [one for one in (serving,) if one and os.path.exists(one)] or others or [path]
+    return {
+        "root": root,
+        "bundle": path,
+        "is_sound": is_sound,
+        "any_bundle": usable[0],
+        "earlier": earlier if os.path.exists(earlier) else "",
+    }
 
 
 def _root(request: dict[str, Any]) -> str:
@@ -237,7 +262,7 @@ def _root(request: dict[str, Any]) -> str:
 
     A folder keeps its name when its instance gets another: jobs run in there, by their paths.
     """
-    environment = os.path.join(_state(), "hosts", request["environment_uid"])
+    environment = os.path.join(_state(request), "hosts", request["environment_uid"])
     named = os.path.join(environment, request["name"])
     found = _identity(named)
     if found.get("uid") == request["uid"]:
@@ -251,19 +276,22 @@ def _root(request: dict[str, Any]) -> str:
     return named
 
 
-def _state() -> str:
-    home = os.path.expanduser("~")
-    if not os.path.isabs(home):
-        raise Refused("the account has no home folder", "set HOME for it")
-    return os.path.join(home, STATE)
+def _state(request: dict[str, Any]) -> str:
+    """Return the folder of all agents of the account."""
+    folder = os.path.expanduser(request.get("folder") or os.path.join("~", STATE))
+    if not os.path.isabs(folder):
+        raise Refused(
+            "the account has no home folder", "set HOME for it, or `agent_dir` of the fleet"
+        )
+    return os.path.normpath(folder)
 
 
 def _bundle(request: dict[str, Any]) -> str:
-    return os.path.join(_state(), "agents", f"fleetform-agent-{request['sha256'][:16]}.pyz")
+    return os.path.join(_state(request), "agents", f"fleetform-agent-{request['sha256'][:16]}.pyz")
 
 
-def _bundles() -> list[str]:
-    folder = os.path.join(_state(), "agents")
+def _bundles(request: dict[str, Any]) -> list[str]:
+    folder = os.path.join(_state(request), "agents")
     return [os.path.join(folder, name) for name in sorted(_names(folder)) if name.endswith(".pyz")]
 
 
@@ -301,18 +329,59 @@ def _refuse_noexec(root: str) -> None:
     if os.statvfs(root).f_flag & os.ST_NOEXEC:
         raise Refused(
             f"{root} is on a file system that is mounted noexec, so jobs cannot run there",
-            "mount it with `exec`, or give the account another home folder",
+            f"mount it with `exec`, or {_ELSEWHERE}",
         )
 
 
-def _refusal(error: OSError) -> Refused:
-    place = error.filename or _state()
+def _refuse_unusable(root: str) -> None:
+    """Refuse a file system that has no locks or sockets: the agent would fail later."""
+    before = os.open(".", os.O_RDONLY)
+    try:
+        # By a short name: the address of a socket holds 107 bytes.
+        os.chdir(root)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as one, open(".try", "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            one.bind(".try.sock")
+    except OSError as error:
+        if error.errno not in _REFUSED_BY_SERVERS:
+            raise
+        raise Refused(
+            f"the file system of {root} refuses locks or sockets: {error.strerror}", _ELSEWHERE
+        ) from None
+    finally:
+        for name in (".try", ".try.sock"):
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(root, name))
+        os.fchdir(before)
+        os.close(before)
+
+
+_REFUSED_BY_SERVERS = frozenset(
+    {errno.ENOLCK, errno.EOPNOTSUPP, errno.EPERM, errno.ENOSYS, errno.EINVAL}
+)
+
+_ELSEWHERE = (
+    "set `agent_dir` in `ssh_config` of the fleet to a folder on a local disk, such as"
+    " /var/lib/fleetform"
+)
+
+
+def _refusal(error: OSError, request: dict[str, Any]) -> Refused:
+    place = error.filename or request.get("folder") or STATE
     known = {
         errno.ENOSPC: (f"no space is left for {place}", "free space on the disk of the host"),
         errno.EDQUOT: (f"the disk quota is used up for {place}", "raise the quota of the account"),
-        errno.EROFS: (f"{place} is on a read-only file system", "mount it with `rw`"),
-        errno.EACCES: (f"the account may not write {place}", "change the owner of the folder"),
+        errno.EROFS: (
+            f"{place} is on a read-only file system",
+            f"mount it with `rw`, or {_ELSEWHERE}",
+        ),
+        # The server of a network file system may also take root for a stranger (root squash).
+        errno.EACCES: (
+            f"the account may not write {place}",
+            f"change the owner of the folder, or {_ELSEWHERE}",
+        ),
     }
+    known[errno.EPERM] = known[errno.EACCES]
     message, advice = known.get(error.errno or 0, (f"{place}: {error.strerror or error}", ""))
     # A full disk has space again when other work ends; a mount is changed by a person only.
     return Refused(message, advice, error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EIO})

@@ -14,6 +14,7 @@ import contextlib
 import dataclasses
 import functools
 import ipaddress
+import posixpath
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,7 +52,8 @@ from fleetform.providers.ssh import setup
 from fleetform.providers.ssh.checks import check_host
 from fleetform.providers.ssh.driver import drive
 from fleetform.providers.ssh.endpoint import Endpoint, endpoint_key
-from fleetform.providers.ssh.setup import Bundle, Installed, Steps
+from fleetform.providers.ssh.setup import Bundle, Claimed, Installed, Steps
+from fleetform.providers.ssh.updates import Updates
 
 if TYPE_CHECKING:
     from fleetform.providers.ssh.connection import Connection
@@ -85,12 +87,63 @@ class SshHosts:
         self._read_bundle: Bundle | None = None
         # Where agents are, by instance uid, as far as this process has found out.
         self._installed: dict[str, Installed] = {}
+        self._updates = Updates()
 
-    async def ensure(self, request: InstanceRequest) -> None:
+    async def ensure(self, request: InstanceRequest) -> Sequence[str]:
         connection = await self._connection(request)
         # Two that install at once would both upload the agent.
         async with self._lock(f"install {request.uid}"):
-            self._installed[request.uid] = await drive(connection, self._install(request))
+            installed = await self._ensure(request, connection)
+            self._installed[request.uid] = installed
+            return installed.notes
+
+    async def _ensure(self, request: InstanceRequest, connection: Connection) -> Installed:
+        claim = setup.claim(request, self._environment_uid, self._bundle())
+        claimed = await drive(connection, claim)
+        if claimed.is_update:
+            return await self._update(request, connection, claimed)
+        return await drive(connection, setup.start(request.name, claimed, claimed.bundle))
+
+    async def _update(
+        self, request: InstanceRequest, connection: Connection, claimed: Claimed
+    ) -> Installed:
+        """Replace the agent of another release, or have that one run on."""
+
+        async def update() -> str:
+            nonlocal installed
+            installed = await drive(connection, setup.start(request.name, claimed, claimed.bundle))
+            if not installed.failure and (why := await self._why_mute(request, connection, installed)):
+                earlier = setup.start(request.name, claimed, claimed.earlier)
+                installed = dataclasses.replace(await drive(connection, earlier), failure=why)
+            return installed.failure
+
+        installed: Installed | None = None
+        failure = await self._updates.run(request.fleet, self._bundle().sha256, update)
+        if installed is None:
+            return await drive(
+                connection, setup.start(request.name, claimed, claimed.earlier)
+            )
+        if not failure:
+            return installed
+        note = (
+            f"the agent was not updated, and {posixpath.basename(claimed.earlier)} serves on, also on"
+            f" the other hosts of fleet {request.fleet}: {failure}"
+        )
+        return dataclasses.replace(installed, notes=(*installed.notes, note))
+
+    async def _why_mute(
+        self, request: InstanceRequest, connection: Connection, installed: Installed
+    ) -> str:
+        """Say why an agent that runs does not answer a hello; empty where it does."""
+        try:
+            hello = Hello(self._environment_uid, "", 0, 0, look=True)
+            await (await self._open(request, connection, installed, hello)).close()
+        except ProviderError as error:
+            if not connection.is_open:
+                # The network, and not the agent.
+                raise
+            return f"the new agent runs and does not answer: {error}"
+        return ""
 
     async def connect(
         self, request: InstanceRequest, identity: Identity, cursor: Cursor | None
@@ -204,7 +257,7 @@ class SshHosts:
         connection = await self._connection(request)
         installed = await self._where(request, connection)
         if starts:
-            await drive(connection, setup.start(request, installed))
+            await drive(connection, setup.resume(request, installed))
         hello = Hello(self._environment_uid, "", 0, 0, look=True)
         return connection, await self._open(request, connection, installed, hello)
 

@@ -24,7 +24,7 @@ from fleetform.providers import host_facts
 from fleetform.providers.contract.checks import HostFacts
 from fleetform.providers.contract.errors import PermanentError, TemporaryError
 from fleetform.providers.contract.hosts import InstanceRequest
-from fleetform.providers.ssh import host_program
+from fleetform.providers.ssh import host_program, host_service
 
 MARKER = "fleetform-begins-here"
 
@@ -100,6 +100,11 @@ class Installed:
     python: str
     bundle: str
     root: str
+    failure: str = ""
+    """Why the agent of this release does not run; `bundle` is that of the earlier one, which does."""
+
+    notes: tuple[str, ...] = ()
+    """What a person should know about the host."""
 
     @property
     def connect(self) -> Command:
@@ -114,28 +119,57 @@ class Installed:
         return f"{state}/volumes"
 
 
-def install(request: InstanceRequest, environment_uid: str, bundle: Bundle) -> Steps[Installed]:
-    """Make the instance's folder, upload the agent where it is missing, and start it."""
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """
+    An instance's place on its host before its agent is started.
+
+    `earlier` is the bundle of the agent that runs, or ran last; empty where there was none.
+    """
+
+    python: str
+    bundle: str
+    root: str
+    folder: str
+    earlier: str
+
+    @property
+    def is_update(self) -> bool:
+        return self.earlier not in {"", self.bundle}
+
+
+def claim(request: InstanceRequest, environment_uid: str, bundle: Bundle) -> Steps[Claimed]:
+    """Make the instance's folder, and upload the agent where it is missing."""
     python = yield from _find_python(request.name)
     facts = _facts(request, environment_uid, bundle)
     found = yield from _operation(request.name, python, "claim", facts)
     if not found["is_sound"]:
         content = base64.b64encode(bundle.content).decode("ascii")
         yield from _operation(request.name, python, "store", {**facts, "content": content})
-    installed = Installed(python, found["bundle"], found["root"])
-    yield from _start(request, installed)
-    return installed
+    return Claimed(python, found["bundle"], found["root"], facts["folder"], found["earlier"])
 
 
-def _start(request: InstanceRequest, installed: Installed) -> Steps[None]:
-    place = {"bundle": installed.bundle, "root": installed.root}
-    yield from _operation(request.name, installed.python, "start", place)
+def start(name: str, claimed: Claimed, bundle: str) -> Steps[Installed]:
+    """Have an agent of the bundle run; where it does not start, the earlier one runs."""
+    place = {"bundle": bundle, "root": claimed.root, "folder": claimed.folder}
+    found = yield from _operation(name, claimed.python, "start", place)
+    return Installed(
+        claimed.python, found["bundle"], claimed.root, found["failure"], tuple(found["notes"])
+    )
 
 
-def start(request: InstanceRequest, installed: Installed) -> Steps[None]:
+def install(request: InstanceRequest, environment_uid: str, bundle: Bundle) -> Steps[Installed]:
+    """Make the instance's folder, upload the agent where it is missing, and start it."""
+    claimed = yield from claim(request, environment_uid, bundle)
+    return (yield from start(request.name, claimed, claimed.bundle))
+
+
+def resume(request: InstanceRequest, installed: Installed) -> Steps[None]:
     """Start an agent that has ended; one that runs stays, of whichever release it is."""
-    place = {"bundle": installed.bundle, "root": installed.root, "is_update": False}
-    yield from _operation(request.name, installed.python, "start", place)
+    place = {"bundle": installed.bundle, "root": installed.root, "folder": _folder(request)}
+    yield from _operation(
+        request.name, installed.python, "start", {**place, "is_update": False}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +185,7 @@ class FoundInstance:
 def instances(request: InstanceRequest, environment_uid: str) -> Steps[list[FoundInstance]]:
     """List the instances of an environment on a host, without changing anything there."""
     python = yield from _find_python(request.name)
-    asked = {"environment_uid": environment_uid}
+    asked = {"environment_uid": environment_uid, "folder": _folder(request)}
     answer = yield from _operation(request.name, python, "list", asked)
     return [
         FoundInstance(one["uid"], one["name"], one["fleet"], bool(one["is_alive"]))
@@ -180,7 +214,11 @@ def check(request: InstanceRequest) -> Steps[HostFacts]:
     """Read what the host is like, without changing anything there."""
     python = yield from _find_python(request.name)
     answer = yield from _program(
-        request.name, python, "check", host_facts, {"folder": host_program.STATE}
+        request.name,
+        python,
+        "check",
+        host_facts,
+        {"folder": _folder(request) or host_program.STATE},
     )
     try:
         return HostFacts.read(answer)
@@ -222,11 +260,12 @@ def _program(
     name: str, python: str, purpose: str, module: ModuleType, request: Mapping[str, Any]
 ) -> Steps[Any]:
     """Run `run` of a module in the host's Python; returns the JSON that it prints."""
-    assert module.__file__ is not None, "it is a file"
-    source = Path(module.__file__).read_text(encoding="utf-8")
     # JSON twice: a JSON string in ASCII is a Python string.
     text = json.dumps(json.dumps(request))
-    program = f"{source}\nrun(json.loads({text}))\n"
+    program = (
+        f"{_LOADER}\nload({host_service.__name__!r}, {_source(host_service)})\n"
+        f"run = load({module.__name__!r}, {_source(module)}).run\nrun(json.loads({text}))\n"
+    )
     output = yield _command(f"{_quoted(python)} -I -S -", program.encode())
     _check_begun(name, output)
     try:
@@ -236,6 +275,26 @@ def _program(
             f"instance {name}: its host cannot be set up ({purpose}): {_last_line(output)}",
             advice=f"try `{python} -I -S -c 'import json'` on the host",
         ) from None
+
+
+# Modules of the host's side import each other by their names here.
+_LOADER = """\
+import json, sys, types
+def load(name, source):
+    module, above = types.ModuleType(name), name.split(".")[:-1]
+    for count in range(1, len(above) + 1):
+        sys.modules.setdefault(".".join(above[:count]), types.ModuleType(".".join(above[:count])))
+    sys.modules[name] = module
+    setattr(sys.modules[".".join(above)], name.split(".")[-1], module)
+    exec(compile(source, name, "exec"), module.__dict__)
+    return module
+"""
+
+
+def _source(module: ModuleType) -> str:
+    """Return the source of a module as a string of Python."""
+    assert module.__file__ is not None, "it is a file"
+    return json.dumps(Path(module.__file__).read_text(encoding="utf-8"))
 
 
 def _check_begun(name: str, output: Output) -> None:
@@ -260,7 +319,13 @@ def _facts(request: InstanceRequest, environment_uid: str, bundle: Bundle) -> di
         "fleet": request.fleet,
         "environment_uid": environment_uid,
         "sha256": bundle.sha256,
+        "folder": _folder(request),
     }
+
+
+def _folder(request: InstanceRequest) -> str:
+    """Return the declared folder of the agents; empty: that of every account."""
+    return str(request.endpoint.get("agent_dir") or "")
 
 
 def _command(line: str, stdin: bytes = b"") -> Command:
