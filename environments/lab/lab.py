@@ -39,6 +39,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import cgroups
+
 import machines
 
 DIRECTORY = Path(__file__).resolve().parent / ".lab"
@@ -459,7 +460,7 @@ class Lab:
             call("ip", "-n", namespace, "link", "set", "eth0", "up")
         call("ip", "-n", switch, "link", "set", "dev", name, "master", "switch")
         self._set_port(name)
-        words = machines.boot_words(host["kind"], name, namespace, at)
+        words = machines.boot_words(host["kind"], name, namespace, disk, at)
         words[0] = shutil.which(words[0]) or words[0]
         command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
         if host["kind"] == "uml":
@@ -474,6 +475,7 @@ class Lab:
                     *command,
                     "sh",
                     str(BOOT_MACHINE),
+                    host["kind"],
                     str(disk),
                     str(machines.install_root()),
                     *words,

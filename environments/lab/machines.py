@@ -6,7 +6,9 @@ boot id, and users' managers of systemd, whatever this machine has. systemd-nspa
 starts faster, and its control groups are those of this machine.
 
 The files of all machines come from one root folder, which is installed once for this user and is
-named by its contents. Each machine writes into a folder of its own, above that one (overlayfs).
+named by its contents. A container writes into a folder of its own, above that one (overlayfs). A
+kernel has a disk of its own: a copy on write of an image of the root folder. It could not have the
+folder itself, for what it writes there (hostfs) belongs to the account that runs the kernel.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ PACKAGES = (
     "cron", "dbus", "dbus-user-session", "iproute2", "kmod", "libpam-systemd", "openssh-server",
     "polkitd", "procps", "python3", "sudo", "systemd", "systemd-sysv", "udev",
 )  # fmt: skip
-LAYOUT = 2
+LAYOUT = 4
 """Counts up when `_finish` changes: an older root folder is then installed anew."""
 
 KINDS = ("uml", "nspawn")
@@ -45,6 +47,18 @@ MOUNT = "/mnt/root"
 
 _MEMORY = "512M"
 _MODULES = Path("/usr/lib/uml/modules")
+IMAGE_SIZE = "3G"
+"""Of the disk of a kernel: it takes 0.4 GB of this machine, and what a machine writes."""
+
+# What differs between two machines is in a folder of this machine, and is read at each boot.
+_INIT = """\
+#!/bin/sh
+mount -t hostfs -o "$lab_files" none /mnt && cp -a /mnt/etc/. /etc/
+[ -e /home/lab ] || cp -a /mnt/home/. /home/
+umount /mnt
+chown -R root:root /etc/ssh /etc/lab-network /etc/hosts /etc/hostname /etc/machine-id
+exec /sbin/init
+"""
 
 # Not systemd-networkd: it takes a second of the boot, and the address never changes.
 _NETWORK_UNIT = """\
@@ -138,8 +152,24 @@ def install_root() -> Path:
             last = "\n".join((done.stdout + done.stderr).strip().splitlines()[-5:])
             raise MachineError(f"debootstrap cannot install {SUITE} into {new}:\n{last}")
         _finish(new)
+        _make_image(new)
         new.rename(root)
     return root
+
+
+def image() -> Path:
+    """Return the image of the root folder, for kernels."""
+    return install_root() / "image"
+
+
+def _make_image(root: Path) -> None:
+    """Write a file system with the files of the root folder into one file beside them."""
+    if choose_kind() != "uml":
+        return
+    target = root.with_name(f"{root.name}.image")
+    target.unlink(missing_ok=True)
+    subprocess.run(["mkfs.ext4", "-q", "-F", "-d", str(root), str(target), IMAGE_SIZE], check=True)
+    target.rename(root / "image")
 
 
 def _finish(root: Path) -> None:
@@ -152,6 +182,8 @@ def _finish(root: Path) -> None:
     if _MODULES.is_dir():
         shutil.copytree(_MODULES, root / "usr/lib/modules", dirs_exist_ok=True)
     (root / "etc/fstab").write_text("")
+    (root / "lab-init").write_text(_INIT)
+    (root / "lab-init").chmod(0o755)
     (root / "etc/ssh/sshd_config").write_text(_SSHD_CONFIG)
     units = root / "etc/systemd/system"
     (units / "lab-network.service").write_text(_NETWORK_UNIT)
@@ -195,13 +227,14 @@ def write_network(folder: Path, address: Address) -> None:
     )
 
 
-def boot_words(kind: str, name: str, namespace: str, address: Address) -> list[str]:
-    """Return the command that boots a machine; `machine.sh` has mounted its files."""
+def boot_words(kind: str, name: str, namespace: str, disk: Path, address: Address) -> list[str]:
+    """Return the command that boots a machine of this folder; `machine.sh` has mounted its files."""
     if kind == "uml":
         return [
-            PROGRAMS[kind], f"mem={_MEMORY}", "root=/dev/root", "rootfstype=hostfs",
-            f"rootflags={MOUNT}", "rw", "quiet", "con=null", "con0=null,fd:1",
-            f"vec0:transport=tap,ifname={name},depth=64,gro=0,mac={address.mac}",
+            PROGRAMS[kind], f"mem={_MEMORY}", "root=/dev/ubda", f"ubd0={disk / 'disk'},{image()}",
+            "rw", "quiet", "con=null", "con0=null,fd:1", "init=/lab-init",
+            f"lab_files={disk / 'root'}",
+            f"vec0:transport=tap,ifname={name},depth=64,gro=1,mac={address.mac}",
             "systemd.unified_cgroup_hierarchy=1",
         ]  # fmt: skip
     return [

@@ -22,6 +22,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from fleetform.providers import host_service
+
 _COMMAND_SECONDS = 20.0
 """A cold NVIDIA driver without persistence mode takes about 2 s a card to initialise."""
 
@@ -50,7 +52,8 @@ def read_facts(request: dict[str, Any]) -> dict[str, Any]:
     """
     now_ms = time.time_ns() // 1_000_000
     account = _account()
-    folder = os.path.join(account["home"], request["folder"])
+    folder = os.path.join(account["home"], os.path.expanduser(request["folder"]))
+    service = host_service.expected()
     facts = {
         "now_ms": now_ms,
         "hostname": platform.node(),
@@ -68,7 +71,8 @@ def read_facts(request: dict[str, Any]) -> dict[str, Any]:
         "cpus": len(os.sched_getaffinity(0)),
         "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         "open_files_max": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
-        "memory_limit": _memory_limit(),
+        "memory_limit": _memory_limit(service),
+        "service": service,
         "folder": _folder(folder),
         "logout": _logout(account["name"]),
         "gpu": _gpu(),
@@ -106,14 +110,10 @@ def _logout(account: str) -> dict[str, Any]:
     if not found["has_systemd"]:
         return found
     # Without the name of a session it shows the properties of the manager: loginctl(1).
-    names = ("KillUserProcesses", "KillExcludeUsers", "KillOnlyUsers", "RemoveIPC")
+    names = (*host_service.LOGOUT_PROPERTIES, "RemoveIPC")
     output = _call("loginctl", "show-session", *("--property=" + name for name in names))
+    found["kills_processes"] = host_service.kills_at_logout(account, output or "")
     values = dict(line.split("=", 1) for line in (output or "").splitlines() if "=" in line)
-    if "KillUserProcesses" in values:
-        excluded = values.get("KillExcludeUsers", "").split()
-        chosen = values.get("KillOnlyUsers", "").split()
-        is_chosen = account not in excluded and (not chosen or account in chosen)
-        found["kills_processes"] = values["KillUserProcesses"] == "yes" and is_chosen
     if "RemoveIPC" in values:
         # Accounts of the system keep theirs: logind.conf(5).
         found["removes_ipc"] = values["RemoveIPC"] == "yes" and os.geteuid() >= _first_uid()
@@ -139,12 +139,18 @@ def _system_name() -> str:
     return platform.system()
 
 
-def _memory_limit() -> str:
+def _memory_limit(service: str) -> str:
     """
     Name the way in which the agent can limit the memory of jobs: `cgroup2`, `cgroup1` or `count`.
 
-    The agent tries it, in `agents.host.cgroups`; this looks at what is writable.
+    The agent tries it, in `agents.host.cgroups`; this looks at what is writable, and at what systemd
+    would delegate to a unit of jobs.
     """
+    uid = os.geteuid()
+    manager = "" if service == "system" else f"user.slice/user-{uid}.slice/user@{uid}.service/"
+    controllers = _text(f"/sys/fs/cgroup/{manager}cgroup.controllers").split()
+    if service in {"system", "user"} and "memory" in controllers:
+        return "cgroup2"
     for kind, controller in (("cgroup2", ""), ("cgroup", "memory")):
         path = _group(kind, controller)
         if path is None:

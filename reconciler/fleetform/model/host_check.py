@@ -44,6 +44,12 @@ _NETWORK_FILE_SYSTEMS = frozenset(
 )
 
 
+_ELSEWHERE = (
+    "set `agent_dir` in `ssh_config` of the fleet to a folder on a local disk, such as"
+    " /var/lib/fleetform"
+)
+
+
 class Severity(enum.StrEnum):
     OK = "ok"
     WARNING = "warning"
@@ -106,6 +112,7 @@ def evaluate(target: HostTarget, checked: HostChecked, environment_uid: str) -> 
         *_folder(facts),
         *_limits(facts),
         *_logout(facts),
+        *_service(target, facts),
         *_gpu(target, facts),
         *_clock(checked, facts),
         *_agent(target, checked, facts, environment_uid),
@@ -238,20 +245,21 @@ def _folder(facts: HostFacts) -> Iterator[HostFinding]:
         yield HostFinding("home", Severity.ERROR, text, f"move {folder.nearest} away")
     elif folder.is_read_only:
         text = f"{where} is on a read-only file system"
-        yield HostFinding("home", Severity.ERROR, text, f"remount {folder.mount} with `rw`")
+        advice = f"remount {folder.mount} with `rw`, or {_ELSEWHERE}"
+        yield HostFinding("home", Severity.ERROR, text, advice)
     elif not folder.is_writable:
         yield HostFinding(
             "home",
             Severity.ERROR,
             f"the account {facts.account} may not write {folder.nearest}",
-            "change the owner of the folder",
+            f"change the owner of the folder, or {_ELSEWHERE}",
         )
     elif folder.is_noexec:
         yield HostFinding(
             "home",
             Severity.ERROR,
             f"{where} is mounted noexec, so jobs cannot run programs there",
-            f"remount {folder.mount} with `exec`, or give the account another home folder",
+            f"remount {folder.mount} with `exec`, or {_ELSEWHERE}",
         )
     elif folder.file_system in _NETWORK_FILE_SYSTEMS:
         yield HostFinding(
@@ -259,7 +267,7 @@ def _folder(facts: HostFacts) -> Iterator[HostFinding]:
             Severity.WARNING,
             f"{where} is on a network file system: jobs and the agent stop while the server does not"
             " answer, and sockets, locks and root access (root squash) may be refused there",
-            "give the account a home folder on a local disk",
+            _ELSEWHERE,
         )
     else:
         yield HostFinding("home", Severity.OK, f"{where} is writable")
@@ -305,14 +313,13 @@ def _logout(facts: HostFacts) -> Iterator[HostFinding]:
     if not logout.has_systemd:
         yield HostFinding("logout", Severity.OK, "no systemd, so nothing ends at logout")
         return
-    if logout.kills_processes:
+    if logout.kills_processes and not logout.lingers and not facts.is_root:
         yield HostFinding(
             "logout",
             Severity.ERROR,
             "systemd ends the processes of the account at logout (`KillUserProcesses=yes`), and with"
-            " them the agent and its jobs",
-            f"have an administrator add {facts.account} to `KillExcludeUsers=` in"
-            " /etc/systemd/logind.conf",
+            " them the agent and its jobs, unless the account lingers",
+            f"have an administrator run `loginctl enable-linger {facts.account}`",
         )
     elif logout.removes_ipc and not logout.lingers:
         yield HostFinding(
@@ -324,6 +331,28 @@ def _logout(facts: HostFacts) -> Iterator[HostFinding]:
         )
     else:
         yield HostFinding("logout", Severity.OK, "jobs continue after logout")
+
+
+def _service(target: HostTarget, facts: HostFacts) -> Iterator[HostFinding]:
+    """Say what starts the agent after a reboot; that of this machine starts when it has work."""
+    if target.provider == LOCAL:
+        return
+    if facts.service == "linger":
+        yield HostFinding(
+            "reboot",
+            Severity.WARNING,
+            "the account does not linger; `fleetform apply` asks systemd for that, and where systemd"
+            " refuses it, the agent gets no unit and jobs may end at logout",
+            f"have an administrator run `loginctl enable-linger {facts.account}`",
+        )
+        return
+    texts = {
+        "system": "a unit of systemd starts the agent",
+        "user": "a unit of the account's own systemd starts the agent",
+        "cron": "cron starts the agent",
+    }
+    none = "no systemd and no cron: the agent starts when fleetform next connects"
+    yield HostFinding("reboot", Severity.OK, texts.get(facts.service, none))
 
 
 def _gpu(target: HostTarget, facts: HostFacts) -> Iterator[HostFinding]:

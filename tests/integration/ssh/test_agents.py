@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import hashlib
 import io
+import warnings
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -237,9 +238,13 @@ def test_an_agent_is_updated_while_its_job_runs(tell, hosts, instance, monkeypat
             cursor, install = listener.cursor, listener.host.seen.install_id
         assert serving() == first.sha256[:16]
         monkeypatch.setattr(provider, "_bundle", lambda: broken)
-        with pytest.raises(TemporaryError, match="was not updated, and fleetform-agent-"):
-            await provider.ensure(request)
+        (note,) = await provider.ensure(request)
+        assert f"not updated, and fleetform-agent-{first.sha256[:16]}.pyz serves on" in note
+        assert "SyntaxError" in note
         assert serving() == first.sha256[:16]
+        # It works on with the earlier one, also through its bytes.
+        async with listening(provider, request, cursor=cursor) as kept:
+            assert kept.host.seen.install_id == install
         monkeypatch.setattr(provider, "_bundle", lambda: second)
         async with listening(provider, request, cursor=cursor) as again:
             assert serving() == second.sha256[:16]
@@ -249,6 +254,70 @@ def test_an_agent_is_updated_while_its_job_runs(tell, hosts, instance, monkeypat
             assert (await again.ending(job)).exit_code == 0
             assert again.text(job) == "…second\n"
         hosts.run("node1", "rm", "/root/go2")
+        await provider.release(request)
+
+    tell(story)
+
+
+def test_one_host_is_updated_before_the_others(tell, hosts, instance, monkeypatch) -> None:
+    """A release that does not start touches one host of the fleet; one that does reaches all."""
+    one, other = instance(), dataclasses.replace(instance(hostname="node2"), uid="second")
+
+    def agent(host: str) -> str:
+        """Return the pid and the bundle of the agent of this test."""
+        return hosts.run(host, "sh", "-c", f"pid=$(cat /root/{STATE}/hosts/{ENVIRONMENT}/{one.name}/agent.pid); echo $pid; tr '\\0' ' ' < /proc/$pid/cmdline")  # fmt: skip
+
+    async def story(provider: SshHosts) -> None:
+        first = provider._bundle()
+        await asyncio.gather(provider.ensure(one), provider.ensure(other))
+        before = {host: agent(host) for host in ("node1", "node2")}
+        broken = bundle_of(b"not an archive")
+        monkeypatch.setattr(provider, "_bundle", lambda: broken)
+        said = await asyncio.gather(provider.ensure(one), provider.ensure(other))
+        (note,) = [note for notes in said for note in notes]
+        assert "also on the other hosts of fleet fleet: " in note
+        after = {host: agent(host) for host in ("node1", "node2")}
+        assert sum(after[host] != before[host] for host in after) == 1
+        assert all(f"fleetform-agent-{first.sha256[:16]}" in line for line in after.values())
+        assert not [*await provider.ensure(one), *await provider.ensure(other)]
+        assert {host: agent(host) for host in ("node1", "node2")} == after
+        content = io.BytesIO(first.content)
+        with zipfile.ZipFile(content, "a") as archive:
+            archive.comment = b"a release that works"
+        second = bundle_of(content.getvalue())
+        monkeypatch.setattr(provider, "_bundle", lambda: second)
+        said = await asyncio.gather(provider.ensure(one), provider.ensure(other))
+        assert not [note for notes in said for note in notes]
+        for host in ("node1", "node2"):
+            assert f"fleetform-agent-{second.sha256[:16]}" in agent(host)
+        await provider.release(one)
+        await provider.release(other)
+
+    tell(story)
+
+
+def test_an_agent_that_answers_nobody_gives_way(tell, hosts, instance, monkeypatch) -> None:
+    """An agent that starts and refuses every hello is no update either."""
+    request = instance()
+
+    async def story(provider: SshHosts) -> None:
+        first = provider._bundle()
+        await provider.ensure(request)
+        content = io.BytesIO(first.content)
+        with zipfile.ZipFile(content, "a") as archive, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            name = "fleetform/agents/host/connection.py"
+            source = archive.read(name).decode()
+            archive.writestr(name, source + "\nConnection.__init__ = None\n")
+        mute = bundle_of(content.getvalue())
+        monkeypatch.setattr(provider, "_bundle", lambda: mute)
+        (note,) = await provider.ensure(request)
+        assert f"fleetform-agent-{first.sha256[:16]}.pyz serves on" in note
+        assert "runs and does not answer" in note
+        async with listening(provider, request) as listener:
+            job = job_for(listener, "echo ran")
+            assert (await listener.host.prepare(job)).ok
+            assert (await listener.ending(job)).exit_code == 0
         await provider.release(request)
 
     tell(story)

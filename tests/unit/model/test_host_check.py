@@ -60,6 +60,7 @@ FACTS = HostFacts(
     memory_bytes=64 << 30,
     open_files_max=1 << 20,
     memory_limit="cgroup2",
+    service="user",
     folder=FOLDER,
     logout=LogoutFacts(has_systemd=True, lingers=True, kills_processes=False, removes_ipc=True),
     gpu=GpuFacts(0, "", "", (), ""),
@@ -119,10 +120,24 @@ def test_a_file_system_without_a_table_of_inodes_has_enough() -> None:
     assert problems(check(folder=replace(FOLDER, free_files=0, files=0))) == []
 
 
+def test_what_starts_the_agent_after_a_reboot() -> None:
+    """An account that does not linger is a warning with the administrator's command."""
+    result = check(service="linger")
+    assert problems(result) == [("reboot", Severity.WARNING)]
+    assert any("loginctl enable-linger ada" in one.advice for one in result.findings)
+    for service, text in (("system", "a unit of systemd"), ("cron", "cron"), ("daemon", "no cron")):
+        result = check(service=service)
+        assert problems(result) == []
+        assert any(one.topic == "reboot" and text in one.text for one in result.findings)
+
+
 def test_what_ends_at_logout() -> None:
-    """Ended processes are an error; removed shared memory is a warning unless the account lingers."""
-    kills = LogoutFacts(has_systemd=True, lingers=True, kills_processes=True, removes_ipc=True)
-    assert problems(check(logout=kills)) == [("logout", Severity.ERROR)]
+    """Unless the account lingers, ended processes are an error and removed shared memory is a warning."""
+    kills = LogoutFacts(has_systemd=True, lingers=False, kills_processes=True, removes_ipc=True)
+    result = check(logout=kills)
+    assert problems(result) == [("logout", Severity.ERROR)]
+    assert any("loginctl enable-linger ada" in one.advice for one in result.findings)
+    assert problems(check(logout=replace(kills, lingers=True))) == []
     removes = replace(kills, kills_processes=False, lingers=False)
     result = check(logout=removes)
     assert problems(result) == [("logout", Severity.WARNING)]

@@ -75,7 +75,7 @@ JOBS_UNIT_VARIABLE = "FLEETFORM_AGENT_JOBS_UNIT"
 """
 Names the unit of systemd that has the jobs: it lies beside the agent's own, and its group is delegated.
 
-`providers.ssh.host_service` writes both units. The agent's unit can then be stopped and started, and
+`providers.host_service` writes both units. The agent's unit can then be stopped and started, and
 nothing of the jobs is in it.
 """
 

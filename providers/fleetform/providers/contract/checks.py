@@ -97,6 +97,8 @@ class HostFacts:
     What `providers.host_facts` has read: bytes, milliseconds.
 
     `memory_limit` is `cgroup2`, `cgroup1` or `count`: how the agent limits the memory of jobs.
+    `service` is what would keep the agent running: `system` or `user` (a unit of systemd), `linger` (a
+    unit, if systemd lets the account linger), `cron` or `daemon` (nothing after a reboot).
     `has_sudo`: the account is not root and `sudo -n` works. `now_ms` is the host's clock when the
     reading began; it took `took_ms`.
     """
@@ -119,6 +121,7 @@ class HostFacts:
     memory_bytes: int
     open_files_max: int
     memory_limit: str
+    service: str
     folder: FolderFacts
     logout: LogoutFacts
     gpu: GpuFacts

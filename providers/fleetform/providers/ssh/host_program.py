@@ -27,7 +27,7 @@ import tempfile
 import time
 from typing import Any
 
-from fleetform.providers.ssh import host_service
+from fleetform.providers import host_service
 
 STATE = ".local/state/fleetform"
 

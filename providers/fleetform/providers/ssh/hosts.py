@@ -166,8 +166,12 @@ class SshHosts:
         connection = await self._connection(request)
         found = await drive(connection, self._found(request))
         if found is not None:
-            # Jobs outlive their agent, and only an agent knows how to find and end them.
-            installed = await drive(connection, self._install(request))
+            # Jobs outlive their agent, and only an agent knows how to find and end them. One that
+            # has run here needs no update for that.
+            claim = setup.claim(request, self._environment_uid, self._bundle())
+            claimed = await drive(connection, claim)
+            bundle = claimed.earlier or claimed.bundle
+            installed = await drive(connection, setup.start(request.name, claimed, bundle))
             opening = functools.partial(self._open, request, connection, installed)
             await end_jobs(request.name, opening, self._environment_uid)
         await drive(connection, setup.remove(request, self._environment_uid, self._bundle()))
@@ -289,9 +293,6 @@ class SshHosts:
 
     def _found(self, request: InstanceRequest) -> Steps[Installed | None]:
         return setup.find(request, self._environment_uid, self._bundle())
-
-    def _install(self, request: InstanceRequest) -> Steps[Installed]:
-        return setup.install(request, self._environment_uid, self._bundle())
 
     async def _open(
         self, request: InstanceRequest, connection: Connection, installed: Installed, hello: Hello

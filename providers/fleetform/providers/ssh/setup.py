@@ -20,11 +20,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from fleetform.providers import host_facts
+from fleetform.providers import host_facts, host_service
 from fleetform.providers.contract.checks import HostFacts
 from fleetform.providers.contract.errors import PermanentError, TemporaryError
 from fleetform.providers.contract.hosts import InstanceRequest
-from fleetform.providers.ssh import host_program, host_service
+from fleetform.providers.ssh import host_program
 
 MARKER = "fleetform-begins-here"
 

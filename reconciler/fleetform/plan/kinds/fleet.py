@@ -243,7 +243,7 @@ def _ssh_place(
         if value is not None:
             endpoint[field] = value
     endpoint |= {key: host[key] for key in ("internal_ip",) if key in host}
-    shared = ("host_keys", "network", "openssh_config")
+    shared = ("host_keys", "network", "openssh_config", "agent_dir")
     endpoint |= {key: config[key] for key in shared if key in config}
     place: dict[str, Any] = {"name": name, "provider": "ssh", "endpoint": endpoint}
     if "capacity" in host:
@@ -278,8 +278,13 @@ def is_over_ssh(document: Mapping[str, Any]) -> bool:
 
 
 def has_other_source(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether the hosts come from elsewhere: none of the earlier ones can stay."""
-    return is_over_ssh(before) != is_over_ssh(after)
+    """
+    Whether the hosts come from elsewhere: none of the earlier ones can stay.
+
+    An agent in another folder is another agent: the one there would run on, with its jobs.
+    """
+    folders = [one.get("ssh_config", {}).get("agent_dir") for one in (before, after)]
+    return is_over_ssh(before) != is_over_ssh(after) or folders[0] != folders[1]
 
 
 def lost_hosts(document: Mapping[str, Any]) -> dict[str, str]:

@@ -329,6 +329,10 @@ def hosts_removed_text(plan: Plan, change: Change) -> str:
     return _host_names(hosts_removed(plan, change))
 
 
+AGENT_DIR = "~/.local/state/fleetform"
+"""Where agents are unless the fleet says another folder: `providers.ssh.host_program`."""
+
+
 def hosts_set_up(plan: Plan, change: Change) -> tuple[str, ...]:
     """Name the hosts of other machines that the change of a fleet brings in."""
     if change.key.kind != "fleet":
@@ -338,8 +342,27 @@ def hosts_set_up(plan: Plan, change: Change) -> tuple[str, ...]:
 
 def hosts_set_up_text(plan: Plan, change: Change) -> str:
     """Write `node1, node2`, and what is done there; empty for a change that brings in no host."""
-    names = _host_names(hosts_set_up(plan, change))
-    return f"{names} (copies the agent to ~/.local/state/fleetform and starts it)" if names else ""
+    new = hosts_set_up(plan, change)
+    if not new:
+        return ""
+    endpoints = [
+        place["endpoint"]
+        for step in change.steps
+        for place in step.arguments.get("instances", ())
+        if place["name"] in new
+    ]
+    folder = next((one["agent_dir"] for one in endpoints if "agent_dir" in one), AGENT_DIR)
+    # An account that is not declared is that of the person's OpenSSH configuration, which no plan reads.
+    plain = sorted({one["user"] for one in endpoints if one.get("user") not in {None, "root"}})
+    linger = "".join(
+        f"; where systemd does not let {printable(user)} linger, an administrator must run"
+        f" `loginctl enable-linger {printable(user)}`, or jobs end at logout if `KillUserProcesses=yes`"
+        for user in plain
+    )
+    return (
+        f"{_host_names(new)} (copies the agent to {printable(folder)} and starts it, with systemd or"
+        f" cron where the host has them{linger})"
+    )
 
 
 def joining_texts(plan: Plan) -> list[str]:

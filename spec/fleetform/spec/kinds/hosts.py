@@ -104,6 +104,17 @@ def _private(value: str) -> str:
     return value
 
 
+def _agent_dir(value: str) -> str:
+    # The shell of the host reads nothing of it, but these could not be written into units and crontabs.
+    if value.startswith(("/", "~/")) and not set(value) & set("'\"\\!\n") and len(value) <= 200:
+        return value.rstrip("/") or "/"
+    raise refuse(
+        "bad-value",
+        f"{shown(value)} is not an absolute path without quotes, backslashes and `!`.",
+        "Write for example `/var/lib/fleetform` or `~/fleetform`.",
+    )
+
+
 def _network(value: str) -> str:
     try:
         network = ipaddress.ip_network(value, strict=False)
@@ -424,6 +435,14 @@ class SshConfig(Model):
     """
     How the key of a host is checked. `known`: it must be in `known_hosts`. `first-use`: the first
     key is trusted and stored, and a different one is refused. Example: `known`.
+    """
+
+    agent_dir: Annotated[str, AfterValidator(_agent_dir)] | None = None
+    """
+    The folder on the hosts for the agent, its jobs, their output, and volumes with relative paths.
+    It must be on a local disk that is not mounted `noexec`. A change removes the hosts from the
+    fleet and sets them up again. Default: `~/.local/state/fleetform`. Example:
+    `/var/lib/fleetform`.
     """
 
     def to_canonical(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.live import Live
 from fleetform.model.plan import Action, Plan
+from fleetform.model.verbs import Verb
 from fleetform.spec.desired import Declared
 from fleetform.views.plan.json import to_json
 from fleetform.views.plan.markdown import render as markdown
@@ -66,7 +67,10 @@ def test_a_host_in_the_middle_changes_no_other() -> None:
     assert list(places(grown)) == ["a", "new", "b"]
     assert "hosts_removed" not in grown.annex
     assert grown.annex["hosts_set_up"] == {"gpu": ["new"]}
-    sets_up = "new (copies the agent to ~/.local/state/fleetform and starts it)"
+    sets_up = (
+        "new (copies the agent to ~/.local/state/fleetform and starts it, with systemd or cron where"
+        " the host has them)"
+    )
     shown = ["".join(span.text for span in one.spans) for one in render(grown)]
     assert f"      sets up: {sets_up}" in shown
     assert "Sets up: new" in markdown(grown)
@@ -75,6 +79,26 @@ def test_a_host_in_the_middle_changes_no_other() -> None:
     assert not grown.changes[0].destructive
     smaller = planned(tree(over_ssh("a", "c")), live("a", "b", "c"))
     assert smaller.annex["hosts_removed"] == {"gpu": ["b"]}
+
+
+def test_a_plain_account_may_not_linger() -> None:
+    """The plan names the folder of the agent, and the administrator's command for each account."""
+    fields = {"user": "ada", "agent_dir": "/srv/agents"}
+    made = planned(tree(over_ssh("a", {"hostname": "b", "user": "root"}, **fields)), ledger())
+    shown = ["".join(span.text for span in one.spans) for one in render(made)]
+    (line,) = [line for line in shown if "sets up: " in line]
+    assert "a, b (copies the agent to /srv/agents and starts it" in line
+    assert "an administrator must run `loginctl enable-linger ada`, or jobs end at logout" in line
+    assert "linger root" not in line
+    assert {one["endpoint"]["agent_dir"] for one in places(made).values()} == {"/srv/agents"}
+
+
+def test_another_folder_for_the_agent_replaces_the_fleet() -> None:
+    """The agent in the earlier folder ends: it would run on, with its jobs, and nothing would know."""
+    made = planned(tree(over_ssh("a", agent_dir="/srv/agents")), live("a"))
+    (change, *_) = (*made.changes, *(held.change for held in made.held))
+    assert [step.verb for step in change.steps] == [Verb.FLEET_REMOVE, Verb.FLEET_MAKE]
+    assert change.destructive
 
 
 def test_a_lost_host_is_no_place_and_its_jobs_are_at_stake() -> None:

@@ -228,21 +228,29 @@ def _lingers(account: str) -> bool:
 
 
 def _linger_refused(account: str) -> str:
-    ends = "" if kills_at_logout(account) is False else (
-        "; jobs end at logout if logind has `KillUserProcesses=yes`"
-    )  # fmt: skip
+    names = ("--property=" + name for name in LOGOUT_PROPERTIES)
+    kills = kills_at_logout(account, _call("loginctl", "show-session", *names) or "")
+    ends = {
+        None: "; jobs end at logout if logind has `KillUserProcesses=yes`",
+        True: "; jobs end at logout, because logind has `KillUserProcesses=yes`",
+        False: "",
+    }
     return (
-        f"systemd lets the account {account} not linger, so the agent runs without a unit{ends};"
-        f" have an administrator run `loginctl enable-linger {account}`, then apply again"
+        f"systemd does not let the account {account} linger, so the agent runs without a unit"
+        f"{ends[kills]}; have an administrator run `loginctl enable-linger {account}`, then apply again"
     )
 
 
-def kills_at_logout(account: str) -> bool | None:
-    """Tell whether systemd ends the processes of an account at its logout; None where it does not say."""
-    # Without the name of a session it shows the properties of the manager: loginctl(1).
-    names = ("KillUserProcesses", "KillExcludeUsers", "KillOnlyUsers")
-    output = _call("loginctl", "show-session", *("--property=" + name for name in names))
-    values = dict(line.split("=", 1) for line in (output or "").splitlines() if "=" in line)
+LOGOUT_PROPERTIES = ("KillUserProcesses", "KillExcludeUsers", "KillOnlyUsers")
+
+
+def kills_at_logout(account: str, output: str) -> bool | None:
+    """
+    Tell whether systemd ends the processes of an account at its logout; None where it does not say.
+
+    `output` is what `loginctl show-session` prints of `LOGOUT_PROPERTIES`.
+    """
+    values = dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
     if "KillUserProcesses" not in values:
         return None
     excluded = values.get("KillExcludeUsers", "").split()
@@ -344,11 +352,23 @@ def _remove_units(kind: str, names: _Names) -> None:
             os.unlink(path)
     _systemctl(kind, "daemon-reload")
     _systemctl(kind, "reset-failed", names.agent, names.jobs)
+    # A slice ends with the last of its units; to stop one that has others would stop those.
+    for name in (names.slice, "fleetform.slice"):
+        if not any(_is_in_slice(os.path.join(folder, one), name) for one in os.listdir(folder)):
+            _systemctl(kind, "stop", name)
     if kind == "user":
         # Folders that are not ours have other units, and stay.
         for below in ("default.target.wants", "", ".."):
             with contextlib.suppress(OSError):
                 os.rmdir(os.path.normpath(os.path.join(folder, below)))
+
+
+def _is_in_slice(path: str, name: str) -> bool:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return f"\nSlice={name[:-6]}" in file.read()
+    except OSError:
+        return False
 
 
 def _systemctl(kind: str, *words: str, seconds: float = _CALL_SECONDS) -> str:
