@@ -112,7 +112,9 @@ class SshHosts:
         async def update() -> str:
             nonlocal installed
             installed = await drive(connection, setup.start(request.name, claimed, claimed.bundle))
-            if not installed.failure and (why := await self._why_mute(request, connection, installed)):
+            if not installed.failure and (
+                why := await self._why_mute(request, connection, installed)
+            ):
                 earlier = setup.start(request.name, claimed, claimed.earlier)
                 installed = dataclasses.replace(await drive(connection, earlier), failure=why)
             return installed.failure
@@ -120,9 +122,7 @@ class SshHosts:
         installed: Installed | None = None
         failure = await self._updates.run(request.fleet, self._bundle().sha256, update)
         if installed is None:
-            return await drive(
-                connection, setup.start(request.name, claimed, claimed.earlier)
-            )
+            return await drive(connection, setup.start(request.name, claimed, claimed.earlier))
         if not failure:
             return installed
         note = (
