@@ -75,7 +75,12 @@ class Hosts:
     def __init__(self, folder: Path, count: int) -> None:
         self.folder = folder
         self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("host_stand_ins.py")), folder, str(count)],
+            [
+                sys.executable,
+                str(Path(__file__).with_name("host_stand_ins.py")),
+                folder,
+                str(count),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -233,7 +238,9 @@ def _measure(folder: Path, hosts: Hosts, count: int) -> list[list[str]]:
         wait_for("all ended", lambda: len(ends.seen) >= SINGLES)
         late = delays(hosts, ends, set())
         known = set(hosts.ends())
-        rows.append(["end of a job in the ledger, idle: p95", f"{percentile(late, 0.95):.0f} ms", "50 ms"])
+        rows.append(
+            ["end of a job in the ledger, idle: p95", f"{percentile(late, 0.95):.0f} ms", "50 ms"]
+        )
 
         (tree / "many.yaml").write_text(ARRAY.format(runs=count))
         before, started = usage(pid), time.perf_counter()
@@ -244,7 +251,13 @@ def _measure(folder: Path, hosts: Hosts, count: int) -> list[list[str]]:
         rows.append([f"apply of {count} jobs, one on each host", f"{wall:.1f} s", "10 s"])
         rows.append(["its processor in the controller",
                      f"{usage(pid).cpu_seconds - before.cpu_seconds:.1f} s", "-"])  # fmt: skip
-        rows.append(["end of a job in the ledger, meanwhile: p95", f"{percentile(late, 0.95):.0f} ms", "200 ms"])
+        rows.append(
+            [
+                "end of a job in the ledger, meanwhile: p95",
+                f"{percentile(late, 0.95):.0f} ms",
+                "200 ms",
+            ]
+        )
         ends.end()
 
         time.sleep(5)

@@ -107,13 +107,13 @@ def start(root: str, state: str, bundle: str) -> list[str]:
             _record(root, kind, bundle)
             return notes
         # Where the daemon starts by itself, it is systemd that refused; else this says why it does not.
-        _remove_units(kind, names)
+        _remove_agent_unit(kind, names)
         start_daemon(root, bundle)
         notes.append(f"systemd does not start the agent, so it runs without a unit: {failure}")
         kind = "cron"
     else:
-        # One of before the account's manager was lost would start a second agent.
-        _remove_units(_unit_kind(), names)
+        # The unit of an earlier start would start a second agent.
+        _remove_agent_unit(_unit_kind(), names)
         start_daemon(root, bundle)
     if kind == "cron" and not _write_cron(names, bundle):
         kind = "daemon"
@@ -133,11 +133,9 @@ def stop(root: str) -> bool:
 def remove(root: str) -> None:
     """Remove what starts the agent of a root folder, and end what is left of its jobs."""
     names = _Names(root)
-    kind = kind_of(root)
-    if kind in {"system", "user"}:
-        _remove_units(kind, names)
-    elif kind == "cron":
-        _edit_cron(names, None)
+    # Whatever was chosen last: an earlier start may have left the other.
+    _remove_units(_unit_kind(), names)
+    _edit_cron(names, None)
 
 
 def end_linger(state: str) -> None:
@@ -208,8 +206,6 @@ def _choose(state: str, notes: list[str]) -> str:
         return "cron" if _has_cron() else "daemon"
     if os.geteuid() == 0:
         return "system"
-    if not os.environ.get("XDG_RUNTIME_DIR"):
-        os.environ["XDG_RUNTIME_DIR"] = f"/run/user/{os.geteuid()}"
     account = _account()
     if not _lingers(account):
         if _call("loginctl", "enable-linger", account) is None or not _lingers(account):
@@ -339,17 +335,26 @@ def _said(root: str) -> str:
         return ""
 
 
+def _remove_agent_unit(kind: str, names: _Names) -> None:
+    """Remove the unit of the agent; that of the jobs stays, for to stop it would end them."""
+    path = os.path.join(_unit_folder(kind), names.agent)
+    if os.path.exists(path):
+        _systemctl(kind, "disable", "--quiet", names.agent)
+        _systemctl(kind, "stop", names.agent, seconds=_START_SECONDS)
+        os.unlink(path)
+        _systemctl(kind, "daemon-reload")
+
+
 def _remove_units(kind: str, names: _Names) -> None:
     """Stop the units, with what is left of the jobs, and remove them."""
     folder = _unit_folder(kind)
     paths = [os.path.join(folder, name) for name in (names.agent, names.jobs)]
     if not any(map(os.path.exists, paths)):
         return
-    _systemctl(kind, "disable", "--quiet", names.agent)
-    _systemctl(kind, "stop", names.agent, names.jobs, seconds=_START_SECONDS)
-    for path in paths:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
+    _remove_agent_unit(kind, names)
+    _systemctl(kind, "stop", names.jobs, seconds=_START_SECONDS)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(os.path.join(folder, names.jobs))
     _systemctl(kind, "daemon-reload")
     _systemctl(kind, "reset-failed", names.agent, names.jobs)
     # A slice ends with the last of its units; to stop one that has others would stop those.
@@ -357,7 +362,7 @@ def _remove_units(kind: str, names: _Names) -> None:
         if not any(_is_in_slice(os.path.join(folder, one), name) for one in os.listdir(folder)):
             _systemctl(kind, "stop", name)
     if kind == "user":
-        # Folders that are not ours have other units, and stay.
+        # Folders that have other units stay.
         for below in ("default.target.wants", "", ".."):
             with contextlib.suppress(OSError):
                 os.rmdir(os.path.normpath(os.path.join(folder, below)))
@@ -366,6 +371,7 @@ def _remove_units(kind: str, names: _Names) -> None:
 def _is_in_slice(path: str, name: str) -> bool:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
+            # The slice of all fleetform has those of environments, whose names begin with its own.
             return f"\nSlice={name[:-6]}" in file.read()
     except OSError:
         return False
@@ -376,6 +382,9 @@ def _systemctl(kind: str, *words: str, seconds: float = _CALL_SECONDS) -> str:
     path = _tool("systemctl")
     if path is None:
         return "systemctl is missing"
+    if kind == "user":
+        # A session over SSH may not name the account's own manager.
+        os.environ.setdefault("XDG_RUNTIME_DIR", f"/run/user/{os.geteuid()}")
     command = [path, *(("--user",) if kind == "user" else ()), "--no-pager", *words]
     try:
         done = subprocess.run(
