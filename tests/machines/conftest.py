@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from integration.ssh import conftest
 from integration.ssh.conftest import home, instance, tell
-from lab import lab
+from lab import MACHINES_SECONDS, lab
 
 __all__ = ["home", "instance", "tell"]
 
@@ -14,3 +15,9 @@ __all__ = ["home", "instance", "tell"]
 def hosts(tmp_path_factory):
     with lab(tmp_path_factory.mktemp("lab"), hosts=0, machines=2) as running:
         yield running
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel in user mode starts a program ten times slower than its machine, and boots in between."""
+    monkeypatch.setattr(conftest, "STORY_SECONDS", MACHINES_SECONDS)

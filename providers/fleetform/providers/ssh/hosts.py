@@ -108,6 +108,7 @@ class SshHosts:
         self, request: InstanceRequest, connection: Connection, claimed: Claimed
     ) -> Installed:
         """Replace the agent of another release, or have that one run on."""
+        installed: Installed | None = None
 
         async def update() -> str:
             nonlocal installed
@@ -119,7 +120,6 @@ class SshHosts:
                 installed = dataclasses.replace(await drive(connection, earlier), failure=why)
             return installed.failure
 
-        installed: Installed | None = None
         failure = await self._updates.run(request.fleet, self._bundle().sha256, update)
         if installed is None:
             return await drive(connection, setup.start(request.name, claimed, claimed.earlier))
