@@ -123,7 +123,11 @@ def start(request: dict[str, Any]) -> dict[str, Any]:
     """
     root, bundle = request["root"], request["bundle"]
     pid, serving = _running(root)
-    if serving and (serving == bundle or not request.get("is_update", True)) and _await_socket(root):
+    if (
+        serving
+        and (serving == bundle or not request.get("is_update", True))
+        and _await_socket(root)
+    ):
         return {"bundle": serving, "failure": "", "notes": []}
     earlier = serving or host_service.bundle_of(root)
     if serving and not host_service.stop(root):

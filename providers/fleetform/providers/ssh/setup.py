@@ -167,9 +167,7 @@ def install(request: InstanceRequest, environment_uid: str, bundle: Bundle) -> S
 def resume(request: InstanceRequest, installed: Installed) -> Steps[None]:
     """Start an agent that has ended; one that runs stays, of whichever release it is."""
     place = {"bundle": installed.bundle, "root": installed.root, "folder": _folder(request)}
-    yield from _operation(
-        request.name, installed.python, "start", {**place, "is_update": False}
-    )
+    yield from _operation(request.name, installed.python, "start", {**place, "is_update": False})
 
 
 @dataclass(frozen=True, slots=True)
