@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fleetform.model.ports import Reader, RunHistory
 __all__ = ["WaitNotices"]
 
-_PATIENCE_SECONDS = 2.0
+_FIRST_LOOK_SECONDS = 2.0
 """How long a run may wait before the reason is shown: most start sooner."""
 
 _LOOK_SECONDS = 2.0
@@ -25,7 +25,7 @@ class WaitNotices:
     def __init__(self, reader: Reader, screen: Screen) -> None:
         self._reader = reader
         self._screen = screen
-        self._look_at = time.monotonic() + _PATIENCE_SECONDS
+        self._look_at = time.monotonic() + _FIRST_LOOK_SECONDS
         self._said: tuple[str, ...] = ()
         self._state = ""
 

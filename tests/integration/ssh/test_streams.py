@@ -216,20 +216,23 @@ def test_a_stop_reaches_an_agent_while_output_is_stuck(tell, hosts: Lab, instanc
         # Version 1 has no credit: the agent sends all that the line takes.
         hello = Hello(ENVIRONMENT, "ledger", 1, 2)
         messages = (hello, FollowLog(job.job_uid, 0))
+        unread, output = os.pipe()
         child = await asyncio.create_subprocess_exec(
             "ssh", "-F", hosts.config, "node1", installed.connect.line,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stdin=subprocess.PIPE, stdout=output,
         )  # fmt: skip
+        os.close(output)
         assert child.stdin is not None
         try:
             child.stdin.write(b"".join(map(encode, messages)))
-            # asyncio reads no more than twice its limit: pipes, the connection and the relay fill.
+            # Nothing is read: the pipe, the SSH connection and the relay fill.
             await asyncio.sleep(2)
             child.stdin.write(encode(Stop(7, job.key, job.job_uid, job.gen + 1)))
             await asyncio.to_thread(wait_until, lambda: not runs())
         finally:
             child.kill()
             await child.wait()
+            os.close(unread)
         await provider.release(request)
 
     tell(story)

@@ -143,7 +143,7 @@ class RankCalls:
             call.lose()
 
     def take(self, message: ChannelData | Credit | ChannelEnded | Reply) -> None:
-        """Take in what the controller says of a call; what is of none was under way at its end."""
+        """Read what the controller says of a call; a message of no call was under way at its end."""
         number = message.id if isinstance(message, Reply) else message.channel
         call = self._calls.get(number)
         if call is not None:

@@ -63,7 +63,7 @@ def variables(env: Mapping[str, str]) -> dict[str, str]:
 
 def path(searched: str, root: str) -> str:
     """
-    Return a search path with the launcher's folder behind what is there.
+    Return a search path with the launcher's folder as its last one.
 
     Raises:
         OSError: The launcher cannot be placed below `root`, the agent's folder, absolute.

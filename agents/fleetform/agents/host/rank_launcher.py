@@ -20,7 +20,7 @@ import struct
 import sys
 
 SOCKET = "ranks.sock"
-"""Beside the file of hosts, in the directory of the job."""
+"""In the directory of the job, which the file of hosts is in too."""
 
 DATA, ERRORS, END_OF_INPUT, SIGNAL, NOTICE, END = range(6)
 """
