@@ -2,7 +2,7 @@
 Ledgers as earlier releases wrote them, with rows in all tables.
 
 `tests/data/ledgers/NNNN.sql` has the rows that the program of version NNNN wrote when it applied
-`lab.yaml` beside it; names of the machine were replaced. Its tables are made by the migrations.
+`lab.yaml` beside it; names of the machine were replaced. `tables/NNNN.sql` has the tables that it had.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import re
 import sqlite3
 from pathlib import Path
 
-from fleetform.store.migrations.upgrade import statements
 from fleetform.store.postgres.address import Address, schema_of
 from fleetform.store.postgres.connection import Connection
 from fleetform.store.schema import VERSIONS, create_schema
+from fleetform.store.schema_generator import statements
 
 LEDGERS = Path(__file__).parent / "data" / "ledgers"
 UID = "0123456789abcdef0123456789abcdef"
@@ -44,11 +44,7 @@ def write_schema(url: str, version: str) -> None:
     connection = Connection(Address.parse(url), schema=schema)
     try:
         connection.script(f"DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}")
-        # Up to and with the statement that writes this version down.
-        made = statements(None)
-        end = re.search(rf"SET version_num='{version}'[^;]*;|VALUES \('{version}'\)[^;]*;", made)
-        assert end is not None
-        connection.script(made[: end.end()])
+        connection.script(";\n".join(statements("postgresql", until=version)))
         connection.script(re.sub(r"X'([0-9a-f]*)'", r"'\\x\1'::bytea", rows_of(version)))
         if version >= "0002":
             connection.script("INSERT INTO leases (name) VALUES ('manager')")

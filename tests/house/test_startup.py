@@ -1,8 +1,8 @@
 """
 Start-up budgets, by what is imported and not by the clock: a busy machine fails no test.
 
-What a library costs was measured: SQLAlchemy 190 ms, pydantic with a model 110, Alembic
-290, rich 60, asyncio 50, the thirty messages of the protocol 20. A command may only load what
+What a library costs was measured: SQLAlchemy 190 ms, pydantic with a model 110, rich 60,
+asyncio 50, the thirty messages of the protocol 20. A command may only load what
 it uses.
 """
 
@@ -18,7 +18,6 @@ import pytest
 import applied
 
 HEAVY = {
-    "alembic",
     "asyncio",
     "fastapi",
     "pydantic",

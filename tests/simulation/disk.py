@@ -234,7 +234,7 @@ class _Full(_Watched):
 
 @functools.cache
 def _connection() -> sqlite3.Connection:
-    """An empty ledger with the schema that the migrations make."""
+    """An empty ledger with the schema of this release."""
     connection = sqlite3.connect(
         ":memory:", isolation_level=None, check_same_thread=False, cached_statements=512
     )

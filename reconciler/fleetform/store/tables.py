@@ -1,13 +1,15 @@
 """
 The ledger's tables: the one description of the schema.
 
-`schema_generator` writes `schema.sql` of both databases from it, and tests compare it with what the
-migrations make. At run time statements are written for the database at hand and this module is not imported: SQLAlchemy
-takes 190 ms to import, which is more than a whole plan may take.
+`schema_generator` writes `schema.sql` of both databases from it, and the statements of an upgrade. Otherwise this
+module is not imported at run time: SQLAlchemy takes 190 ms to import, which is more than a whole plan may take.
 
-Integers everywhere: milliseconds, millicores, bytes; truth values are 0 and 1. What the ledger
+Integers everywhere: milliseconds, millicores, bytes; booleans are 0 and 1. What the ledger
 never searches is JSON as text. A uid is 32 hex digits. Empty text stands for "none" where a
 column is compared, NULL only where a number is not known.
+
+`since` is the version of the schema that added a table, a column or an index, if that was not the first. A version only adds:
+it never changes what an earlier one made, so an upgrade is the statements for what was added since.
 """
 
 from __future__ import annotations
@@ -40,21 +42,31 @@ _INTEGER = Integer().with_variant(BigInteger(), "postgresql")
 _TEXT = Text().with_variant(Text(collation="C"), "postgresql")
 
 
+FIRST = "0001"
+"""The version of what does not say otherwise."""
+
+
+def _since(version: str) -> dict[str, str]:
+    return {"since": version}
+
+
 def _where(condition: str) -> dict[str, Any]:
     """Say for which rows a partial index is, to both databases."""
     return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
 
 
-def _text(name: str, default: str = "") -> Column[str]:
-    return Column(name, _TEXT, nullable=False, server_default=text(f"'{default}'"))
+def _text(name: str, default: str = "", *, since: str = FIRST) -> Column[str]:
+    return Column(
+        name, _TEXT, nullable=False, server_default=text(f"'{default}'"), info=_since(since)
+    )
 
 
 def _number(name: str, default: int = 0) -> Column[int]:
     return Column(name, _INTEGER, nullable=False, server_default=text(str(default)))
 
 
-def _perhaps(name: str) -> Column[int]:
-    return Column(name, _INTEGER, nullable=True)
+def _optional(name: str, *, since: str = FIRST) -> Column[int]:
+    return Column(name, _INTEGER, nullable=True, info=_since(since))
 
 
 meta = Table(
@@ -92,9 +104,9 @@ resources = Table(
     _text("operation"),
     _number("rerun_mark"),
     _text("outputs"),
-    # What the world was last seen to be, as JSON, and when.
-    _text("observed"),
-    _perhaps("observed_at_ms"),
+    # The actual state when it was last seen, as JSON, and when that was.
+    _text("observed", since="0002"),
+    _optional("observed_at_ms", since="0002"),
     # Last, so that reading the rest of a row does not walk through it.
     _text("document"),
 )
@@ -124,21 +136,21 @@ instances = Table(
     _text("declared"),
     _number("parts", 1),
     _text("message"),
-    # Why it gets no more work, as the tree says; empty when it does.
-    _text("drained"),
-    # Of the template it was made from: another one is not yet what the fleet declares.
-    _text("template_digest"),
-    # When it said something last, as far as that was written down: a plan says how old it is.
-    _perhaps("seen_at_ms"),
+    # Why no job starts on it, as the configuration says; empty: jobs may start.
+    _text("drained", since="0002"),
+    # Of the template that it was created from: another digest means that the fleet declares another template by now.
+    _text("template_digest", since="0002"),
+    # When it was last heard, as far as that was written down: a plan shows how old it is.
+    _optional("seen_at_ms", since="0002"),
     # Variables that its fleet gives to jobs, as JSON; empty: none.
-    _text("env"),
+    _text("env", since="0003"),
     # A row of the registry of providers, and how it reaches the host, as JSON; empty: by itself.
-    _text("provider", "local"),
-    _text("endpoint"),
+    _text("provider", "local", since="0004"),
+    _text("endpoint", since="0004"),
     # The key by which the host was recognised when it was first reached over SSH.
-    _text("host_key"),
+    _text("host_key", since="0004"),
 )
-# A fleet's place is taken once; who left it stays in the history.
+# A place of a fleet has one instance; terminated instances stay in the history.
 Index(
     "instances_place",
     instances.c.fleet,
@@ -160,7 +172,7 @@ runs = Table(
     _text("state"),
     # 1: final. A column, because partial indexes and conditions must say the same.
     _number("final"),
-    # 1: this is the run of its name in the tree; older ones and archived ones are not listed.
+    # 1: this is the run of its name in the configuration; older ones and archived ones are not listed.
     _number("listed"),
     _number("nodes", 1),
     _number("attempt"),
@@ -169,8 +181,8 @@ runs = Table(
     _text("message"),
     _text("stop_requested"),
     _number("submitted_at_ms"),
-    _perhaps("started_at_ms"),
-    _perhaps("finished_at_ms"),
+    _optional("started_at_ms"),
+    _optional("finished_at_ms"),
     _number("not_before_ms"),
     _text("execution_digest"),
     _text("replaces"),
@@ -197,17 +209,17 @@ attempts = Table(
     _number("counted", 1),
     _number("submitted_at_ms"),
     # When its units were reserved, and when it passed its commit point: deadlines count from them.
-    _perhaps("reserved_at_ms"),
-    _perhaps("starting_at_ms"),
-    _perhaps("started_at_ms"),
-    _perhaps("finished_at_ms"),
+    _optional("reserved_at_ms"),
+    _optional("starting_at_ms"),
+    _optional("started_at_ms"),
+    _optional("finished_at_ms"),
     _text("cause"),
     _text("message"),
-    # Which attempts of other runs it was made from, as JSON; `lineage` says how.
-    _text("upstream"),
+    # The attempts of other runs whose results it started from, as JSON; `lineage` says how.
+    _text("upstream", since="0002"),
     sqlite_with_rowid=False,
 )
-Index("attempts_upstream", attempts.c.run_uid, **_where("upstream <> ''"))
+Index("attempts_upstream", attempts.c.run_uid, info=_since("0002"), **_where("upstream <> ''"))
 
 jobs = Table(
     "jobs",
@@ -229,17 +241,17 @@ jobs = Table(
     _number("gpus_count"),
     _number("blocks"),
     _text("cause"),
-    _perhaps("exit_code"),
-    _perhaps("signal"),
+    _optional("exit_code"),
+    _optional("signal"),
     _text("message"),
-    _perhaps("started_at_ms"),
-    _perhaps("finished_at_ms"),
+    _optional("started_at_ms"),
+    _optional("finished_at_ms"),
     _number("forgotten"),
-    _perhaps("peak_memory_bytes"),
-    _perhaps("cpu_time_ms"),
+    _optional("peak_memory_bytes"),
+    _optional("cpu_time_ms"),
     _number("log_bytes"),
     # `env` of its instance when it was placed: a start that is sent again has the same digest.
-    _text("env"),
+    _text("env", since="0003"),
     ForeignKeyConstraint(["run_uid", "attempt"], ["attempts.run_uid", "attempts.number"]),
     sqlite_with_rowid=False,
 )
@@ -271,7 +283,7 @@ Index("allocations_run", allocations.c.run_uid)
 units = Table(
     "units",
     metadata,
-    # The key is the promise: one GPU, one block or one whole host is held by one job at most.
+    # The key is the guarantee: one GPU, one block or one whole host is held by one job at most.
     Column("instance_uid", _TEXT, primary_key=True),
     Column("unit", _TEXT, primary_key=True),
     Column("job_uid", _TEXT, ForeignKey("allocations.job_uid", ondelete="CASCADE"), nullable=False),
@@ -288,8 +300,8 @@ events = Table(
     _text("message"),
     _text("resource_kind"),
     _text("resource_name"),
-    _perhaps("attempt"),
-    _perhaps("rank"),
+    _optional("attempt"),
+    _optional("rank"),
     _text("data"),
     # A number once read is never given to another event, also not after the last is deleted.
     sqlite_autoincrement=True,
@@ -302,12 +314,12 @@ plans = Table(
     Column("digest", _TEXT, primary_key=True),
     _number("created_at_ms"),
     # Who made it, from which commit, and what it came to in one line.
-    _text("who"),
-    _text("tree_commit"),
-    _text("summary"),
+    _text("who", since="0002"),
+    _text("tree_commit", since="0002"),
+    _text("summary", since="0002"),
     Column("body", LargeBinary, nullable=False),
 )
-Index("plans_made", plans.c.created_at_ms)
+Index("plans_made", plans.c.created_at_ms, info=_since("0002"))
 
 applies = Table(
     "applies",
@@ -319,7 +331,7 @@ applies = Table(
     _text("who"),
     _text("tree_commit"),
     _number("started_at_ms"),
-    _perhaps("finished_at_ms"),
+    _optional("finished_at_ms"),
     _text("summary"),
     UniqueConstraint("uid", name="applies_uid"),
 )
@@ -344,12 +356,17 @@ operations = Table(
     _text("resource_name"),
     _text("state"),
     _text("error"),
-    _perhaps("finished_at_ms"),
+    _optional("finished_at_ms", since="0002"),
     # Hosts on which nothing begins while it is open; see `cordon.closings_of`.
-    _text("closes"),
+    _text("closes", since="0002"),
     sqlite_with_rowid=False,
 )
-Index("operations_resource", operations.c.resource_kind, operations.c.resource_name)
+Index(
+    "operations_resource",
+    operations.c.resource_kind,
+    operations.c.resource_name,
+    info=_since("0002"),
+)
 Index(
     "operations_open",
     operations.c.resource_kind,
@@ -366,8 +383,8 @@ usage = Table(
     _text("name"),
     _text("who"),
     _number("jobs"),
-    _perhaps("started_at_ms"),
-    _perhaps("finished_at_ms"),
+    _optional("started_at_ms"),
+    _optional("finished_at_ms"),
     _number("cpu_ms"),
     _number("gpu_ms"),
     _number("memory_bytes"),
@@ -385,13 +402,14 @@ overrides = Table(
     _text("reason"),
     _text("who"),
     _number("since_ms"),
-    _perhaps("until_ms"),
-    _perhaps("lifted_at_ms"),
+    _optional("until_ms"),
+    _optional("lifted_at_ms"),
     _text("lifted_by"),
+    info=_since("0002"),
 )
 
-# Data of volumes that went: put aside, or left where it was (`place` is `path`). Whether it is
-# still there is the host's to say.
+# Data of removed volumes: kept as a snapshot, or left where it was (`place` is `path`). Only the host knows whether
+# it is still there.
 snapshots = Table(
     "snapshots",
     metadata,
@@ -403,6 +421,7 @@ snapshots = Table(
     _text("place"),
     _text("who"),
     _number("taken_at_ms"),
+    info=_since("0002"),
 )
 
 # One row a name. SQLite has the kernel's file lock instead and leaves it empty.
@@ -413,7 +432,8 @@ leases = Table(
     _text("holder"),
     _number("fence"),
     _number("until_ms"),
-    # Makes the fence a part of a key on PostgreSQL: who holds it by `FOR KEY SHARE` keeps others
-    # from raising it, and not its owner from renewing.
+    # Makes the fence a part of a key on PostgreSQL: a transaction that locks the row `FOR KEY SHARE` keeps others
+    # from raising the fence, and does not keep the owner from renewing the lease.
     UniqueConstraint("name", "fence", name="leases_fence"),
+    info=_since("0002"),
 )

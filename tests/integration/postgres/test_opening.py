@@ -25,7 +25,6 @@ from fleetform.store.errors import (
     UnreachableLedgerError,
 )
 from fleetform.store.ledger import StoredLedger
-from fleetform.store.migrations.upgrade import statements
 from fleetform.store.postgres import schema as postgres_schema
 from fleetform.store.postgres.address import Address, schema_of
 from fleetform.store.postgres.connection import Connection
@@ -37,6 +36,7 @@ from fleetform.store.postgres.opening import (
     open_postgres_to_keep,
     upgrade_postgres,
 )
+from fleetform.store.schema_generator import statements
 from fleetform.store.soundness import Upgraded
 from postgres_server import PASSWORD, PostgresServer
 from released import OLDER, UID, write_schema
@@ -287,11 +287,11 @@ def test_an_older_ledger_is_upgraded(address: Address, older: str) -> None:
 def test_an_upgrade_is_whole_or_nothing(
     address: Address, older: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A migration that fails half way leaves the older ledger as it was."""
+    """An upgrade that fails half way leaves the older ledger as it was."""
     with monkeypatch.context() as patch:
         patch.setattr(
-            "fleetform.store.migrations.upgrade.statements",
-            lambda version: f"{statements(version)}; SELECT nothing FROM nowhere",
+            "fleetform.store.schema_generator.statements",
+            lambda *some, **more: [*statements(*some, **more), "SELECT nothing FROM nowhere"],
         )
         with pytest.raises(Exception, match="nowhere"):
             upgrade(address, older)
@@ -364,8 +364,8 @@ def described(address: Address, uid: str) -> list[list[str]]:
     return found
 
 
-def test_migrations_make_what_a_new_ledger_has(address: Address, uid: str, older: str) -> None:
-    """`schema.sql`, which makes a new ledger, and the migrations of an older one come to the same."""
+def test_an_upgrade_makes_what_a_new_ledger_has(address: Address, uid: str, older: str) -> None:
+    """`schema.sql`, which creates a new ledger, and the upgrade of an older one come to the same."""
     open_ledger(address, uid).close()
     assert upgrade(address, older) is not None
     frozen, migrated = described(address, uid), described(address, older)

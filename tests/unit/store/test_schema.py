@@ -1,4 +1,4 @@
-"""Tables, migrations and `schema.sql` say the same, and Alembic stays out of the way."""
+"""A new ledger, an upgraded one and the recorded ones of earlier releases have the tables that `tables` declares."""
 
 from __future__ import annotations
 
@@ -10,22 +10,27 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
-from sqlalchemy import create_engine
-from sqlalchemy.pool import StaticPool
 
 from fleetform.store import schema
-from fleetform.store.migrations.upgrade import upgrade
-from fleetform.store.schema import _DIGEST, _digest, columns_of, lacking
+from fleetform.store.schema import _DIGEST, _digest, columns_of, lacking, upgrade_schema
 from fleetform.store.schema_generator import POSTGRES_SCHEMA, SCHEMA, schema_for
-from fleetform.store.tables import metadata
+from fleetform.store.tables import FIRST, metadata
+from released import LEDGERS, UID, rows_of
+
+
+def recorded(version: str) -> sqlite3.Connection:
+    """Create the tables that a version had, as they were recorded when it was the newest."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.executescript((LEDGERS / "tables" / f"{version}.sql").read_text(encoding="utf-8"))
+    connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+    connection.execute("INSERT INTO alembic_version VALUES (?)", (version,))
+    return connection
 
 
 @pytest.fixture
 def migrated() -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    upgrade(connection)
+    connection = recorded(FIRST)
+    upgrade_schema(connection)
     yield connection
     connection.close()
 
@@ -50,22 +55,30 @@ def described(connection: sqlite3.Connection) -> dict[str, set[tuple[object, ...
     return found
 
 
-def test_models_equal_migrations(migrated: sqlite3.Connection) -> None:
-    """Alembic finds nothing to do between the migrated database and the tables."""
-    engine = create_engine("sqlite://", creator=lambda: migrated, poolclass=StaticPool)
-    with engine.connect() as bound:
-        context = MigrationContext.configure(bound, opts={"compare_type": True})
-        assert compare_metadata(context, metadata) == []
+@pytest.mark.parametrize("version", sorted(schema.VERSIONS))
+def test_an_earlier_version_has_the_tables_that_were_recorded(version: str) -> None:
+    """What `tables` says of a version is what ledgers of that version have, also after the next change."""
+    made = sqlite3.connect(":memory:", isolation_level=None)
+    schema.create_schema(made, version)
+    before = recorded(version)
+    assert described(made) == described(before)
+    assert all(described(made).values())
+    assert schema.read_version(made) == version
+    made.close()
+    before.close()
 
 
-def test_migrations_make_what_a_new_ledger_has(migrated: sqlite3.Connection) -> None:
-    """`schema.sql`, which makes a new ledger, and the migrations of an older one come to the same."""
+@pytest.mark.parametrize("version", sorted(schema.VERSIONS - {schema.VERSION}))
+def test_an_upgrade_makes_what_a_new_ledger_has(version: str) -> None:
+    """`schema.sql`, which creates a new ledger, and the upgrade of an older one come to the same."""
     fresh = sqlite3.connect(":memory:", isolation_level=None)
     schema.create_schema(fresh)
-    assert described(fresh) == described(migrated)
-    assert all(described(fresh).values())
-    assert schema.read_version(fresh) == schema.VERSION
+    upgraded = recorded(version)
+    upgrade_schema(upgraded)
+    assert described(fresh) == described(upgraded)
+    assert schema.read_version(fresh) == schema.read_version(upgraded) == schema.VERSION
     fresh.close()
+    upgraded.close()
 
 
 @pytest.mark.parametrize("path", [SCHEMA, POSTGRES_SCHEMA], ids=["sqlite", "postgresql"])
@@ -80,38 +93,42 @@ COLUMN = re.compile(r", \w+ (TEXT|INTEGER|BIGINT|BYTEA|BLOB)\b")
 """A column that begins within a line."""
 
 
-def test_version_is_the_newest_migration() -> None:
-    """`VERSION` names the last module of the folder, and `VERSIONS` each of them."""
-    folder = Path(schema.__file__).parent / "migrations" / "versions"
-    versions = {path.name[1:5] for path in folder.glob("v[0-9]*.py")}
-    assert max(versions) == schema.VERSION
-    assert versions == schema.VERSIONS
+def test_versions_are_those_that_the_tables_name() -> None:
+    """`VERSIONS` has each version that added something, and `VERSION` is the newest."""
+    named = {FIRST}
+    for table in metadata.sorted_tables:
+        parts = (table, *table.columns, *table.indexes)
+        named.update(str(one.info.get("since", FIRST)) for one in parts)
+    assert named == schema.VERSIONS
+    assert max(named) == schema.VERSION
 
 
-def test_upgrade_is_whole_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A migration that fails half way leaves no table behind."""
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.execute("CREATE TABLE usage (number)")
-    with pytest.raises(Exception, match="usage already exists"):
-        upgrade(connection)
-    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    assert tables == [("usage",)]
+def test_upgrade_is_whole_or_nothing() -> None:
+    """An upgrade that fails half way leaves the tables and rows of before."""
+    connection = recorded(FIRST)
+    connection.executescript(rows_of(FIRST))
+    connection.execute("CREATE TABLE snapshots (number)")
+    before = list(connection.iterdump())
+    with pytest.raises(sqlite3.OperationalError, match="snapshots already exists"):
+        upgrade_schema(connection)
+    assert list(connection.iterdump()) == before
+    assert connection.execute("SELECT environment_uid FROM meta").fetchone() == (UID,)
     connection.close()
 
 
 @pytest.mark.parametrize("module", ["snapshot", "opening"])
 def test_heavy_libraries_are_not_imported(module: str) -> None:
-    """Neither reading nor writing imports SQLAlchemy, Alembic or pydantic."""
+    """Neither reading nor writing imports SQLAlchemy or pydantic."""
     code = (
         f"import sys, fleetform.store.{module};"
-        "print(sorted({'sqlalchemy', 'alembic', 'pydantic', 'asyncio', 'ctypes'} & set(sys.modules)))"
+        "print(sorted({'sqlalchemy', 'pydantic', 'asyncio', 'ctypes'} & set(sys.modules)))"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
 
 
 def test_the_columns_are_known(migrated: sqlite3.Connection) -> None:
-    """What a ledger is compared with when it is opened is what the migrations make."""
+    """What a ledger is compared with when it is opened is what an upgrade makes."""
     columns = columns_of(migrated)
     assert lacking(columns) == ""
     assert _digest(columns) == _DIGEST

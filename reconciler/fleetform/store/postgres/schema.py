@@ -186,9 +186,9 @@ def _make_schema(connection: Connection, schema: str) -> None:
 
 
 def _upgrade(connection: Connection, version: str) -> None:
-    from fleetform.store.migrations.upgrade import statements
+    from fleetform.store.schema_generator import statements
 
-    connection.script(statements(version))
+    connection.script(";\n".join(statements("postgresql", after=version)))
     connection.execute("INSERT INTO leases (name) VALUES ('manager') ON CONFLICT (name) DO NOTHING")
 
 

@@ -1,1 +1,0 @@
-"""One module a version, `v0001_…`, in order."""
