@@ -8,33 +8,18 @@ cut short, or written by a newer release is refused with a sentence.
 
 from __future__ import annotations
 
+import enum
+import functools
 import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from fleetform.model.override import Override, OverrideKind
-from fleetform.model.plan import (
-    FORMAT_VERSION,
-    Action,
-    Change,
-    Deferred,
-    FieldChange,
-    Held,
-    HeldBy,
-    Impact,
-    Kept,
-    Permissions,
-    Plan,
-    Predicate,
-    Reason,
-    Scope,
-    Settled,
-    Step,
-)
+from fleetform.model.plan import FORMAT_VERSION, Change, FieldChange, Held, Plan
 from fleetform.model.redaction import fingerprint
 from fleetform.spec.desired import ResourceKey, Rules
 
@@ -99,7 +84,7 @@ def load(data: bytes) -> Plan:
 
 def held_of(bodies: Sequence[Any]) -> tuple[Held, ...]:
     """Read the part of a plan that says what it holds back."""
-    return _many(_held, bodies)
+    return _many(_reader_of(Held), bodies)
 
 
 def _damage(error: Exception) -> str:
@@ -111,37 +96,17 @@ def _damage(error: Exception) -> str:
 
 def _body(plan: Plan) -> dict[str, Any]:
     """Everything that the digest covers; the values in it are written by `_fields_of`."""
-    return {
-        "format": _FORMAT,
-        "format_version": plan.format_version,
-        "environment_fingerprint": plan.environment_fingerprint,
-        "environment_name": plan.environment_name,
-        "ledger_id": plan.ledger_id,
-        "epoch": plan.epoch,
-        "commit": plan.commit,
-        "tree_digest": plan.tree_digest,
-        "rules": None if plan.rules is None else plan.rules.document(),
-        "changes": plan.changes,
-        "held": plan.held,
-        "settled": plan.settled,
-        "progressing": plan.progressing,
-        "predicates": plan.predicates,
-        "warnings": plan.warnings,
-        "deferred": plan.deferred,
-        "scope": plan.scope,
-        "overrides": plan.overrides,
-        "kept": plan.kept,
-        "recovering": plan.recovering,
-        "salt": plan.salt,
-        "destroys": plan.destroys,
-    }
+    body = {one.name: getattr(plan, one.name) for one in fields(Plan) if one.name not in _UNSEALED}
+    rules = None if plan.rules is None else plan.rules.document()
+    return {**body, "format": _FORMAT, "rules": rules}
 
 
 def _fields_of(value: Any) -> dict[str, Any]:
-    """A value as the encoder meets it, so that no second tree of all values is ever built."""
+    """Return the fields of a value when the encoder meets it, so that no second tree of all values is built."""
     if isinstance(value, FieldChange):
         return _field_body(value)
-    names, read = _READERS[type(value)]
+    kind: Any = type(value)
+    names, read = _attributes_of(kind)
     return dict(zip(names, read(value), strict=True))
 
 
@@ -159,27 +124,11 @@ def _field_body(one: FieldChange) -> dict[str, Any]:
     return body
 
 
-def _reader(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], Any]]:
+@functools.cache
+def _attributes_of(kind: Any) -> tuple[tuple[str, ...], Callable[[Any], Any]]:
     names = tuple(field.name for field in fields(kind))
     return names, attrgetter(*names)
 
-
-_READERS = {
-    kind: _reader(kind)
-    for kind in (
-        Change,
-        Deferred,
-        Held,
-        Kept,
-        Override,
-        Permissions,
-        Predicate,
-        Scope,
-        Settled,
-        Impact,
-        Step,
-    )
-}
 
 # Plans are made of frozen values, which have no cycles to look for.
 _ENCODER = json.JSONEncoder(
@@ -193,7 +142,7 @@ _ENCODER = json.JSONEncoder(
 
 
 def _pieces(body: Mapping[str, Any]) -> Iterator[bytes]:
-    """The text, one change or the like at a time: that of a great plan is never in memory as a whole."""
+    """Yield the text, one change or the like at a time: that of a large plan is never in memory as a whole."""
     opening = "{"
     for name in sorted(body):
         yield f'{opening}"{name}":'.encode()
@@ -224,112 +173,42 @@ def _digest(body: Mapping[str, Any]) -> str:
 # -- JSON to values ------------------------------------------------------------------------
 
 
-def _plan(whole: Mapping[str, Any]) -> Plan:
-    return Plan(
-        environment_fingerprint=_fingerprint(whole),
-        environment_name=_text(whole["environment_name"]),
-        ledger_id=_text(whole["ledger_id"]),
-        epoch=_whole(whole["epoch"]),
-        changes=_many(_change, whole["changes"]),
-        held=_many(_held, whole["held"]),
-        settled=_many(
-            lambda one: Settled(_key(one["key"]), _text(one["state"]), _text(one["detail"])),
-            whole["settled"],
-        ),
-        progressing=_many(_key, whole["progressing"]),
-        predicates=_many(_predicate, whole["predicates"]),
-        rules=None if whole["rules"] is None else Rules.of(whole["rules"]),
-        commit=_text(whole["commit"]),
-        tree_digest=_text(whole["tree_digest"]),
-        digest=_text(whole["digest"]),
-        format_version=_whole(whole["format_version"]),
-        annex=dict(whole["annex"]),
-        warnings=_many(_text, whole["warnings"]),
-        deferred=_many(
-            lambda one: Deferred(_change(one["change"]), _text(one["why"])),
-            whole.get("deferred", []),
-        ),
-        scope=_scope(whole.get("scope", _NO_SCOPE)),
-        overrides=_many(_override, whole.get("overrides", [])),
-        kept=None if whole.get("kept") is None else _kept(whole["kept"]),
-        recovering=bool(whole.get("recovering", False)),
-        salt=_text(whole.get("salt", "")),
-        destroys=bool(whole.get("destroys", False)),
+_LATER: Mapping[type[Any], frozenset[str]] = {
+    Plan: frozenset({"deferred", "scope", "overrides", "kept", "recovering", "salt", "destroys"}),
+    Change: frozenset({"moved_from", "cost_before", "cost_after", "stake", "before", "after"}),
+    Held: frozenset({"awaited"}),
+}
+"""Fields that format 1 had not: an apply that was interrupted before an upgrade is resumed without them."""
+
+
+@functools.cache
+def _reader_of(hint: Any) -> Callable[[Any], Any]:
+    """Return the function that reads a JSON value as this type."""
+    if hint in _READERS:
+        return _READERS[hint]
+    arguments = get_args(hint)
+    if type(None) in arguments:
+        read = _reader_of(arguments[0])
+        return lambda value: None if value is None else read(value)
+    if get_origin(hint) is tuple:
+        return partial(_many, _reader_of(arguments[0]))
+    if issubclass(hint, enum.Enum):
+        enumeration: type[enum.Enum] = hint
+        return enumeration
+    hints, later = get_type_hints(hint), _LATER.get(hint, frozenset())
+    readers = [(name, _reader_of(hints[name])) for name in _attributes_of(hint)[0]]
+    return lambda body: hint(
+        **{name: read(body[name]) for name, read in readers if name not in later or name in body}
     )
 
 
-def _fingerprint(whole: Mapping[str, Any]) -> str:
+def _plan(whole: Mapping[str, Any]) -> Plan:
     # Format 1 had the uid itself.
     if "environment_uid" in whole:
-        return fingerprint(_text(whole["environment_uid"]))
-    return _text(whole["environment_fingerprint"])
-
-
-def _change(body: Mapping[str, Any]) -> Change:
-    return Change(
-        key=_key(body["key"]),
-        action=Action(body["action"]),
-        reasons=_many(Reason, body["reasons"]),
-        type=_text(body["type"]),
-        fields=_many(_field, body["fields"]),
-        steps=_many(_step, body["steps"]),
-        uid=_text(body["uid"]),
-        generation=_whole(body["generation"]),
-        parent=_text(body["parent"]),
-        element=_text(body["element"]),
-        replaces=_text(body["replaces"]),
-        destructive=bool(body["destructive"]),
-        at_stake=_text(body["at_stake"]),
-        # Format 1 had none of these; an apply that was interrupted before an upgrade is gone on with.
-        moved_from=_text(body.get("moved_from", "")),
-        cost_before=_perhaps_whole(body.get("cost_before")),
-        cost_after=_perhaps_whole(body.get("cost_after")),
-        stake=None if body.get("stake") is None else _impact(body["stake"]),
-        before=_perhaps_document(body.get("before")),
-        after=_perhaps_document(body.get("after")),
-    )
-
-
-_NO_SCOPE: Mapping[str, list[str]] = {"targets": [], "excludes": [], "replaces": []}
-
-
-def _impact(body: Mapping[str, Any]) -> Impact:
-    return Impact(_many(_text, body["runs"]), _whole(body["jobs"]), _whole(body["gpus"]))
-
-
-def _kept(body: Mapping[str, Any]) -> Kept:
-    allowed = body["permissions"]
-    return Kept(
-        plan_id=_text(body["plan_id"]),
-        made_at_ms=_whole(body["made_at_ms"]),
-        who=_text(body["who"]),
-        permissions=Permissions(
-            allow_destroy=bool(allowed["allow_destroy"]),
-            allow_restart=bool(allowed["allow_restart"]),
-            allow_deletes=_perhaps_whole(allowed["allow_deletes"]),
-            destroy=bool(allowed["destroy"]),
-        ),
-    )
-
-
-def _scope(body: Mapping[str, Any]) -> Scope:
-    return Scope(
-        _many(_text, body["targets"]),
-        _many(_text, body["excludes"]),
-        _many(_text, body["replaces"]),
-    )
-
-
-def _override(body: Mapping[str, Any]) -> Override:
-    return Override(
-        number=_whole(body["number"]),
-        kind=OverrideKind(body["kind"]),
-        target=_text(body["target"]),
-        reason=_text(body["reason"]),
-        who=_text(body["who"]),
-        since_ms=_whole(body["since_ms"]),
-        until_ms=_perhaps_whole(body["until_ms"]),
-    )
+        shown = fingerprint(_text(whole["environment_uid"]))
+        whole = {**whole, "environment_fingerprint": shown}
+    found: Plan = _reader_of(Plan)(whole)
+    return found
 
 
 def _field(body: Mapping[str, Any]) -> FieldChange:
@@ -343,33 +222,6 @@ def _field(body: Mapping[str, Any]) -> FieldChange:
         field_class=_text(body["class"]),
         sensitive=bool(body.get("sensitive", False)),
         unknown=bool(body.get("unknown", False)),
-    )
-
-
-def _step(body: Mapping[str, Any]) -> Step:
-    return Step(
-        key=_text(body["key"]),
-        verb=_text(body["verb"]),
-        resource=_key(body["resource"]),
-        needs=_many(_text, body["needs"]),
-        arguments=dict(body["arguments"]),
-    )
-
-
-def _held(body: Mapping[str, Any]) -> Held:
-    return Held(
-        _change(body["change"]),
-        HeldBy(body["by"]),
-        _text(body["detail"]),
-        _text(body["cure"]),
-        {_text(uid): _text(name) for uid, name in body.get("awaited", {}).items()},
-    )
-
-
-def _predicate(body: Mapping[str, Any]) -> Predicate:
-    resource = body["resource"]
-    return Predicate(
-        _text(body["claim"]), None if resource is None else _key(resource), _text(body["value"])
     )
 
 
@@ -396,12 +248,17 @@ def _whole(value: Any) -> int:
     return value
 
 
-def _perhaps_whole(value: Any) -> int | None:
-    return None if value is None else _whole(value)
-
-
-def _perhaps_document(value: Any) -> Mapping[str, Any] | None:
-    return None if value is None else dict(value)
+_READERS: Mapping[Any, Callable[[Any], Any]] = {
+    str: _text,
+    int: _whole,
+    bool: bool,
+    Mapping[str, Any]: dict,
+    Mapping[str, str]: lambda value: {_text(key): _text(one) for key, one in value.items()},
+    ResourceKey: _key,
+    Rules: Rules.of,
+    FieldChange: _field,
+}
+"""Types that are not read field by field."""
 
 
 # What a recorded plan holds back, read without the rest of it.
