@@ -10,24 +10,24 @@ ledger and by every agent.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 from fleetform.model.leadership import Holder
 from fleetform.model.ports import Clock, Ids
 from fleetform.model.refusals import FenceLost
 from fleetform.store.errors import LedgerError
-from fleetform.store.postgres.address import Address, schema_of
+from fleetform.store.postgres.address import Address
 from fleetform.store.postgres.connection import Connection
 from fleetform.store.postgres.database import PostgresDatabase
-from fleetform.store.postgres.errors import translated
+from fleetform.store.postgres.opening import connect
 from fleetform.store.postgres.schema import ensure_ledger, require_current, require_readable
 from fleetform.store.statements import (
     LEASE,
@@ -150,16 +150,14 @@ def try_lease(
             return None
     began_ms, now_ms = clock.boot_ms(), clock.now_ms()
     holder = Holder(os.getpid(), who, command, now_ms, socket.gethostname())
-    database = _open(address, environment_uid, ids, clock)
-    try:
+    check = partial(ensure_ledger, ids=ids, clock=clock)
+    with closing(connect(address, environment_uid, check)) as database:
         fence = take_lease(
             database, _SAID, _write(holder), who=who, term_ms=_TERM_MS, now_ms=now_ms
         )
-    finally:
-        database.close()
     if fence is None:
         return None
-    kept = _connect(address, environment_uid, wait_seconds=RENEW_SECONDS)
+    kept = connect(address, environment_uid, require_current, wait_seconds=RENEW_SECONDS)
     return Lease(kept, replace(holder, fence=fence), clock, began_ms=began_ms)
 
 
@@ -170,28 +168,25 @@ def break_lease(address: Address, environment_uid: str, clock: Clock, *, who: st
     From here on nothing that the former holder writes is taken; it stops by itself, half a term
     after it last renewed at the latest.
     """
-    database = _connect(address, environment_uid)
-    try:
-        with database.write(takes_fence=True) as transaction:
-            found = _read(transaction.one(_SAID.look, (LEASE,)))
-            if found is None:
-                return None
-            database.raise_fence(transaction, who)
-            transaction.execute(
-                "UPDATE leases SET holder = '', until_ms = 0 WHERE name = ?", (LEASE,)
-            )
-            transaction.log(
-                "manager.broken",
-                clock.now_ms(),
-                f"{who} took the environment from {found.command} of {found.who}"
-                f" (pid {found.pid} on {found.host})",
-            )
-            return found
-    finally:
-        database.close()
+    with (
+        closing(connect(address, environment_uid, require_current)) as database,
+        database.write(takes_fence=True) as transaction,
+    ):
+        found = _read(transaction.one(_SAID.look, (LEASE,)))
+        if found is None:
+            return None
+        database.raise_fence(transaction, who)
+        transaction.execute("UPDATE leases SET holder = '', until_ms = 0 WHERE name = ?", (LEASE,))
+        transaction.log(
+            "manager.broken",
+            clock.now_ms(),
+            f"{who} took the environment from {found.command} of {found.who}"
+            f" (pid {found.pid} on {found.host})",
+        )
+        return found
 
 
-@contextlib.contextmanager
+@contextmanager
 def asking_for_lease(
     address: Address, environment_uid: str, clock: Clock, *, who: str, term_ms: int
 ) -> Iterator[None]:
@@ -202,16 +197,13 @@ def asking_for_lease(
     over with its term.
     """
     text = _write(Holder(os.getpid(), who, "", clock.now_ms(), socket.gethostname()))
-    database = _connect(address, environment_uid)
-    try:
+    with closing(connect(address, environment_uid, require_current)) as database:
         database.alone(_SAID.request, (REQUEST, text, term_ms))
         try:
             yield
         finally:
             with suppress(LedgerError):
                 database.alone(WITHDRAW, (REQUEST, text))
-    finally:
-        database.close()
 
 
 class LeaseLook:
@@ -222,22 +214,17 @@ class LeaseLook:
     """
 
     def __init__(self, address: Address, environment_uid: str) -> None:
-        schema = schema_of(environment_uid)
-        with translated(address):
-            connection = Connection(address, schema=schema, read_only=True)
-            try:
-                row = connection.execute(
-                    "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = ?"
-                    " AND tablename = 'leases'",
-                    (schema,),
-                ).fetchone()
-                if row is not None:
-                    require_readable(connection, schema)
-            except BaseException:
-                connection.close()
-                raise
+        self.exists = False
+        self._database = connect(address, environment_uid, self._look, read_only=True)
+
+    def _look(self, connection: Connection, schema: str, _environment_uid: str) -> None:
+        row = connection.execute(
+            "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = ? AND tablename = 'leases'",
+            (schema,),
+        ).fetchone()
         self.exists = row is not None
-        self._database = PostgresDatabase(address, connection, schema=schema, read_only=True)
+        if self.exists:
+            require_readable(connection, schema)
 
     def holder(self) -> Holder | None:
         """
@@ -267,32 +254,6 @@ class LeaseLook:
 
     def close(self) -> None:
         self._database.close()
-
-
-def _open(address: Address, environment_uid: str, ids: Ids, clock: Clock) -> PostgresDatabase:
-    schema = schema_of(environment_uid)
-    with translated(address):
-        connection = Connection(address, schema=schema)
-        try:
-            ensure_ledger(connection, schema, environment_uid, ids, clock)
-        except BaseException:
-            connection.close()
-            raise
-    return PostgresDatabase(address, connection, schema=schema)
-
-
-def _connect(
-    address: Address, environment_uid: str, *, wait_seconds: float | None = None
-) -> PostgresDatabase:
-    schema = schema_of(environment_uid)
-    with translated(address):
-        connection = Connection(address, schema=schema, wait_seconds=wait_seconds)
-        try:
-            require_current(connection, schema, environment_uid)
-        except BaseException:
-            connection.close()
-            raise
-    return PostgresDatabase(address, connection, schema=schema, wait_seconds=wait_seconds)
 
 
 def _write(holder: Holder) -> str:

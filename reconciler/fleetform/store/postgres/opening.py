@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import asyncpg
 
@@ -21,6 +22,7 @@ from fleetform.store.soundness import Keep, Upgraded
 
 __all__ = [
     "KEEP_SECONDS",
+    "connect",
     "environments_in",
     "open_postgres",
     "open_postgres_snapshot",
@@ -32,11 +34,54 @@ KEEP_SECONDS = 2.0
 """How long a plan that was shown waits to be written down; a person waits with it."""
 
 
+def connect(
+    address: Address,
+    environment_uid: str,
+    check: Callable[[Connection, str, str], None],
+    *,
+    read_only: bool = False,
+    who: str = "fleetform",
+    wait_seconds: float | None = None,
+) -> PostgresDatabase:
+    """
+    Connect to the ledger of an environment.
+
+    Args:
+        address: Of its database.
+        environment_uid: Of the environment.
+        check: Accepts or refuses what is in its schema: (connection, schema, environment uid).
+        read_only: Refuse every statement that writes.
+        who: The name of the connection for the server's administrator.
+        wait_seconds: See `Connection`.
+
+    Raises:
+        LedgerError: By kind, see `errors`.
+    """
+    schema = schema_of(environment_uid)
+    with translated(address):
+        connection = Connection(
+            address, schema=schema, read_only=read_only, who=who, wait_seconds=wait_seconds
+        )
+        try:
+            check(connection, schema, environment_uid)
+        except BaseException:
+            connection.close()
+            raise
+    return PostgresDatabase(
+        address,
+        connection,
+        schema=schema,
+        read_only=read_only,
+        who=who,
+        wait_seconds=wait_seconds,
+    )
+
+
 def open_postgres(
     address: Address, environment_uid: str, ids: Ids, clock: Clock, *, who: str = "fleetform"
 ) -> StoredLedger:
     """
-    Open the environment's ledger for writing, making it if there is none.
+    Open the environment's ledger for writing; create it if there is none.
 
     Args:
         address: Its database; the ledger is a schema of its own there.
@@ -48,15 +93,8 @@ def open_postgres(
     Raises:
         LedgerError: By kind, see `errors`; nothing was changed.
     """
-    schema = schema_of(environment_uid)
-    with translated(address):
-        connection = Connection(address, schema=schema, who=who)
-        try:
-            ensure_ledger(connection, schema, environment_uid, ids, clock)
-        except BaseException:
-            connection.close()
-            raise
-    return StoredLedger(PostgresDatabase(address, connection, schema=schema, who=who), ids)
+    check = partial(ensure_ledger, ids=ids, clock=clock)
+    return StoredLedger(connect(address, environment_uid, check, who=who), ids)
 
 
 def open_postgres_snapshot(address: Address, environment_uid: str) -> Snapshot:
@@ -67,20 +105,12 @@ def open_postgres_snapshot(address: Address, environment_uid: str) -> Snapshot:
         MissingLedgerError: There is none; nothing has been applied yet.
         LedgerError: By kind, see `errors`.
     """
-    schema = schema_of(environment_uid)
-    with translated(address):
-        connection = Connection(address, schema=schema, read_only=True)
-        try:
-            require_current(connection, schema, environment_uid)
-        except BaseException:
-            connection.close()
-            raise
-    return Snapshot(PostgresDatabase(address, connection, schema=schema, read_only=True))
+    return Snapshot(connect(address, environment_uid, require_current, read_only=True))
 
 
 def upgrade_postgres(address: Address, environment_uid: str, keep: Keep) -> Upgraded | None:
     """
-    Upgrade the environment's ledger where an earlier release wrote it; see `upgrading.upgrade_file`.
+    Upgrade the environment's ledger where an earlier release wrote it; see `soundness.upgrade_file`.
 
     Raises:
         LedgerError: By kind, see `errors`; nothing was changed.
@@ -120,8 +150,7 @@ def environments_in(address: Address) -> tuple[str, ...]:
     if rows and not readable:
         raise LoginError(
             f"the ledger at {address.shown} has the ledgers of {len(rows)} environments, and this"
-            " user may"
-            " read none of them",
+            " user may read none of them",
             advice="name a user who may in FLEETFORM_LEDGER",
         )
     return uids
@@ -151,13 +180,8 @@ def open_postgres_to_keep(address: Address, environment_uid: str) -> Iterator[Tr
     Raises:
         LedgerError: It cannot be written, or not now; nothing was.
     """
-    schema = schema_of(environment_uid)
-    with translated(address):
-        connection = Connection(address, schema=schema, wait_seconds=KEEP_SECONDS)
-    database = PostgresDatabase(address, connection, schema=schema, wait_seconds=KEEP_SECONDS)
+    database = connect(address, environment_uid, require_current, wait_seconds=KEEP_SECONDS)
     try:
-        with translated(address):
-            require_current(connection, schema, environment_uid)
         with database.write() as transaction:
             yield transaction
     finally:

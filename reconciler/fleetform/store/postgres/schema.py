@@ -1,9 +1,9 @@
 """
 Whether a schema of a PostgreSQL database holds a ledger of fleetform, and how one gets there.
 
-As on SQLite: a new one is made of a frozen text, a current one only looked at, and one of an earlier
-release upgraded when that is asked for. Making and upgrading are one transaction each, under
-a lock that everybody asks for first, so that two first applies make one ledger.
+As on SQLite: a new ledger is created from `schema.sql`, a current one only looked at, and one of an earlier release
+upgraded on request. Creating and upgrading are one transaction each, under a lock that every process takes first, so
+that two first applies create one ledger.
 """
 
 from __future__ import annotations
@@ -17,21 +17,16 @@ import asyncpg
 
 from fleetform.model.live import LedgerStatus
 from fleetform.model.ports import Clock, Ids
-from fleetform.model.redaction import short_uid
 from fleetform.store.errors import (
     RESTORE_SCHEMA,
-    UPGRADE,
     DamagedLedgerError,
-    ForeignLedgerError,
     LoginError,
     MissingLedgerError,
-    NewerLedgerError,
-    OlderLedgerError,
     ReadOnlyLedgerError,
 )
 from fleetform.store.postgres.connection import Connection
-from fleetform.store.schema import VERSION, VERSIONS, WHY, lacking
-from fleetform.store.soundness import Keep, Upgraded
+from fleetform.store.schema import VERSION
+from fleetform.store.soundness import FoundLedger, Keep, Upgraded
 from fleetform.store.statements import CREATE_META
 
 __all__ = ["ensure_ledger", "require_current", "require_readable", "upgrade_ledger"]
@@ -53,24 +48,21 @@ def require_current(connection: Connection, schema: str, environment_uid: str) -
         raise MissingLedgerError(
             f"there is no ledger in schema {schema}", advice="run `fleetform apply` to create one"
         )
-    _require_known(version, schema)
-    if version < VERSION:
-        raise OlderLedgerError(
-            f"the ledger in schema {schema} has version {version}, and this fleetform needs"
-            f" {VERSION}",
-            advice=UPGRADE,
-        )
-    _require_owner(connection, schema, environment_uid)
+    _in(schema).require_current(connection, version, environment_uid)
+
+
+def _in(schema: str) -> FoundLedger:
+    return FoundLedger(f"the ledger in schema {schema}", RESTORE_SCHEMA)
 
 
 def require_readable(connection: Connection, schema: str) -> None:
     """
-    Return when this user may read the ledger that is there; where there is none, all may.
+    Return if this user may read the ledger that is there, or if there is none.
 
-    Without it the server says that there is no such table, which would read as a lost ledger.
+    Without this check the server says that there is no such table, which would read as a lost ledger.
 
     Raises:
-        LoginError: They may not; says who may.
+        LoginError: The user may not; names the one who may.
     """
     row = connection.execute(
         "SELECT CAST(current_user AS TEXT), CAST(pg_get_userbyid(n.nspowner) AS TEXT),"
@@ -94,7 +86,7 @@ def ensure_ledger(
     connection: Connection, schema: str, environment_uid: str, ids: Ids, clock: Clock
 ) -> None:
     """
-    Make the ledger where there is none; refuse an older one, and other schemas.
+    Create the ledger where there is none; refuse an older one, and other schemas.
 
     Raises:
         LedgerError: By kind, see `errors`; nothing was changed.
@@ -128,8 +120,8 @@ def upgrade_ledger(
         version = _version(connection, schema)
         if version is None:
             return None
-        _require_known(version, schema)
-        _require_owner(connection, schema, environment_uid)
+        _in(schema).require_known(version)
+        _in(schema).require_owner(connection, environment_uid)
         if version == VERSION:
             return None
         # A backup of many rows is written to a file meanwhile, which the session's limits do not know.
@@ -147,7 +139,7 @@ def _alone(connection: Connection, schema: str) -> Iterator[None]:
     """Run one transaction while no other creates or upgrades the same ledger."""
     connection.script("BEGIN ISOLATION LEVEL READ COMMITTED")
     try:
-        # Freed with the transaction. Whoever waited sees what the first has made.
+        # Freed with the transaction. A process that waited sees what the first one has created.
         connection.execute("SELECT pg_advisory_xact_lock(hashtext(?))", (schema,))
         yield
         connection.script("COMMIT")
@@ -216,56 +208,17 @@ def _version(connection: Connection, schema: str) -> str | None:
     require_readable(connection, schema)
     row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     if row is None:
-        raise DamagedLedgerError(
-            f"the ledger in schema {schema} does not say its version", advice=RESTORE_SCHEMA
-        )
+        raise _in(schema).damaged("does not say its version")
     return str(row[0])
 
 
-def _require_known(version: str, schema: str) -> None:
-    if version > VERSION:
-        raise NewerLedgerError(
-            f"the ledger in schema {schema} has version {version}, and this fleetform knows"
-            f" {VERSION}",
-            advice="upgrade fleetform",
-        )
-    if version not in VERSIONS:
-        raise DamagedLedgerError(
-            f"the ledger in schema {schema} says that it has version {version}, which no release"
-            " has written",
-            advice=RESTORE_SCHEMA,
-        )
-
-
 def _require_shape(connection: Connection, schema: str) -> None:
-    lacks = lacking(
-        connection.execute(
-            "SELECT CAST(table_name AS TEXT), CAST(column_name AS TEXT)"
-            " FROM information_schema.columns WHERE table_schema = ?",
-            (schema,),
-        ).fetchall()
+    columns = connection.execute(
+        "SELECT CAST(table_name AS TEXT), CAST(column_name AS TEXT)"
+        " FROM information_schema.columns WHERE table_schema = ?",
+        (schema,),
     )
-    if lacks:
-        raise DamagedLedgerError(
-            f"the ledger in schema {schema} has version {VERSION} and lacks {lacks}: {WHY}",
-            advice=RESTORE_SCHEMA,
-        )
-
-
-def _require_owner(connection: Connection, schema: str, environment_uid: str) -> None:
-    row = connection.execute("SELECT environment_uid FROM meta").fetchone()
-    if row is None:
-        raise DamagedLedgerError(
-            f"the ledger in schema {schema} has no environment uid", advice=RESTORE_SCHEMA
-        )
-    (owner,) = row
-    if owner != environment_uid:
-        raise ForeignLedgerError(
-            f"the ledger in schema {schema} belongs to environment {short_uid(owner)}, not to"
-            f" {short_uid(environment_uid)}",
-            advice="check the uid in environment.yaml: it names the state, and never changes",
-            owner=owner,
-        )
+    _in(schema).require_shape(columns.fetchall())
 
 
 def _require_server(connection: Connection) -> None:
