@@ -1,9 +1,8 @@
 """
-A lost or older ledger, put together again from hosts and tree.
+Rebuilds a lost or older ledger from the hosts and the configuration.
 
-Hosts say what ran: each record names its run and the digest of what was executed. The tree says
-what that was, where its digest is the same. What neither proves is written down as `unknown`, and
-never as something that is still to be run.
+Hosts say what ran: each record names its run and the digest of what was executed. The configuration says what that was,
+if its digest is the same. A run that neither proves is recorded as `unknown`, and never as one that is still to be run.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ from fleetform.store import fleets
 from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.hosts import commit_host, mark_instance
+from fleetform.store.observations import read_known_runs
 from fleetform.store.rebuild import interrupt_applies, judge_runs, put_records
 from fleetform.store.records import commit_records
 from fleetform.store.resources import ResourceRow, archive_runs, put_resources, resource_uid
@@ -47,9 +47,9 @@ def adopt_evidence(
 
     Args:
         context: Of no apply.
-        evidence: What hosts and tree say.
-        steps: How the tree would make each declared fleet, by its name.
-        mark_missing: Runs of the tree without a row become `unknown`: this ledger may have
+        evidence: What the hosts and the configuration say.
+        steps: How the configuration would create each declared fleet, by its name.
+        mark_missing: Runs of the configuration without a row become `unknown`: this ledger may have
             known them.
     """
     interrupt_applies(context.transaction, now_ms=context.now_ms)
@@ -73,15 +73,15 @@ def _adopt_fleets(
 ) -> list[Recovered]:
     found = []
     by_fleet: dict[str, list[InstanceSeen]] = {}
-    let_go = {
+    released = {
         uid
         for (uid,) in context.transaction.execute(
             "SELECT uid FROM instances WHERE state = 'terminated' AND fleet = ''"
         )
     }
     for instance in evidence.instances:
-        # What was let go stays so, unless the tree asks for it again.
-        if instance.uid not in let_go or instance.fleet in steps:
+        # A released host stays released, unless the configuration declares its fleet again.
+        if instance.uid not in released or instance.fleet in steps:
             by_fleet.setdefault(instance.fleet, []).append(instance)
     for fleet, instances in sorted(by_fleet.items()):
         numbers = _numbers(context.transaction, fleet, instances)
@@ -106,7 +106,7 @@ def _adopt_fleets(
 def _put_instance(context: Context, instance: InstanceSeen, number: int) -> None:
     transaction = context.transaction
     has_settled = number < SURGE and instance.name.endswith(EARLY)
-    # It has the place by now, and the name that goes with it.
+    # The instance has the place by now, and the name of that place.
     name = f"{instance.fleet}-{number}" if has_settled else instance.name
     taken = transaction.execute(
         "SELECT uid FROM instances WHERE fleet = ? AND number = ? AND state <> 'terminated'"
@@ -119,7 +119,7 @@ def _put_instance(context: Context, instance: InstanceSeen, number: int) -> None
     transaction.execute(
         "INSERT INTO instances (uid, name, fleet, number, state, address, provider, endpoint,"
         " declared) VALUES (?1, ?2, ?3, ?4, 'provisioning', '127.0.0.1', ?5, ?6, ?7)"
-        # One that was let go has no fleet by now.
+        # A released instance has no fleet.
         " ON CONFLICT (uid) DO UPDATE SET state = 'provisioning', fleet = excluded.fleet,"
         " number = excluded.number, name = excluded.name, message = ''"
         " WHERE instances.state = 'terminated'",
@@ -134,10 +134,10 @@ def _numbers(
     transaction: Transaction, fleet: str, instances: Sequence[InstanceSeen]
 ) -> dict[str, int]:
     """
-    Read instances' numbers off their names, which are made of them, by uid.
+    Read the numbers of instances from their names, by uid.
 
-    One that came early, for a host that was to leave, stands beside it, or has its place where
-    that one has gone; its own name is the same in both.
+    An instance that was created before the host that it replaces left has a number above `SURGE`, or the place of that host
+    if that has left; its name is the same in both cases.
     """
     known = dict(
         transaction.execute(
@@ -224,10 +224,10 @@ def _adopt_volumes(context: Context, evidence: Evidence) -> list[Recovered]:
 @dataclass(frozen=True, slots=True)
 class _RunEvidence:
     """
-    What hosts tell of runs, by run uid: what each executed, and on which hosts it was.
+    What hosts say about runs, by run uid: what each executed, and on which hosts it was.
 
-    `new` are those of which this ledger had no row: they began after it was copied. `alive` are
-    those of which something may still be at work.
+    `new` are those without a row in this ledger: they began after it was copied. `alive` are those of which a job may still
+    run.
     """
 
     digests: Mapping[str, str]
@@ -250,7 +250,7 @@ def _adopt_jobs(context: Context, evidence: Evidence) -> _RunEvidence:
             hosts.setdefault(record.key.run_uid, {})[place[uid]] = None
             if record.state is not JobState.FINISHED:
                 alive.add(record.key.run_uid)
-    new = hosts.keys() - _known_runs(transaction, hosts)
+    new = hosts.keys() - read_known_runs(transaction, hosts)
     now_ms = context.now_ms
     adopted: dict[str, None] = {}
     for uid, seen in sorted(evidence.hosts.items()):
@@ -259,18 +259,10 @@ def _adopt_jobs(context: Context, evidence: Evidence) -> _RunEvidence:
         adopted.update({key.run_uid: None for key in keys})
     judge_runs(transaction, adopted, now_ms=now_ms)
     for uid, seen in sorted(evidence.hosts.items()):
-        # What had a row goes the way of all news.
+        # Records of jobs that had a row are committed like any others.
         records = seen.records or ()
         commit_records(transaction, uid, records, seen.cursor, snapshot=True, now_ms=now_ms)
     return _RunEvidence({uid: digests.get(uid, "") for uid in hosts}, hosts, new, alive)
-
-
-def _known_runs(transaction: Transaction, uids: Iterable[str]) -> set[str]:
-    rows = transaction.execute(
-        "SELECT uid FROM runs WHERE uid IN (SELECT value FROM json_each(?))",
-        (to_json(list(uids)),),
-    )
-    return {uid for (uid,) in rows}
 
 
 def _note(record: JobRecord, names: dict[str, str], digests: dict[str, str]) -> None:
@@ -304,7 +296,7 @@ def _by_name(transaction: Transaction, digests: Mapping[str, str]) -> dict[str, 
 
 
 class _Claimant(NamedTuple):
-    """A run that a name may stand for; the least is the one."""
+    """A run that may be the one that its name means; the least is."""
 
     is_unproven: bool
     is_overtaken: bool
@@ -316,17 +308,16 @@ class _Claimant(NamedTuple):
 _OVERTAKEN = Finish(
     RunState.STOPPED, "superseded", "another run of the same name started on a host since"
 )
-"""Nothing of it is at work. Should a host come to hear of it after all, then of its end."""
+"""No job of it runs. A host that hears of it later hears of its end."""
 
 
 def _newest(context: Context, name: str, uids: Sequence[str], run_evidence: _RunEvidence) -> str:
     """
-    Choose which run of a name is the one that people mean, and take the others off the list.
+    Choose which run of a name people mean, and unlist the others.
 
-    One that still runs before one that is over, then the one that began last. A run without
-    evidence gives way to any. A row of this ledger gives way to a run that it did not know, unless
-    a host has it at work: that one began since the ledger was copied, also where the row was
-    entered after it was put back.
+    A run that is not over comes before one that is, then the one that began last. A run without evidence comes after any
+    other. A run of this ledger comes after one that it did not know, unless a host still runs it: the unknown one began after
+    the ledger was copied, also if the row was entered after the copy was restored.
     """
     transaction = context.transaction
     rows = transaction.execute(
@@ -357,7 +348,7 @@ def _newest(context: Context, name: str, uids: Sequence[str], run_evidence: _Run
 
 
 def _put_run(context: Context, name: str, uid: str, digest: str, evidence: Evidence) -> str:
-    """Make the run the one that its name stands for; returns what the next plan does about it."""
+    """Make this run the one that its name means; returns what the next plan does about it."""
     transaction, key = context.transaction, ResourceKey("run", name)
     if resource_uid(transaction, key) == uid:
         return "known to this ledger"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fleetform.model.ports import Ids
+from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Transaction
 
 __all__ = ["SHOWN_VERBS", "Context"]
@@ -32,6 +33,11 @@ class Context:
     now_ms: int
     ids: Ids
     refused: dict[str, str] = field(default_factory=dict)
+
+    def log(self, resource: ResourceKey, event: str, what: str) -> None:
+        """Append an event about a resource; `what` follows its kind and name: `was removed`."""
+        sentence = f"{resource.kind} {resource.name} {what}"
+        self.transaction.log(event, self.now_ms, sentence, resource)
 
     @classmethod
     def of(cls, transaction: Transaction, apply_uid: str, now_ms: int, ids: Ids) -> Context:

@@ -79,10 +79,7 @@ def _remove(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -
 
 
 def _log(context: Context, step: Step, what: str) -> None:
-    kind, name = step.resource
-    context.transaction.log(
-        f"{kind}.{what}", context.now_ms, f"{kind} {name} was {what}", step.resource
-    )
+    context.log(step.resource, f"{step.resource.kind}.{what}", f"was {what}")
 
 
 FINISH: Mapping[Effect, Callable[[Context, Sequence[Step], Sequence[StepOutcome]], None]] = {

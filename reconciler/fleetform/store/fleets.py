@@ -1,19 +1,21 @@
 """
-Fleets' rows and their instances': wanted, leaving, gone.
+Rows of fleets and of their instances: wanted, leaving, terminated.
 
-An update only marks who leaves: it may still run work, and the step is done without it. Whoever
-drives the runs lets it go once nothing is on it, and `retire` writes that down.
+An update only marks the instances that leave: an instance may still run jobs, and the step is done without it. The
+controller of runs releases it once no job is on it, and `retire` records that.
 
-A fleet that could not be made in whole keeps its row, without a digest: the next plan shows what
-is still missing, and its removal releases what was made.
+A fleet that could not be created completely keeps its row, without a digest: the next plan shows what is still missing,
+and its removal releases what was created.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
+from fleetform.model.figures import counted
 from fleetform.model.instance import LOCAL
 from fleetform.model.plan import Step
 from fleetform.model.ports import StepOutcome
@@ -22,7 +24,7 @@ from fleetform.model.verbs import Verb
 from fleetform.store.context import SHOWN_VERBS, Context
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.hosts import lose_jobs
-from fleetform.store.resources import delete_resource, mark_changed, write_resource
+from fleetform.store.resources import delete_resource, write_resource
 from fleetform.store.rollouts import env_text, template_outputs
 
 __all__ = [
@@ -30,7 +32,6 @@ __all__ = [
     "begin_make",
     "begin_remove",
     "begin_update",
-    "fail",
     "finish_forget",
     "finish_remove",
     "finish_write",
@@ -48,28 +49,23 @@ def begin_make(context: Context, step: Step) -> None:
 
 
 def begin_update(context: Context, step: Step) -> None:
-    """Give each wanted place an instance; who has a place that is not wanted begins to leave."""
+    """Give each wanted place an instance; instances in places that are not wanted begin to leave."""
     fleet = step.resource.name
     _lose(context, step)
     places = numbered(context.transaction, step)
     wanted = {place["number"] for place in places}
-    there = {
-        number
-        for (number,) in context.transaction.execute(
-            "SELECT number FROM instances WHERE fleet = ? AND state <> 'terminated'", (fleet,)
-        )
-    }
+    there = {*_numbers(context.transaction, fleet).values()}
     context.transaction.many(
         "INSERT INTO instances (uid, name, fleet, number, state, address, provider)"
         " VALUES (?, ?, ?, ?, 'provisioning', '127.0.0.1', ?)",
         (
             (context.ids.uid(), one["name"], fleet, one["number"], one.get("provider", LOCAL))
-            for one in sorted(places, key=_number)
+            for one in sorted(places, key=itemgetter("number"))
             if one["number"] not in there
         ),
     )
     _describe(context.transaction, step, places)
-    # Who stands in for another stays until that one is gone.
+    # An instance that stands in for another one stays until that one is gone.
     standing_in = {number for number in there if number - SURGE in wanted}
     _leave(context.transaction, fleet, sorted(there - wanted - standing_in))
 
@@ -84,12 +80,7 @@ def numbered(transaction: Transaction, step: Step) -> list[dict[str, Any]]:
     places: list[dict[str, Any]] = step.arguments["instances"]
     if all("number" in place for place in places):
         return places
-    known = dict(
-        transaction.execute(
-            "SELECT name, number FROM instances WHERE fleet = ? AND state <> 'terminated'",
-            (step.resource.name,),
-        ).fetchall()
-    )
+    known = _numbers(transaction, step.resource.name)
     taken = set(known.values())
     free = (number for number in itertools.count() if number not in taken)
     return [
@@ -98,8 +89,12 @@ def numbered(transaction: Transaction, step: Step) -> list[dict[str, Any]]:
     ]
 
 
-def _number(place: Mapping[str, Any]) -> int:
-    return int(place["number"])
+def _numbers(transaction: Transaction, fleet: str) -> dict[str, int]:
+    """Return the numbers of the fleet's instances that are not terminated, by name."""
+    rows = transaction.execute(
+        "SELECT name, number FROM instances WHERE fleet = ? AND state <> 'terminated'", (fleet,)
+    )
+    return dict(rows.fetchall())
 
 
 def _lose(context: Context, step: Step) -> None:
@@ -118,18 +113,18 @@ def _lose(context: Context, step: Step) -> None:
 
 def begin_adopt(context: Context, step: Step) -> None:
     """
-    Give the fleet's places to hosts that were let go, its own of old first.
+    Give the fleet's places to released hosts, those that it had before first.
 
-    Where there are none the step fails: who imports means something that there is.
+    Where there are none the step fails: `import:` means something that exists.
     """
     transaction, fleet = context.transaction, step.resource.name
-    let_go = transaction.execute(
+    released = transaction.execute(
         "SELECT uid, name FROM instances WHERE state = 'terminated' AND fleet = ''"
         " AND provider = ? ORDER BY CASE WHEN message = ? THEN 0 ELSE 1 END, name, uid",
-        (_provider_of(step), _let_go_from(fleet)),
+        (_provider_of(step), _released_from(fleet)),
     ).fetchall()
-    if let_go:
-        # Rows that a fleet was given in their stead, and no host has ever answered for.
+    if released:
+        # Rows that the fleet was given in their place, and for which no host has ever answered.
         transaction.execute(
             "UPDATE instances SET state = 'terminated', message = 'a released host has its name',"
             " generation = generation + 1 WHERE fleet = ? AND state <> 'terminated'"
@@ -137,19 +132,14 @@ def begin_adopt(context: Context, step: Step) -> None:
             " (SELECT name FROM instances WHERE state = 'terminated' AND fleet = '')",
             (fleet,),
         )
-    there = {
-        number
-        for (number,) in transaction.execute(
-            "SELECT number FROM instances WHERE fleet = ? AND state <> 'terminated'", (fleet,)
-        )
-    }
+    there = {*_numbers(transaction, fleet).values()}
     wanted = [one for one in numbered(transaction, step) if one["number"] not in there]
     transaction.many(
         "UPDATE instances SET fleet = ?, number = ?, state = 'provisioning', message = '',"
         " generation = generation + 1 WHERE uid = ?",
-        ((fleet, number, uid) for number, uid in _adopted(wanted, let_go)),
+        ((fleet, number, uid) for number, uid in _adopted(wanted, released)),
     )
-    if let_go:
+    if released:
         begin_make(context, step)
 
 
@@ -168,22 +158,14 @@ def _adopted(
     return [(number, uid) for number, (uid, _) in zip(numbers, released, strict=False)]
 
 
-def _let_go_from(fleet: str) -> str:
+def _released_from(fleet: str) -> str:
     return f"released from fleet {fleet}"
 
 
 def begin_remove(context: Context, step: Step) -> None:
-    fleet = step.resource.name
     _lose(context, step)
-    numbers = context.transaction.execute(
-        "SELECT number FROM instances WHERE fleet = ? AND state <> 'terminated'", (fleet,)
-    ).fetchall()
-    _leave(context.transaction, fleet, [number for (number,) in numbers])
-
-
-def fail(context: Context, step: Step) -> None:
-    """Leave the row to the next plan: without a digest it differs from whatever is declared."""
-    mark_changed(context.transaction, step.resource)
+    numbers = _numbers(context.transaction, step.resource.name)
+    _leave(context.transaction, step.resource.name, sorted(numbers.values()))
 
 
 def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[StepOutcome]) -> None:
@@ -202,22 +184,16 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
         _dismiss(context.transaction, step)
         made = "imported" if step.verb == Verb.FLEET_ADOPT else "made"
         verb = "updated" if before[0] else made
-        hosts = len(said["instances"])
-        context.transaction.log(
-            f"fleet.{verb}",
-            context.now_ms,
-            f"fleet {step.resource.name} was {SHOWN_VERBS.get(verb, verb)}:"
-            f" {hosts} host{'' if hosts == 1 else 's'}",
-            step.resource,
-        )
+        hosts = counted(len(said["instances"]), "host")
+        context.log(step.resource, f"fleet.{verb}", f"was {SHOWN_VERBS.get(verb, verb)}: {hosts}")
 
 
 def _dismiss(transaction: Transaction, step: Step) -> None:
     """
-    Give single hosts nobody's template: so they are exchanged as those of an earlier one are.
+    Give single hosts a template of no fleet: then they are replaced like hosts of an earlier template.
 
-    At the end of the step and not at its beginning: it waits for the hosts that are there to answer,
-    and would wait for ever for one that has left meanwhile.
+    At the end of the step and not at its beginning: the step waits for the existing hosts to answer, and would wait for ever
+    for one that has left meanwhile.
     """
     transaction.many(
         "UPDATE instances SET template_digest = ?, generation = generation + 1"
@@ -235,35 +211,25 @@ def finish_remove(context: Context, steps: Sequence[Step], _: Sequence[StepOutco
         for (uid,) in leaving:
             retire(context.transaction, uid, now_ms=context.now_ms)
         delete_resource(context.transaction, step.resource)
-        context.transaction.log(
-            "fleet.removed",
-            context.now_ms,
-            f"fleet {step.resource.name} was removed",
-            step.resource,
-        )
+        context.log(step.resource, "fleet.removed", "was removed")
 
 
 def finish_forget(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
     """
-    Forget the fleet, and leave its hosts to themselves.
+    Release the fleet; its hosts stay up.
 
-    Their rows stay, of no fleet: a host that bears our uid and that we have never heard of would
-    mean that this ledger is not the newest.
+    Their rows stay, without a fleet: an unknown host with the uid of this environment would mean that this ledger is not the
+    newest.
     """
     for step in steps:
         fleet = step.resource.name
         context.transaction.execute(
             "UPDATE instances SET state = 'terminated', fleet = '', message = ?,"
             " generation = generation + 1 WHERE fleet = ? AND state <> 'terminated'",
-            (_let_go_from(fleet), fleet),
+            (_released_from(fleet), fleet),
         )
         delete_resource(context.transaction, step.resource)
-        context.transaction.log(
-            "fleet.forgotten",
-            context.now_ms,
-            f"fleet {fleet} was released; its hosts stay up",
-            step.resource,
-        )
+        context.log(step.resource, "fleet.forgotten", "was released; its hosts stay up")
 
 
 # -- instances ----------------------------------------------------------------------------
@@ -280,8 +246,8 @@ def _describe(transaction: Transaction, step: Step, places: Sequence[Mapping[str
     shared: Mapping[str, Any] = document.get("local") or {}
     transaction.many(
         "UPDATE instances SET generation = generation + 1,"
-        # How a host is divided holds for whatever runs there: one of another template keeps it,
-        # unless nobody has ever heard of it.
+        # How a host is divided holds for the jobs that run there: a host of another template keeps it, unless it has
+        # never answered.
         " sharing = CASE WHEN template_digest IN ('', ?12) OR install_id = '' THEN ?1"
         " ELSE sharing END,"
         " blocks = CASE WHEN template_digest IN ('', ?12) OR install_id = '' THEN ?2"
@@ -291,8 +257,7 @@ def _describe(transaction: Transaction, step: Step, places: Sequence[Mapping[str
         " declared = ?3, parts = ?4, cpu_millicores = coalesce(?5, cpu_millicores),"
         " memory_bytes = coalesce(?6, memory_bytes), disk_bytes = coalesce(?7, disk_bytes),"
         " name = ?8, drained = ?11, env = ?13, endpoint = ?14,"
-        # Taken back while it was leaving, or silent at an address that has changed: it is asked for
-        # again.
+        # An instance that was leaving is wanted again, or a silent one has another address: it is requested again.
         " state = CASE WHEN state = 'terminating' OR state = 'unreachable' AND endpoint <> ?14"
         " THEN 'provisioning' ELSE state END"
         " WHERE fleet = ?9 AND number = ?10 AND state <> 'terminated'",
@@ -330,13 +295,13 @@ def _leave(transaction: Transaction, fleet: str, numbers: Sequence[int]) -> None
 
 def retire(transaction: Transaction, instance_uid: str, *, now_ms: int) -> None:
     """
-    Write down that a leaving instance has left: nothing of its runs any more.
+    Record that a leaving instance has left: nothing runs on it any more.
 
-    One that is not leaving any more was taken back meanwhile, and stays.
+    An instance that is not leaving any more is wanted again meanwhile, and stays.
     """
     row = transaction.one(
         "UPDATE instances SET state = 'terminated', generation = generation + 1,"
-        # Whose place is to be taken again is known by this.
+        # This message says that another host takes its place.
         " message = CASE WHEN message IN (?, ?, ?, ?) THEN message ELSE '' END"
         " WHERE uid = ? AND state = 'terminating' RETURNING name",
         (*EXCHANGED_TEXTS, instance_uid),

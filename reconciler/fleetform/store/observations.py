@@ -6,12 +6,11 @@ found right, and behind that the drift, if one was seen since. So the next look 
 field is not right, two looks at a drift report the same, and a plan knows of it without a look.
 """
 
-# ruff: noqa: S608 -- statements are put together from constants of this room; values are bound.
-
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any, Protocol
 
 from fleetform.model.drift import Drift, DriftClass, Noted, RecordedDrift, Remedy
@@ -27,9 +26,6 @@ __all__ = [
     "read_known_runs",
     "read_observations",
 ]
-
-_BATCH = 500
-"""Values bound at a time: SQLite allows 999 in its older builds."""
 
 
 class Executes(Protocol):
@@ -86,38 +82,29 @@ _OF_STRANGERS = frozenset({"unknown", "record"})
 """Fields of what the ledger does not know, and so not of one of its hosts."""
 
 
+_KEYS = {"field": "drift", "drift_class": "class"}
+"""Names of fields of `Drift` in the stored JSON, where they differ."""
+
+
 def _drift_of(home: ResourceKey, one: Mapping[str, Any]) -> RecordedDrift:
-    resource = ResourceKey("run", one["run"]) if "run" in one else home
+    values = {each.name: one.get(_KEYS.get(each.name, each.name)) for each in fields(Drift)}
     drift = Drift(
-        resource=resource,
-        field=one["drift"],
-        drift_class=DriftClass(one["class"]),
-        remedy=Remedy(one["remedy"]),
-        expected=one["expected"],
-        seen=one["seen"],
-        part=one["part"],
-        detail=one["detail"],
-        right_at_ms=one["right_at_ms"],
-        changed_at_ms=one["changed_at_ms"],
-        by=one["by"],
+        **{
+            **values,
+            "resource": ResourceKey("run", one["run"]) if "run" in one else home,
+            "drift_class": DriftClass(one["class"]),
+            "remedy": Remedy(one["remedy"]),
+        }
     )
     return RecordedDrift(drift, one["found_at_ms"], one["seen_at_ms"])
 
 
 def _written(one: RecordedDrift) -> dict[str, Any]:
     drift = one.drift
+    names = (each.name for each in fields(Drift) if each.name != "resource")
     return {
-        "drift": drift.field,
+        **{_KEYS.get(name, name): getattr(drift, name) for name in names},
         **({"run": drift.resource.name} if drift.resource.kind == "run" else {}),
-        "class": drift.drift_class.value,
-        "remedy": drift.remedy.value,
-        "expected": drift.expected,
-        "seen": drift.seen,
-        "part": drift.part,
-        "detail": drift.detail,
-        "right_at_ms": drift.right_at_ms,
-        "changed_at_ms": drift.changed_at_ms,
-        "by": drift.by,
         "found_at_ms": one.found_at_ms,
         "seen_at_ms": one.seen_at_ms,
     }
@@ -125,14 +112,10 @@ def _written(one: RecordedDrift) -> dict[str, Any]:
 
 def read_known_runs(connection: Executes, uids: Iterable[str]) -> frozenset[str]:
     """Return those of `uids` that are runs of this ledger."""
-    wanted = list(dict.fromkeys(uids))
-    found: set[str] = set()
-    for start in range(0, len(wanted), _BATCH):
-        batch = wanted[start : start + _BATCH]
-        marks = ", ".join("?" * len(batch))
-        rows = connection.execute(f"SELECT uid FROM runs WHERE uid IN ({marks})", batch)
-        found.update(uid for (uid,) in rows)
-    return frozenset(found)
+    rows = connection.execute(
+        "SELECT uid FROM runs WHERE uid IN (SELECT value FROM json_each(?))", (to_json([*uids]),)
+    )
+    return frozenset(uid for (uid,) in rows)
 
 
 def last_changes(connection: Executes) -> dict[ResourceKey, Noted]:

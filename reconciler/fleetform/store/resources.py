@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from fleetform.model.plan import Step
 from fleetform.spec.desired import ResourceKey
+from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
 
 __all__ = [
@@ -19,7 +21,7 @@ __all__ = [
     "delete_resource",
     "drop_making_volume",
     "drop_making_volumes",
-    "mark_changed",
+    "fail_step",
     "mark_interrupted",
     "put_resources",
     "resource_uid",
@@ -111,11 +113,16 @@ def archive_runs(transaction: Transaction, names: Iterable[str]) -> None:
 _CHANGED = "digest = '', execution_digest = '', own_digest = '', state = 'failed'"
 
 
-def mark_changed(transaction: Transaction, key: ResourceKey) -> None:
-    """Leave a row to the next plan: without a digest it differs from whatever is declared."""
-    transaction.execute(
+def fail_step(context: Context, step: Step) -> None:
+    """
+    Leave the row to the next plan: without a digest it differs from whatever is declared.
+
+    What was to be removed may be gone all the same, when only the answer was lost. If it is declared again as it was, it is
+    created again, and not only recorded.
+    """
+    context.transaction.execute(
         f"UPDATE resources SET {_CHANGED} WHERE kind = ? AND name = ? AND archived = 0",  # noqa: S608 -- a constant
-        key,
+        step.resource,
     )
 
 

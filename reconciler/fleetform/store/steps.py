@@ -18,7 +18,7 @@ from fleetform.model.verbs import ACTS_ON_HOSTS, VERBS, Verb
 from fleetform.store import document_rows, fleets, renames, submissions, volumes
 from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
-from fleetform.store.resources import clear_operation, resource_uid
+from fleetform.store.resources import clear_operation, fail_step, resource_uid
 
 __all__ = ["begin_steps", "finish_steps"]
 
@@ -32,22 +32,21 @@ _BEGIN: dict[str, Callable[[Context, Step], None]] = {
 }
 
 _FAIL: dict[str, Callable[[Context, Step], None]] = {
-    Verb.FLEET_MAKE: fleets.fail,
-    Verb.FLEET_ADOPT: fleets.fail,
-    Verb.FLEET_UPDATE: fleets.fail,
-    Verb.FLEET_REMOVE: fleets.fail,
+    Verb.FLEET_MAKE: fail_step,
+    Verb.FLEET_ADOPT: fail_step,
+    Verb.FLEET_UPDATE: fail_step,
+    Verb.FLEET_REMOVE: fail_step,
     Verb.VOLUME_MAKE: volumes.fail_make,
     Verb.VOLUME_ADOPT: volumes.fail_make,
-    Verb.VOLUME_REMOVE: volumes.fail_drop,
-    Verb.VOLUME_SNAPSHOT: volumes.fail_drop,
+    Verb.VOLUME_REMOVE: fail_step,
+    Verb.VOLUME_SNAPSHOT: fail_step,
 }
 
 
 def _set_rules(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
     for step in steps:
-        context.transaction.execute(
-            "UPDATE meta SET rules = ?", (to_json(step.arguments["rules"]),)
-        )
+        rules = to_json(step.arguments["rules"])
+        context.transaction.execute("UPDATE meta SET rules = ?", (rules,))
         context.transaction.log("rules.set", context.now_ms, "the environment's rules were changed")
 
 
@@ -143,12 +142,8 @@ def _write_failures(context: Context, pairs: Sequence[tuple[Step, StepOutcome]])
     for step, outcome in pairs:
         if (fail := _FAIL.get(step.verb)) is not None:
             fail(context, step)
-        context.transaction.log(
-            "step.failed",
-            context.now_ms,
-            f"{step.verb} of {step.resource} failed: {outcome.error}",
-            step.resource,
-        )
+        sentence = f"{step.verb} of {step.resource} failed: {outcome.error}"
+        context.transaction.log("step.failed", context.now_ms, sentence, step.resource)
 
 
 def _operations(transaction: Transaction, apply_uid: str) -> dict[Any, tuple[str, str]]:

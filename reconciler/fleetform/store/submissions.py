@@ -1,7 +1,7 @@
 """
 Runs' rows as a plan asks for them: submitted, changed in place, stopped, archived, restored.
 
-The resource's row says what the tree wants and the run's row what was frozen for execution; they
+The resource's row says what the configuration declares and the run's row what was frozen for execution; they
 differ while a finished run is `stale`. Submitting a name again makes another run: the earlier one
 keeps its row, its attempts and its number in the history.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from fleetform.model.plan import Step, outdated_by
@@ -25,36 +24,14 @@ from fleetform.store.resources import ResourceRow, archive_runs, delete_resource
 from fleetform.store.runs import insert_attempts, list_runs, list_runs_of
 
 __all__ = [
-    "Submission",
     "archive",
     "forget",
     "insert_jobs",
-    "insert_runs",
     "restore",
     "stop",
     "submit",
     "update",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Submission:
-    """
-    One run to be written; digests and document as in its resource.
-
-    `after_uid` names an earlier run of the same name that must be over first, or is empty.
-    """
-
-    name: str
-    document: Mapping[str, Any]
-    digest: str
-    execution_digest: str
-    own_digest: str
-    type: str
-    parent: str
-    element: str
-    protected: bool
-    after_uid: str = ""
 
 
 # -- submit -------------------------------------------------------------------------------
@@ -66,23 +43,42 @@ def submit(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) ->
 
     Runs of one priority start by their numbers, and steps come in alphabetical order.
     """
+    transaction, now_ms = context.transaction, context.now_ms
     ordered = sorted(steps, key=lambda step: natural_order(step.resource.name))
-    insert_runs(context, [_submission(step.resource.name, step.arguments) for step in ordered])
-
-
-def _submission(name: str, said: Mapping[str, Any]) -> Submission:
-    return Submission(
-        name=name,
-        document=said["document"],
-        digest=said["digest"],
-        execution_digest=said["execution_digest"],
-        own_digest=said["own_digest"],
-        type=said.get("type", "task"),
-        parent=said.get("parent", ""),
-        element=said.get("element", ""),
-        protected=bool(said.get("protected", False)),
-        after_uid=said.get("after_uid", ""),
-    )
+    earlier = _displace(transaction, [step.resource.name for step in ordered])
+    (last,) = transaction.one("SELECT coalesce(max(number), 0) FROM runs") or (0,)
+    uids = [context.ids.uid() for _ in ordered]
+    runs: list[tuple[Any, ...]] = []
+    resources: list[ResourceRow] = []
+    jobs: list[tuple[str, int, int, str]] = []
+    for number, (uid, step) in enumerate(zip(uids, ordered, strict=True), last + 1):
+        name, said = step.resource.name, step.arguments
+        document, text = said["document"], to_json(said["document"])
+        type_ = said.get("type", "task")
+        parent, element = said.get("parent", ""), said.get("element", "")
+        replaces, still_open = earlier.get(name, ("", ""))
+        # An earlier run of the same name must be over first: both may write to the same places.
+        after_uid = said.get("after_uid") or still_open
+        nodes = document.get("nodes", 1)
+        waits = document.get("depends_on") or after_uid
+        state = RunState.PENDING if waits else RunState.SUBMITTED
+        runs.append(
+            (number, uid, name, type_, parent, element, state, nodes, now_ms,
+             said["execution_digest"], replaces, after_uid, context.commit, context.who, text)
+        )  # fmt: skip
+        resources.append(
+            ResourceRow(
+                "run", name, uid, type_, said["digest"], said["execution_digest"],
+                said["own_digest"], int(said.get("protected", False)), parent, element,
+                document.get("rerun", 0), text,
+            )
+        )  # fmt: skip
+        jobs.extend((uid, 1, rank, context.ids.uid()) for rank in range(nodes))
+        context.log(step.resource, "run.submitted", "was submitted")
+    transaction.many(_INSERT_RUN, runs)
+    put_resources(transaction, resources)
+    insert_attempts(transaction, ((uid, 1) for uid in uids), now_ms=now_ms)
+    insert_jobs(transaction, jobs)
 
 
 _INSERT_RUN = (
@@ -90,42 +86,6 @@ _INSERT_RUN = (
     " submitted_at_ms, execution_digest, replaces, after_uid, tree_commit, who, document)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, 1, ?, ?, ?, ?, ?, ?, ?)"
 )
-
-
-def insert_runs(context: Context, submissions: Sequence[Submission]) -> None:
-    """Write runs with their first attempt and its jobs, numbered in this order."""
-    transaction, now_ms = context.transaction, context.now_ms
-    earlier = _displace(transaction, [one.name for one in submissions])
-    (last,) = transaction.one("SELECT coalesce(max(number), 0) FROM runs") or (0,)
-    uids = [context.ids.uid() for _ in submissions]
-    runs: list[tuple[Any, ...]] = []
-    resources: list[ResourceRow] = []
-    jobs: list[tuple[str, int, int, str]] = []
-    for number, (uid, one) in enumerate(zip(uids, submissions, strict=True), last + 1):
-        document = to_json(one.document)
-        replaces, still_open = earlier.get(one.name, ("", ""))
-        # Two runs of a name may write to the same places.
-        after_uid = one.after_uid or still_open
-        nodes = one.document.get("nodes", 1)
-        state = (
-            RunState.PENDING if one.document.get("depends_on") or after_uid else RunState.SUBMITTED
-        )
-        runs.append(
-            (number, uid, one.name, one.type, one.parent, one.element, state, nodes, now_ms,
-             one.execution_digest, replaces, after_uid, context.commit, context.who, document)
-        )  # fmt: skip
-        resources.append(
-            ResourceRow(
-                "run", one.name, uid, one.type, one.digest, one.execution_digest, one.own_digest,
-                int(one.protected), one.parent, one.element, one.document.get("rerun", 0), document,
-            )
-        )  # fmt: skip
-        jobs.extend((uid, 1, rank, context.ids.uid()) for rank in range(nodes))
-        transaction.log("run.submitted", now_ms, f"run {one.name} was submitted", ("run", one.name))
-    transaction.many(_INSERT_RUN, runs)
-    put_resources(transaction, resources)
-    insert_attempts(transaction, ((uid, 1) for uid in uids), now_ms=now_ms)
-    insert_jobs(transaction, jobs)
 
 
 def insert_jobs(transaction: Transaction, jobs: Sequence[tuple[str, int, int, str]]) -> None:
@@ -208,7 +168,7 @@ def _update_one(context: Context, step: Step) -> None:
         if wanted != nodes:
             _resize(context, uid, attempt, wanted)
         _drive_earlier(transaction, name, uid, said["document"])
-    transaction.log("run.updated", context.now_ms, f"run {name} was changed", step.resource)
+    context.log(step.resource, "run.updated", "was changed")
 
 
 def _drive_earlier(
@@ -346,12 +306,7 @@ def stop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> N
             (why, step.resource.name),
         )
         if asked.rowcount:
-            context.transaction.log(
-                "run.stop-requested",
-                context.now_ms,
-                f"run {step.resource.name} is asked to stop: {why}",
-                step.resource,
-            )
+            context.log(step.resource, "run.stop-requested", f"is asked to stop: {why}")
 
 
 def _is_at_work(transaction: Transaction, name: str) -> bool:
@@ -370,11 +325,8 @@ def archive(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -
     archive_runs(context.transaction, names)
     list_runs_of(context.transaction, names, listed=False)
     for step in steps:
-        context.transaction.log(
-            "run.archived",
-            context.now_ms,
-            f"run {step.resource.name} was removed from the configuration; its result is kept",
-            step.resource,
+        context.log(
+            step.resource, "run.archived", "was removed from the configuration; its result is kept"
         )
 
 
@@ -383,21 +335,13 @@ def forget(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) ->
     for step in steps:
         list_runs_of(context.transaction, [step.resource.name], listed=False)
         delete_resource(context.transaction, step.resource)
-        context.transaction.log(
-            "run.forgotten",
-            context.now_ms,
-            f"run {step.resource.name} was released; its history is kept",
-            step.resource,
-        )
+        context.log(step.resource, "run.forgotten", "was released; its history is kept")
 
 
 def restore(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
     for step in steps:
         _write_resource(context.transaction, step)
         list_runs_of(context.transaction, [step.resource.name], listed=True)
-        context.transaction.log(
-            "run.restored",
-            context.now_ms,
-            f"run {step.resource.name} is in the configuration again, with its earlier result",
-            step.resource,
+        context.log(
+            step.resource, "run.restored", "is in the configuration again, with its earlier result"
         )

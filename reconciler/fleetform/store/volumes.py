@@ -1,4 +1,4 @@
-"""Volumes' rows: made with the intent, so that the directory's owner has a uid before it is made."""
+"""Rows of volumes: created with the intent, so that the directory's owner has a uid before the directory exists."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from fleetform.store.observations import heal
 from fleetform.store.resources import (
     delete_resource,
     drop_making_volume,
-    mark_changed,
     write_resource,
 )
 from fleetform.store.retained_data import take_from_left
@@ -24,10 +23,8 @@ from fleetform.store.statements import Statements
 
 if TYPE_CHECKING:
     from fleetform.store.database import Transaction
-    from fleetform.store.statements import Statements
 __all__ = [
     "begin_make",
-    "fail_drop",
     "fail_make",
     "finish_drop",
     "finish_snapshot",
@@ -41,7 +38,7 @@ def leaving_volumes(connection: Statements | Transaction) -> frozenset[str]:
     """
     Volumes that an accepted plan removes, keeps as a snapshot or releases, and that are still there.
 
-    Whoever began with one mounted in between would lose it at work, and nobody was told of them.
+    A run that started with one mounted in between would lose it, and no plan has shown that.
     """
     rows = connection.execute(
         "SELECT resource_name FROM operations INDEXED BY operations_open"
@@ -53,11 +50,10 @@ def leaving_volumes(connection: Statements | Transaction) -> frozenset[str]:
 
 def begin_make(context: Context, step: Step) -> None:
     """
-    Give the volume a row, or take up the one that an attempt which failed has left.
+    Give the volume a row, or reuse the one that a failed attempt has left.
 
-    One that comes back has the uid that the mark in its directory bears. Its generations go on
-    above those it has had, of which none can be above the serial: what was planned for it as it was
-    before is stale.
+    A returning volume keeps the uid stored in its marker file. Its generations continue above those that it has had, of which
+    none can be above the serial: a plan for it as it was before is stale.
     """
     returns = step.arguments.get("returns", "")
     context.transaction.execute(
@@ -74,13 +70,11 @@ def begin_make(context: Context, step: Step) -> None:
 
 def fail_make(context: Context, step: Step) -> None:
     """
-    Keep the uid of a volume that could not be made, and nothing else.
+    Keep the uid of a volume that could not be created, and nothing else; the retained data of a returning one keeps it.
 
-    Of one that should have come back, what was left behind keeps it.
-
-    The directory may be there all the same, when only the answer was lost, and it bears this uid:
-    under another one it would be somebody else's for ever. As a tombstone the row is absent to
-    every plan; left in, it would have to be replaced, which is destructive.
+    The directory may exist all the same, when only the answer was lost, and its marker has this uid: under another uid it
+    would belong to another owner for ever. As a tombstone the row is absent to every plan; otherwise the volume would have to
+    be replaced, which is destructive.
     """
     if step.arguments.get("returns"):
         context.transaction.execute(
@@ -89,16 +83,6 @@ def fail_make(context: Context, step: Step) -> None:
         )
         return
     drop_making_volume(context.transaction, step.resource.name)
-
-
-def fail_drop(context: Context, step: Step) -> None:
-    """
-    Leave the row to the next plan: without a digest it differs from whatever is declared.
-
-    The directory may be gone all the same, when only the answer was lost. Who declares the volume
-    again, as it was, gets one that is made again and not one that is written down alone.
-    """
-    mark_changed(context.transaction, step.resource)
 
 
 def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[StepOutcome]) -> None:
@@ -120,13 +104,9 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
         verb = made if before[0] == "making" else "updated"
         if said.get("lost"):
             verb = "recreated"
-        context.transaction.log(
-            f"volume.{verb.replace(' ', '-')}",
-            context.now_ms,
-            f"volume {step.resource.name} was {SHOWN_VERBS.get(verb, verb)}"
-            + ("; its data was lost" if said.get("lost") else ""),
-            step.resource,
-        )
+        lost = "; its data was lost" if said.get("lost") else ""
+        what = f"was {SHOWN_VERBS.get(verb, verb)}{lost}"
+        context.log(step.resource, f"volume.{verb.replace(' ', '-')}", what)
 
 
 def _lost(context: Context, step: Step) -> dict[str, int]:
@@ -148,13 +128,12 @@ def finish_drop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome
         # One that was never made in whole says no path.
         if kept and uid and step.arguments["path"]:
             _remember(context, step, uid, step.arguments["path"])
-        context.transaction.log(
-            "volume.forgotten" if kept else "volume.removed",
-            context.now_ms,
-            f"volume {step.resource.name} was "
-            + ("released; its data stays where it is" if kept else "removed with its data"),
-            step.resource,
-        )
+        if kept:
+            context.log(
+                step.resource, "volume.forgotten", "was released; its data stays where it is"
+            )
+        else:
+            context.log(step.resource, "volume.removed", "was removed with its data")
 
 
 def finish_snapshot(
@@ -175,17 +154,12 @@ def finish_snapshot(
             # One may have been put aside before, and nobody have heard of it.
             if place not in known:
                 _remember(context, step, uid, place)
-        context.transaction.log(
-            "volume.snapshot",
-            context.now_ms,
-            f"volume {step.resource.name} was kept as a snapshot: its data is in"
-            f" {' and '.join(places)} on"
-            f" fleet {said['fleet']}"
+        what = (
+            f"was kept as a snapshot: its data is in {' and '.join(places)} on fleet {said['fleet']}"
             if places
-            else f"volume {step.resource.name} was removed: fleet {said['fleet']} had nothing in"
-            f" {said['path']} to keep as a snapshot",
-            step.resource,
+            else f"was removed: fleet {said['fleet']} had nothing in {said['path']} to keep as a snapshot"
         )
+        context.log(step.resource, "volume.snapshot", what)
 
 
 def _remember(context: Context, step: Step, uid: str, place: str) -> None:
