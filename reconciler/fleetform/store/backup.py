@@ -22,11 +22,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fleetform.model.live import LedgerStatus
-
-# ruff: noqa: S608 -- names of our own tables and columns; values are bound.
 from fleetform.store.database import Database, Transaction
 from fleetform.store.schema import VERSION, VERSIONS, create_schema, upgrade_schema
 
@@ -38,7 +36,6 @@ __all__ = [
     "BackupError",
     "Head",
     "columns_of",
-    "copy_rows",
     "copy_to_memory",
     "read_backup",
     "read_head",
@@ -109,10 +106,12 @@ def write_backup(
             columns = _columns(version)
             head = _head_of(source, columns, who, now_ms, version)
             digest = hashlib.sha256()
-            _put(file, path, _line(asdict(head)))
+            with _writing(path):
+                file.write(_line(asdict(head)))
             for line in _lines(source, columns):
                 digest.update(line)
-                _put(file, path, line)
+                with _writing(path):
+                    file.write(line)
             head = replace(head, sha256=digest.hexdigest())
             with _writing(path):
                 file.seek(0)
@@ -127,14 +126,9 @@ def write_backup(
     return head
 
 
-def _put(file: IO[bytes], path: Path, line: bytes) -> None:
-    with _writing(path):
-        file.write(line)
-
-
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """Tell what the file refuses from what the database does, which may be the same error."""
+    """Distinguish an error of the file from one of the database, which may be the same exception."""
     try:
         yield
     except OSError as problem:
@@ -257,18 +251,21 @@ def _restored(value: Any) -> Any:
 # -- restoring ------------------------------------------------------------------------------------
 
 
+_NUMBERS = "SELECT epoch, fence, serial FROM meta"
+
+
 def restore_rows(transaction: Transaction, path: Path, *, who: str, now_ms: int) -> int:
     """
-    Put a backup in the place of all that is there, as a ledger that knows it is not the newest.
+    Replace all rows with those of a backup, as a ledger that knows it is not the newest.
 
-    It gets an epoch and a fence above both, so that nobody who obeyed either obeys an older one,
-    and is recovering until the hosts have been read: they know what happened since.
+    It gets an epoch and a fence above both, so that no process and host that followed either follows an older one, and is
+    recovering until the hosts have been read: they know what happened since.
 
     Returns:
         The new epoch.
     """
     known = _columns()
-    before = transaction.one("SELECT epoch, fence, serial FROM meta")
+    before = transaction.one(_NUMBERS)
     assert before is not None
     for table in reversed(TABLES):
         if table != "meta":
@@ -278,8 +275,10 @@ def restore_rows(transaction: Transaction, path: Path, *, who: str, now_ms: int)
         if table == "meta":
             _write_meta(transaction, columns, rows[0])
         else:
-            _insert(transaction, table, columns, rows)
-    epoch, fence, serial = (max(pair) for pair in zip(before, _numbers(transaction), strict=True))
+            transaction.many(_insertion(table, columns), rows)
+    after = transaction.one(_NUMBERS)
+    assert after is not None
+    epoch, fence, serial = (max(pair) for pair in zip(before, after, strict=True))
     transaction.execute(
         "UPDATE meta SET epoch = ?, fence = ?, serial = ?, status = ?, note = ?, manager = ?",
         (
@@ -315,12 +314,6 @@ def _read_upgraded(path: Path) -> _Rows:
                 yield table, columns, some
 
 
-def _numbers(transaction: Transaction) -> tuple[int, int, int]:
-    row = transaction.one("SELECT epoch, fence, serial FROM meta")
-    assert row is not None
-    return row[0], row[1], row[2]
-
-
 def _write_meta(transaction: Transaction, columns: Sequence[str], row: Sequence[Any]) -> None:
     # Never deleted: whoever waits for its row to write would find none.
     said = {name: value for name, value in zip(columns, row, strict=True) if name != "id"}
@@ -329,19 +322,13 @@ def _write_meta(transaction: Transaction, columns: Sequence[str], row: Sequence[
     )
 
 
-def _insert(
-    transaction: Transaction, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]
-) -> None:
-    transaction.many(_insertion(table, columns), rows)
-
-
 def _insertion(table: str, columns: Sequence[str]) -> str:
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
 
 
 # A whole ledger from one database into another: all rows of all tables, as they are.
-# For a copy in which something is tried out, a backup, and a move between SQLite and PostgreSQL.
-# The schema's tables are the same in both; which they are is asked of SQLite's side.
+# For a copy in which something is tried out, a backup, and a move between SQLite and PostgreSQL. Both have the same tables,
+# and their columns are read from SQLite's.
 
 
 TABLES = (
@@ -362,7 +349,10 @@ def copy_to_memory(source: Statements) -> Database:
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     create_schema(connection)
     connection.execute("BEGIN")
-    copy_rows(source, connection, columns_of(connection))
+    for table, columns in columns_of(connection).items():
+        rows = source.execute(f"SELECT {', '.join(columns)} FROM {table}").fetchall()
+        for first in range(0, len(rows), BATCH_ROWS):
+            connection.executemany(_insertion(table, columns), rows[first : first + BATCH_ROWS])
     connection.execute("COMMIT")
     connection.execute("PRAGMA foreign_keys = ON")
     return Database(connection)
@@ -375,28 +365,3 @@ def columns_of(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
         rows = connection.execute(f"PRAGMA table_info({table})").fetchall()
         found[table] = tuple(row[1] for row in rows)
     return found
-
-
-def copy_rows(
-    source: Statements, target: Statements, columns: dict[str, tuple[str, ...]]
-) -> dict[str, int]:
-    """
-    Copy every row inside a transaction of each side; the target's tables are empty.
-
-    Returns:
-        How many rows each table had.
-    """
-    counts: dict[str, int] = {}
-    for table, names in columns.items():
-        rows = source.execute(f"SELECT {', '.join(names)} FROM {table}").fetchall()
-        insert = (
-            f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' for _ in names)})"
-        )
-        for first in range(0, len(rows), BATCH_ROWS):
-            target.executemany(insert, _batch(rows, first))
-        counts[table] = len(rows)
-    return counts
-
-
-def _batch(rows: Sequence[Sequence[object]], first: int) -> Sequence[Sequence[object]]:
-    return rows[first : first + BATCH_ROWS]

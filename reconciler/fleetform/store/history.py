@@ -9,14 +9,13 @@ from __future__ import annotations
 
 # ruff: noqa: S608 -- statements are put together from constants of this room; values are bound.
 import json
-
-# ruff: noqa: S608 -- statements are put together from constants of this room; values are bound.
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fleetform.model.history import HistoryEntry, LoggedEvent, OperationRecord, Touch
+from fleetform.model.ports import ApplyRecord
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.compression import pack, unpack
 from fleetform.store.database import Database, Transaction, connect, make_durable
@@ -31,9 +30,11 @@ __all__ = [
     "keep_empty_apply",
     "keep_plan",
     "open_to_keep",
+    "read_applies",
     "read_events",
     "read_history",
     "read_operations",
+    "read_plan",
     "read_resource_events",
     "read_touches",
 ]
@@ -101,6 +102,22 @@ def keep_empty_apply(
         (uid, digest, who, commit, now_ms, now_ms, summary),
     )
     return True
+
+
+def read_plan(connection: Statements, digest: str) -> bytes | None:
+    """Read a plan that was kept, as `plan.serialize` wrote it."""
+    row = connection.execute("SELECT body FROM plans WHERE digest = ?", (digest,)).fetchone()
+    return None if row is None else unpack(row[0])
+
+
+def read_applies(connection: Statements, which: str, value: str | int) -> tuple[ApplyRecord, ...]:
+    """Read the applies that a condition and an order of rows select, with one value."""
+    rows = connection.execute(
+        "SELECT uid, plan_digest, state, who, tree_commit, started_at_ms, finished_at_ms, summary"
+        f" FROM applies {which}",
+        (value,),
+    )
+    return tuple(ApplyRecord(*row) for row in rows)
 
 
 def read_history(

@@ -87,15 +87,12 @@ _KEYS = {"field": "drift", "drift_class": "class"}
 
 
 def _drift_of(home: ResourceKey, one: Mapping[str, Any]) -> RecordedDrift:
-    values = {each.name: one.get(_KEYS.get(each.name, each.name)) for each in fields(Drift)}
-    drift = Drift(
-        **{
-            **values,
-            "resource": ResourceKey("run", one["run"]) if "run" in one else home,
-            "drift_class": DriftClass(one["class"]),
-            "remedy": Remedy(one["remedy"]),
-        }
-    )
+    values: dict[str, Any] = {
+        each.name: one.get(_KEYS.get(each.name, each.name)) for each in fields(Drift)
+    }
+    values["resource"] = ResourceKey("run", one["run"]) if "run" in one else home
+    values["drift_class"], values["remedy"] = DriftClass(one["class"]), Remedy(one["remedy"])
+    drift = Drift(**values)
     return RecordedDrift(drift, one["found_at_ms"], one["seen_at_ms"])
 
 

@@ -1,7 +1,7 @@
 """
-What can be read of a ledger: the half that writer and snapshot share.
+What can be read of a ledger; a writer reads with the same methods.
 
-Each call is one state of the ledger, whatever is committed meanwhile. Documents are parsed for
+Each call sees one state of the ledger, whatever is committed meanwhile. Documents are parsed for
 runs that are asked for and never for a plan, which compares digests.
 """
 
@@ -35,7 +35,7 @@ class Reads:
     """
     Implements `model.ports.Reader` on one connection.
 
-    Each reading imports what it makes: a plan needs no values of runs, and `ps` none of a plan.
+    Each method imports what it returns: a plan needs no values of runs, and `ps` none of a plan.
     """
 
     def __init__(self, database: Storage) -> None:
@@ -74,7 +74,7 @@ class Reads:
         Read all rows of resources, in the state that this serial names.
 
         Raises:
-            RowsOutdated: Somebody has committed since.
+            RowsOutdated: Another process has committed since.
         """
         from fleetform.store.live import read_rows
 
@@ -142,38 +142,31 @@ class Reads:
             return read_overview(connection)
 
     def read_plan(self, digest: str) -> bytes | None:
-        with self._database.read() as connection:
-            row = connection.execute("SELECT body FROM plans WHERE digest = ?", (digest,))
-            found = row.fetchone()
-        if found is None:
-            return None
-        from fleetform.store.compression import unpack
+        from fleetform.store.history import read_plan
 
-        return unpack(found[0])
+        with self._database.read() as connection:
+            return read_plan(connection, digest)
 
     def read_applies(self, *, limit: int = 50) -> tuple[ApplyRecord, ...]:
         """Read the newest applies, newest first."""
-        from fleetform.model.ports import ApplyRecord
+        from fleetform.store.history import read_applies
 
         with self._database.read() as connection:
-            rows = connection.execute(
-                "SELECT uid, plan_digest, state, who, tree_commit, started_at_ms, finished_at_ms,"
-                " summary FROM applies ORDER BY number DESC LIMIT ?",
-                (limit,),
-            ).fetchall()
-        return tuple(ApplyRecord(*row) for row in rows)
+            return read_applies(connection, "ORDER BY number DESC LIMIT ?", limit)
 
     def read_applies_of(self, digest: str) -> tuple[ApplyRecord, ...]:
         """Read every apply of one plan, newest first."""
-        from fleetform.model.ports import ApplyRecord
+        from fleetform.store.history import read_applies
 
         with self._database.read() as connection:
-            rows = connection.execute(
-                "SELECT uid, plan_digest, state, who, tree_commit, started_at_ms, finished_at_ms,"
-                " summary FROM applies WHERE plan_digest = ? ORDER BY number DESC",
-                (digest,),
-            ).fetchall()
-        return tuple(ApplyRecord(*row) for row in rows)
+            return read_applies(connection, "WHERE plan_digest = ? ORDER BY number DESC", digest)
+
+    def read_apply(self, uid: str) -> ApplyRecord | None:
+        """Read one apply by its uid."""
+        from fleetform.store.history import read_applies
+
+        with self._database.read() as connection:
+            return next(iter(read_applies(connection, "WHERE uid = ?", uid)), None)
 
     def read_overrides(self) -> tuple[Override, ...]:
         """Read the overrides that were not lifted, by number."""
@@ -209,18 +202,6 @@ class Reads:
 
         with self._database.read() as connection:
             return read_known_runs(connection, uids)
-
-    def read_apply(self, uid: str) -> ApplyRecord | None:
-        """Read one apply by its uid."""
-        from fleetform.model.ports import ApplyRecord
-
-        with self._database.read() as connection:
-            row = connection.execute(
-                "SELECT uid, plan_digest, state, who, tree_commit, started_at_ms, finished_at_ms,"
-                " summary FROM applies WHERE uid = ?",
-                (uid,),
-            ).fetchone()
-        return None if row is None else ApplyRecord(*row)
 
     def read_snapshots(self) -> tuple[Snapshot, ...]:
         """Read the snapshots of volumes, newest first."""
