@@ -45,7 +45,7 @@ from fleetform.store.opening import open_ledger
 from fleetform.store.postgres.address import Address, schema_of
 from fleetform.store.postgres.connection import Connection
 from fleetform.store.postgres.opening import open_postgres, open_postgres_snapshot
-from fleetform.store.snapshot import Snapshot, open_snapshot
+from fleetform.store.reads import Reads, open_snapshot
 from postgres_server import PostgresServer, reason_missing
 
 
@@ -87,7 +87,7 @@ class SqlitePlace:
         path = Path(self._folder.name) / "ledger.db"
         return open_ledger(path, ENVIRONMENT, CountingIds(), StillClock())
 
-    def look(self) -> Snapshot:
+    def look(self) -> Reads:
         return open_snapshot(Path(self._folder.name) / "ledger.db", ENVIRONMENT)
 
     def close(self) -> None:
@@ -103,7 +103,7 @@ class PostgresPlace:
     def open(self) -> StoredLedger:
         return open_postgres(self._address, ENVIRONMENT, CountingIds(), StillClock())
 
-    def look(self) -> Snapshot:
+    def look(self) -> Reads:
         return open_postgres_snapshot(self._address, ENVIRONMENT)
 
     def close(self) -> None:

@@ -26,13 +26,18 @@ from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.spec.desired import Declared, ResourceKey
 from fleetform.spec.names import split_element
 from fleetform.store import fleets
-from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.hosts import commit_host, mark_instance
 from fleetform.store.observations import read_known_runs
 from fleetform.store.rebuild import interrupt_applies, judge_runs, put_records
 from fleetform.store.records import commit_records
-from fleetform.store.resources import ResourceRow, archive_runs, put_resources, resource_uid
+from fleetform.store.resources import (
+    Context,
+    ResourceRow,
+    archive_runs,
+    put_resources,
+    resource_uid,
+)
 from fleetform.store.runs import list_runs, refresh_runs
 from fleetform.store.transitions import commit_transitions
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fleetform.model.ports import Clock, Ids
     from fleetform.store.database import Transaction
     from fleetform.store.ledger import StoredLedger
-    from fleetform.store.snapshot import Snapshot
+    from fleetform.store.reads import Reads
     from fleetform.store.soundness import Keep, Upgraded
 
 __all__ = ["LedgerBackend"]
@@ -47,7 +47,7 @@ class LedgerBackend(Protocol):
 
     # -- the ledger -------------------------------------------------------------------------------
 
-    def open_reader(self, environment_uid: str) -> Snapshot | None:
+    def open_reader(self, environment_uid: str) -> Reads | None:
         """Open the ledger for reading, which is also how it is backed up; None where there is none."""
         ...
 

@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from fleetform.model.plan import Step
 from fleetform.model.ports import StepOutcome
 from fleetform.model.verbs import VERBS, Effect, Verb
-from fleetform.store.context import Context
 from fleetform.store.database import to_json
-from fleetform.store.resources import delete_resource
+from fleetform.store.resources import Context, delete_resource
 
 __all__ = ["FINISH", "begin", "fail"]
 

@@ -21,10 +21,9 @@ from fleetform.model.plan import Step
 from fleetform.model.ports import StepOutcome
 from fleetform.model.rollout import EXCHANGED_TEXTS, SURGE, UNWANTED
 from fleetform.model.verbs import Verb
-from fleetform.store.context import SHOWN_VERBS, Context
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.hosts import lose_jobs
-from fleetform.store.resources import delete_resource, write_resource
+from fleetform.store.resources import SHOWN_VERBS, Context, delete_resource, write_resource
 from fleetform.store.rollouts import env_text, template_outputs
 
 __all__ = [

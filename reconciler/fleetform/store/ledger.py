@@ -24,7 +24,6 @@ from fleetform.providers.contract.observed import HostSeen
 from fleetform.spec.desired import ResourceKey
 from fleetform.store import rebuild
 from fleetform.store.adoption import adopt_evidence
-from fleetform.store.context import Context
 from fleetform.store.database import to_json
 from fleetform.store.fleets import retire
 from fleetform.store.hosts import commit_host, mark_forgotten, mark_instance, outgrown_by
@@ -34,6 +33,7 @@ from fleetform.store.placements import commit_placements
 from fleetform.store.plans import accept, finish_apply, unfinished_apply
 from fleetform.store.reads import Reads
 from fleetform.store.records import commit_records
+from fleetform.store.resources import Context
 from fleetform.store.rollouts import commit_exchanges
 from fleetform.store.statements import Storage
 from fleetform.store.steps import begin_steps, finish_steps

@@ -24,8 +24,8 @@ from fleetform.spec.desired import ResourceKey, Rules
 from fleetform.store.lineage import read_abort_reasons, read_lineage
 from fleetform.store.observations import read_drift
 from fleetform.store.overrides import read_overrides
-from fleetform.store.retained_data import read_left
 from fleetform.store.rollouts import Cordon, read_cordon, read_templates
+from fleetform.store.volumes import read_left
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements

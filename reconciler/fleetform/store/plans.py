@@ -18,12 +18,12 @@ from fleetform.model.redaction import fingerprint
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import mounted_volumes
 from fleetform.spec.desired import ResourceKey, Rules
-from fleetform.store.compression import pack, unpack
 from fleetform.store.database import Transaction
+from fleetform.store.history import pack, unpack
 from fleetform.store.overrides import require_permitted, rules_applied
 from fleetform.store.resources import drop_making_volumes, mark_interrupted
-from fleetform.store.retained_data import uids_left
 from fleetform.store.rollouts import closings_of
+from fleetform.store.volumes import uids_left
 from fleetform.views.plan.summary import change_summary
 
 if TYPE_CHECKING:

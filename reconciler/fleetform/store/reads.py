@@ -8,13 +8,14 @@ runs that are asked for and never for a plan, which compares digests.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleetform.model.live import LedgerStatus, Standing
+from fleetform.store.database import Database, connect_reading
+from fleetform.store.soundness import require_current, require_sound
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from fleetform.model.drift import Noted
     from fleetform.model.history import HistoryEntry, LoggedEvent, OperationRecord, Touch
     from fleetform.model.live import Live, LiveResource
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from fleetform.store.statements import Storage
     from fleetform.store.verifying import Flaw
 
-__all__ = ["Reads"]
+__all__ = ["Reads", "open_snapshot"]
 
 
 class Reads:
@@ -257,3 +258,26 @@ class Reads:
 
     def close(self) -> None:
         self._database.close()
+
+
+# A ledger opened for reading only: the path of the CLI and the API.
+# Read-only by the driver (`mode=ro`), and next to a writer: WAL lets it read the last committed state without waiting.
+
+
+def open_snapshot(path: Path, environment_uid: str) -> Reads:
+    """
+    Open the ledger at `path` for reading.
+
+    Raises:
+        MissingLedgerError: There is none; nothing has been applied yet.
+        OlderLedgerError: An earlier release wrote it, and it is not upgraded yet.
+        LedgerError: It is damaged, newer, or another environment's.
+    """
+    require_sound(path)
+    connection = connect_reading(path)
+    try:
+        require_current(connection, path, environment_uid)
+    except BaseException:
+        connection.close()
+        raise
+    return Reads(Database(connection))

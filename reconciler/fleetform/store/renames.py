@@ -19,8 +19,8 @@ from fleetform.model.predicates import BEING_STARTED
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import split_element
 from fleetform.spec.renaming import Renames, digests_of, rename_references
-from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
+from fleetform.store.resources import Context
 
 __all__ = ["move"]
 

@@ -2,11 +2,11 @@
 Runs read from the ledger: the book of what is not over, and histories for people.
 """
 
-# ruff: noqa: S608 -- statements are put together from constants of this room; values are bound.
-
 from __future__ import annotations
 
 import json
+
+# ruff: noqa: S608 -- statements are put together from constants of this room; values are bound.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,7 +17,6 @@ from fleetform.model.run_state import Outdated, RunState
 from fleetform.store.lineage import read_abort_reasons, read_outdated
 from fleetform.store.live import RUN_STATES, read_instances
 from fleetform.store.overrides import read_overrides
-from fleetform.store.queues import read_queues
 from fleetform.store.rollouts import read_templates
 from fleetform.store.runs import (
     ALLOCATION,
@@ -36,7 +35,8 @@ if TYPE_CHECKING:
     from fleetform.model.ports import RunQuery
     from fleetform.store.statements import Statements
 
-__all__ = ["read_array", "read_book", "read_histories", "read_history_page"]
+__all__ = ["read_array", "read_book", "read_histories", "read_history_page", "read_queues"]
+
 
 _THESE = "r.uid IN (SELECT value FROM json_each(?1))"
 
@@ -239,3 +239,20 @@ def _attempts(connection: Statements, runs: Sequence[Run]) -> dict[str, list[Att
     ):
         attempts.setdefault(row[0], []).append(attempt_of(row, jobs.get(row[:2], ())))
     return attempts
+
+
+# Which fleets a queue leads to; its row is its document, which `document_rows` writes.
+
+
+def read_queues(connection: Statements) -> tuple[dict[str, tuple[str, ...]], str]:
+    """Read the fleets of each queue, by its name, and the name of the default queue or nothing."""
+    fleets: dict[str, tuple[str, ...]] = {}
+    default = ""
+    for name, text in connection.execute(
+        "SELECT name, document FROM resources WHERE kind = 'queue' ORDER BY name"
+    ):
+        document = json.loads(text)
+        fleets[name] = tuple(document.get("fleets", ()))
+        if document.get("default"):
+            default = name
+    return fleets, default

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fleetform.model.ports import Clock, Ids
     from fleetform.store.database import Transaction
     from fleetform.store.ledger import StoredLedger
-    from fleetform.store.snapshot import Snapshot
+    from fleetform.store.reads import Reads
     from fleetform.store.soundness import Keep, Upgraded
 
 __all__ = ["LedgerFiles", "SqliteBackend"]
@@ -62,11 +62,11 @@ class SqliteBackend:
         except FileNotFoundError:
             return ()
 
-    def open_reader(self, environment_uid: str) -> Snapshot | None:
+    def open_reader(self, environment_uid: str) -> Reads | None:
         path = self._files(environment_uid).ledger
         if not path.exists():
             return None
-        from fleetform.store.snapshot import open_snapshot
+        from fleetform.store.reads import open_snapshot
 
         return open_snapshot(path, environment_uid)
 

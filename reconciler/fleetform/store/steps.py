@@ -16,9 +16,8 @@ from fleetform.model.plan import Step
 from fleetform.model.ports import Begun, Ids, StepOutcome
 from fleetform.model.verbs import ACTS_ON_HOSTS, VERBS, Verb
 from fleetform.store import document_rows, fleets, renames, submissions, volumes
-from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
-from fleetform.store.resources import clear_operation, fail_step, resource_uid
+from fleetform.store.resources import Context, clear_operation, fail_step, resource_uid
 
 __all__ = ["begin_steps", "finish_steps"]
 

@@ -18,9 +18,14 @@ from fleetform.model.run import RunState
 from fleetform.model.run_state import Outdated
 from fleetform.spec.fields import EXECUTION_FIELDS
 from fleetform.spec.names import natural_order
-from fleetform.store.context import Context
 from fleetform.store.database import Transaction, to_json
-from fleetform.store.resources import ResourceRow, archive_runs, delete_resource, put_resources
+from fleetform.store.resources import (
+    Context,
+    ResourceRow,
+    archive_runs,
+    delete_resource,
+    put_resources,
+)
 from fleetform.store.runs import insert_attempts, list_runs, list_runs_of
 
 __all__ = [

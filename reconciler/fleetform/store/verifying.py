@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from fleetform.model.run_state import FINAL
 from fleetform.plan.serialize import load as load_plan
 from fleetform.spec.canonical import digest
-from fleetform.store.compression import unpack
 from fleetform.store.errors import RESTORE
+from fleetform.store.history import unpack
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements

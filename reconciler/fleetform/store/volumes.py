@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING
 from fleetform.model.plan import Step
 from fleetform.model.ports import StepOutcome
 from fleetform.model.verbs import Verb
-from fleetform.model.volume import Snapshot
-from fleetform.store.context import SHOWN_VERBS, Context
+from fleetform.model.volume import RetainedData, Snapshot
 from fleetform.store.lineage import LOST_AT
 from fleetform.store.observations import heal
 from fleetform.store.resources import (
+    SHOWN_VERBS,
+    Context,
     delete_resource,
     drop_making_volume,
     write_resource,
 )
-from fleetform.store.retained_data import take_from_left
 from fleetform.store.statements import Statements
 
 if TYPE_CHECKING:
     from fleetform.store.database import Transaction
+
 __all__ = [
     "begin_make",
     "fail_make",
@@ -30,7 +31,10 @@ __all__ = [
     "finish_snapshot",
     "finish_write",
     "leaving_volumes",
+    "read_left",
     "read_snapshots",
+    "take_from_left",
+    "uids_left",
 ]
 
 
@@ -187,3 +191,29 @@ def read_snapshots(connection: Statements) -> tuple[Snapshot, ...]:
         " WHERE place <> path ORDER BY number DESC"
     )
     return tuple(Snapshot(*row) for row in rows)
+
+
+# Data of released volumes: where it is, and whose it was.
+# The rows are those of snapshots whose place is the volume's own path. Read for each plan, so
+# nothing is imported here that a plan does not need.
+
+_LEFT = (
+    "SELECT volume, volume_uid, path FROM snapshots s WHERE place = path AND NOT EXISTS"
+    # A rebuilt ledger has found it by its mark.
+    " (SELECT 1 FROM resources r WHERE r.kind = 'volume' AND r.uid = s.volume_uid"
+    " AND r.archived = 0) ORDER BY number"
+)
+
+
+def read_left(connection: Statements) -> tuple[RetainedData, ...]:
+    """Read the data of released volumes, in the order of their release."""
+    return tuple(RetainedData(*row) for row in connection.execute(_LEFT))
+
+
+def uids_left(transaction: Transaction) -> frozenset[str]:
+    return frozenset(uid for _, uid, _ in transaction.execute(_LEFT))
+
+
+def take_from_left(transaction: Transaction, path: str) -> None:
+    """Forget what was left in a directory: a volume has it now."""
+    transaction.execute("DELETE FROM snapshots WHERE place = path AND path = ?", (path,))

@@ -18,7 +18,7 @@ from fleetform.store.opening import open_ledger
 from fleetform.store.postgres.address import Address, schema_of
 from fleetform.store.postgres.connection import Connection
 from fleetform.store.postgres.opening import open_postgres, open_postgres_snapshot
-from fleetform.store.snapshot import open_snapshot
+from fleetform.store.reads import open_snapshot
 
 
 class SqliteSite:

@@ -204,8 +204,8 @@ def test_a_crash_amid_an_upgrade_on_postgresql(
     lab.declare(CONFIGURATION)
     write_schema(postgres.url, OLDER[0])
     wrap = (
-        "from fleetform.store.postgres import schema\n"
-        "schema._require_shape = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
+        "from fleetform.store.postgres import opening\n"
+        "opening._require_shape = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
     )
     done = lab.run_python(_DIE.format(module="soundness", wrap=wrap))
     assert done.returncode == -signal.SIGKILL, done.stderr

@@ -25,7 +25,7 @@ from fleetform.store.errors import (
     UnreachableLedgerError,
 )
 from fleetform.store.ledger import StoredLedger
-from fleetform.store.postgres import schema as postgres_schema
+from fleetform.store.postgres import opening as postgres_opening
 from fleetform.store.postgres.address import Address, schema_of
 from fleetform.store.postgres.connection import Connection
 from fleetform.store.postgres.lease import LeaseLook
@@ -371,7 +371,7 @@ def test_an_upgrade_makes_what_a_new_ledger_has(address: Address, uid: str, olde
     frozen, migrated = described(address, uid), described(address, older)
     assert frozen == migrated
     assert len(frozen[0]) > 150
-    assert postgres_schema.VERSION == schemas.VERSION
+    assert postgres_opening.VERSION == schemas.VERSION
 
 
 def test_keeping_a_plan_makes_nothing(address: Address, uid: str) -> None:

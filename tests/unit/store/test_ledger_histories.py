@@ -24,7 +24,7 @@ from fleetform.model.decision import AllPrepared, Finish, Placement, Requeue, Sh
 from fleetform.model.run import FINAL, RunState
 from fleetform.store.ledger import StoredLedger
 from fleetform.store.opening import open_ledger
-from fleetform.store.snapshot import open_snapshot
+from fleetform.store.reads import open_snapshot
 
 NAMES = ("a", "b", "g")
 NODES = {"a": 1, "b": 1, "g": 2}

@@ -27,7 +27,7 @@ from fleetform.store.errors import (
 )
 from fleetform.store.ledger import StoredLedger
 from fleetform.store.opening import is_new, open_ledger
-from fleetform.store.snapshot import open_snapshot
+from fleetform.store.reads import open_snapshot
 from fleetform.store.soundness import Upgraded, upgrade_file
 from released import OLDER, UID, write_file
 

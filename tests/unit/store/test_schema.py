@@ -116,7 +116,7 @@ def test_upgrade_is_whole_or_nothing() -> None:
     connection.close()
 
 
-@pytest.mark.parametrize("module", ["snapshot", "opening"])
+@pytest.mark.parametrize("module", ["reads", "opening"])
 def test_heavy_libraries_are_not_imported(module: str) -> None:
     """Neither reading nor writing imports SQLAlchemy or pydantic."""
     code = (

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fleetform.store.database import Transaction
     from fleetform.store.ledger import StoredLedger
     from fleetform.store.postgres.address import Address
-    from fleetform.store.snapshot import Snapshot
+    from fleetform.store.reads import Reads
     from fleetform.store.soundness import Keep, Upgraded
 
 __all__ = ["PostgresBackend", "close_looks"]
@@ -50,7 +50,7 @@ class PostgresBackend:
     def environments(self) -> tuple[str, ...]:
         return environments_in(self.address)
 
-    def open_reader(self, environment_uid: str) -> Snapshot | None:
+    def open_reader(self, environment_uid: str) -> Reads | None:
         try:
             return open_postgres_snapshot(self.address, environment_uid)
         except MissingLedgerError:

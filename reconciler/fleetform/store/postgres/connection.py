@@ -12,12 +12,12 @@ import re
 import time
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import asyncpg
 
 from fleetform.store.postgres.address import Address
-from fleetform.store.postgres.dialect import to_postgres
 from fleetform.store.postgres.errors import STARTING, is_lost
 
 __all__ = [
@@ -27,7 +27,9 @@ __all__ = [
     "STARTING_SECONDS",
     "STATEMENT_SECONDS",
     "Connection",
+    "to_postgres",
 ]
+
 
 T = TypeVar("T")
 
@@ -224,3 +226,53 @@ def _clean(values: Sequence[Any]) -> Sequence[Any]:
         if type(value) is str and "\0" in value:
             return [one.replace("\0", "�") if isinstance(one, str) else one for one in values]
     return values
+
+
+# The ledger's statements in PostgreSQL's words.
+# All rooms write the SQL that both databases understand, in SQLite's spelling where they differ:
+# how a value is marked, a hint, the elements of a JSON list, and the larger of two. The
+# translation looks at text only, once a statement; `tests/contract/ledger` runs what comes out.
+
+# Text in quotes is matched first and stays what it is.
+_WORDS = re.compile(
+    r"(?P<quoted>'(?:[^']|'')*')"
+    # PostgreSQL takes no hints: its planner knows the partial indexes.
+    r"|(?P<hint>\sINDEXED BY \w+)"
+    r"|\bjson_each\(\?(?P<list>\d*)\)"
+    # With one argument it is the aggregate, which both have.
+    r"|\b(?P<choice>max|min)(?=\([^()]*(?:\([^()]*\)[^()]*)*,)"
+    r"|\?(?P<value>\d*)"
+)
+
+_CHOICES = {"max": "greatest", "min": "least"}
+
+
+@lru_cache(maxsize=1024)
+def to_postgres(statement: str) -> str:
+    """
+    Translate one statement.
+
+    `?` becomes `$1`, `$2`, … in order, and `?2` becomes `$2`. A value that a statement uses
+    twice is given once.
+    """
+    count = 0
+
+    def number(given: str) -> str:
+        nonlocal count
+        if given:
+            return f"${given}"
+        count += 1
+        return f"${count}"
+
+    def word(match: re.Match[str]) -> str:
+        if match["quoted"] is not None:
+            return match["quoted"]
+        if match["hint"] is not None:
+            return ""
+        if match["list"] is not None:
+            return f"json_array_elements_text({number(match['list'])}::json) AS json_each(value)"
+        if match["choice"] is not None:
+            return _CHOICES[match["choice"]]
+        return number(match["value"])
+
+    return _WORDS.sub(word, statement)

@@ -27,8 +27,12 @@ from fleetform.store.errors import LedgerError
 from fleetform.store.postgres.address import Address
 from fleetform.store.postgres.connection import Connection
 from fleetform.store.postgres.database import PostgresDatabase
-from fleetform.store.postgres.opening import connect
-from fleetform.store.postgres.schema import ensure_ledger, require_current, require_readable
+from fleetform.store.postgres.opening import (
+    connect,
+    ensure_ledger,
+    require_current,
+    require_readable,
+)
 from fleetform.store.statements import (
     LEASE,
     RELEASE,

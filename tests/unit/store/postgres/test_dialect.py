@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleetform.store.postgres.dialect import to_postgres
+from fleetform.store.postgres.connection import to_postgres
 
 
 @pytest.mark.parametrize(
