@@ -16,17 +16,16 @@ from fleetform.app.generations import known_generation, lost, with_generation
 from fleetform.app.problems import PlanProblem, ScopeProblem
 from fleetform.app.silent_hosts import with_asked_hosts
 from fleetform.checker import check
-from fleetform.model.claim import Claim
 from fleetform.model.instance import LOCAL
-from fleetform.model.live import LedgerStatus, Live
+from fleetform.model.live import LedgerStatus, Live, RowsOutdated, unchanged_digests
 from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
-from fleetform.model.rows import RowsOutdated, unchanged_digests
 from fleetform.model.verbs import Verb
+from fleetform.model.volume import Claim
 from fleetform.plan.kinds.fleet import is_over_ssh
 from fleetform.plan.notes import with_notes
 from fleetform.plan.planner import plan
+from fleetform.plan.redaction import with_sealed_names
 from fleetform.plan.scope import idle_addresses, known_addresses, with_new_names
-from fleetform.plan.sealed_names import with_sealed_names
 from fleetform.spec.desired import ResourceKey, digests_of
 from fleetform.spec.folders import Places
 

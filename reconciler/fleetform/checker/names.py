@@ -15,8 +15,7 @@ from fleetform.checker.context import (
     moves,
     name_before,
 )
-from fleetform.model.live import LiveResource
-from fleetform.model.rows import changed_rows
+from fleetform.model.live import LiveResource, changed_rows
 from fleetform.model.verbs import CREATES, ENDS, ENDS_USE, Verb
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import split_element

@@ -16,10 +16,9 @@ from fleetform.checker.context import (
     host_called,
     is_over,
 )
-from fleetform.model.live import LiveResource
+from fleetform.model.live import LiveResource, changed_rows
 from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import Change, Step
-from fleetform.model.rows import changed_rows
 from fleetform.model.selection import Selection
 from fleetform.model.verbs import (
     ADOPTS,

@@ -9,10 +9,9 @@ from itertools import pairwise
 
 from fleetform.checker.context import Invariant, PlanContext, Violation, at_work, host_called
 from fleetform.checker.digest_text import text_of
-from fleetform.model.live import LedgerStatus, LiveResource
+from fleetform.model.live import LedgerStatus, LiveResource, changed_rows, unchanged_digests
 from fleetform.model.plan import Change
 from fleetform.model.redaction import fingerprint
-from fleetform.model.rows import changed_rows, unchanged_digests
 from fleetform.model.selection import Selection
 from fleetform.model.verbs import KINDS, ON_HOSTS, REFERRED, Verb
 from fleetform.spec.desired import Declared, ResourceKey, digests_of

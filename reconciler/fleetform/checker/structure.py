@@ -19,10 +19,9 @@ from fleetform.checker.context import (
     has_begun,
     is_over,
 )
-from fleetform.model.live import LiveResource
+from fleetform.model.live import LiveResource, unchanged_digests
 from fleetform.model.plan import Action, Change, Reason, Step
 from fleetform.model.recovery import NO_EVIDENCE
-from fleetform.model.rows import unchanged_digests
 from fleetform.model.run_state import Outdated, RunState
 from fleetform.model.selection import Selection
 from fleetform.model.verbs import (

@@ -21,9 +21,9 @@ from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.sending import Sender
 from fleetform.controllers.task_group import TaskGroup
 from fleetform.lifecycle import advance, as_ended
-from fleetform.model.aborted import DEPENDENCY
 from fleetform.model.decision import Finish, Next, Requeue, Wait
 from fleetform.model.instance import InstanceState
+from fleetform.model.lineage import DEPENDENCY
 from fleetform.model.ports import (
     BlobStore,
     Clock,

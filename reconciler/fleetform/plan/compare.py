@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 
-from fleetform.model.live import LiveResource
+from fleetform.model.live import LiveResource, changed_rows, unchanged_digests
 from fleetform.model.plan import Change, Permissions, Reason
-from fleetform.model.rows import changed_rows, unchanged_digests
 from fleetform.model.selection import Selection
 from fleetform.model.verbs import CREATES, Verb
 from fleetform.plan.draft import PlanDraft, Proposal

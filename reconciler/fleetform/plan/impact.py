@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from fleetform.model.live import LiveResource, Work
+from fleetform.model.live import LiveResource, Work, changed_rows
 from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Impact
-from fleetform.model.rows import changed_rows
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import mounted_volumes
 from fleetform.plan.draft import PlanDraft

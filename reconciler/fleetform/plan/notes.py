@@ -21,8 +21,7 @@ from fleetform.model.verbs import Verb
 from fleetform.model.windows import loosened, next_spell, spell_at
 from fleetform.plan.draft import LEAVING, PlanDraft
 from fleetform.plan.impact import work_impacted
-from fleetform.plan.outdated import outdated_by_plan, stale_results
-from fleetform.plan.status import still_aborted, unknown_runs
+from fleetform.plan.status import outdated_by_plan, stale_results, still_aborted, unknown_runs
 from fleetform.spec.desired import Rules
 from fleetform.spec.names import natural_order
 

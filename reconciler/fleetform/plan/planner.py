@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fleetform.model.live import LedgerStatus, Live
+from fleetform.model.live import LedgerStatus, Live, present_rows
 from fleetform.model.override import holding
 from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
 from fleetform.model.redaction import Seal, fingerprint
-from fleetform.model.rows import present_rows
 from fleetform.plan.blockers import PASSES
 from fleetform.plan.blockers.freeze import recovery_warnings
 from fleetform.plan.compare import compare_resources, compare_rules

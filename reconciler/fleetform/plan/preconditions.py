@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from fleetform.model.live import Live, LiveResource
+from fleetform.model.live import Live, LiveResource, changed_rows
 from fleetform.model.plan import ARCHIVED, Change, FieldChange, Plan, Predicate, Step, row_key_of
 from fleetform.model.predicates import AtWork, RowFacts, unmet
 from fleetform.model.redaction import Seal
-from fleetform.model.rows import changed_rows
 from fleetform.model.verbs import ENDS, ENDS_USE, Verb
 from fleetform.model.volume import mounted_volumes
 from fleetform.plan.diff import changed_fields

@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from fleetform.model.live import Live, LiveResource, Work
+from fleetform.model.live import Live, LiveResource, Work, changed_rows
 from fleetform.model.override import Override
 from fleetform.model.plan import Action, Change, HeldBy, Reason, Step
 from fleetform.model.predicates import BEING_STARTED
-from fleetform.model.rows import changed_rows
 from fleetform.model.run_state import RunState
 from fleetform.model.verbs import Verb
 from fleetform.plan.draft import NOTHING_MOVED, Moves, PlanDraft, Proposal, change_of_row, make_step

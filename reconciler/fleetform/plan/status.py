@@ -11,20 +11,27 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fleetform.model.aborted import DEPENDENCY
 from fleetform.model.instance import InstanceState
-from fleetform.model.live import Live, LiveResource
-from fleetform.model.plan import Action, Plan, Settled
+from fleetform.model.lineage import DEPENDENCY
+from fleetform.model.live import Live, LiveResource, changed_rows
+from fleetform.model.plan import Action, Plan, Reason, Settled, StaleResult, outdated_by
 from fleetform.model.recovery import NO_EVIDENCE
-from fleetform.model.rows import changed_rows
-from fleetform.model.run_state import FINAL, RunState
+from fleetform.model.run_state import FINAL, Outdated, RunState
 from fleetform.model.verbs import Verb
+from fleetform.model.volume import mounted_volumes
 from fleetform.plan.blockers.protection import ENDING
 from fleetform.plan.draft import LEAVING, PlanDraft
-from fleetform.plan.phase import has_earlier
+from fleetform.plan.phase import Phase, has_earlier, phase
 from fleetform.spec.desired import ResourceKey
 
-__all__ = ["in_progress", "settled_failures", "still_aborted", "unknown_runs"]
+__all__ = [
+    "in_progress",
+    "outdated_by_plan",
+    "settled_failures",
+    "stale_results",
+    "still_aborted",
+    "unknown_runs",
+]
 
 
 _NOT_DONE = frozenset({RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED, RunState.STOPPED})
@@ -149,3 +156,87 @@ def _silent_hosts(live: Live) -> set[str]:
     """By the ledger, and by this look at the actual state: an earlier look may be out of date."""
     silent = {one.name for one in live.instances if one.state is InstanceState.UNREACHABLE}
     return silent | {one.part for one in live.drift if one.field in {"agent", "host"} and one.part}
+
+
+# Outdated results: those of finished runs whose inputs have changed.
+# What a run inherits may have changed, and the set of results that it started from may differ from
+# that of now. Neither runs anything again: each plan says so until a re-run is asked for.
+
+
+def stale_results(draft: PlanDraft) -> tuple[StaleResult, ...]:
+    """Finished runs of the tree that this plan leaves as they are, by key."""
+    ending = {draft.row_key(change) for change in draft.changes.values() if change.action in ENDING}
+    marked = {
+        key: row.run.stale
+        for key, row in changed_rows(draft.present).items()
+        if row.run is not None and row.run.stale and phase(row) is Phase.FINISHED
+    }
+    # This plan may be what marks them.
+    for change in draft.changes.values():
+        for step in change.steps:
+            if outdated := outdated_by(step):
+                marked[change.key] = outdated
+    names = {ResourceKey("run", name) for name in draft.live.outdated}
+    return tuple(
+        StaleResult(key, marked.get(key, Outdated.NO), draft.live.outdated.get(key.name, ()))
+        for key in sorted((marked.keys() | names) - ending)
+        if key in draft.present
+    )
+
+
+def outdated_by_plan(draft: PlanDraft) -> tuple[str, ...]:
+    """
+    Name the results that this plan will make outdated, as soon as its runs have ended.
+
+    Those that it makes again are not among them, nor those that are outdated already.
+    """
+    lost = _began_on_lost(draft)
+    if not draft.live.dependents and not lost:
+        return ()
+    again = {
+        draft.row_key(change).name
+        for change in draft.changes.values()
+        if change.action in ENDING or any(step.verb == Verb.RUN_SUBMIT for step in change.steps)
+    }
+    reached: list[str] = []
+    for key, change in draft.changes.items():
+        if key.kind != "run":
+            continue
+        if change.action in LEAVING:
+            # What leaves as a whole leaves nothing newer to start from.
+            reached.append(change.parent)
+        elif any(step.verb == Verb.RUN_SUBMIT for step in change.steps):
+            reached += (key.name, change.parent)
+    found = lost - again
+    for name in sorted(lost):
+        reached += (name, draft.present[ResourceKey("run", name)].parent)
+    told: set[str] = set()
+    for name in reached:
+        if not name or name in told:
+            continue
+        told.add(name)
+        for dependent in draft.live.dependents.get(name, ()):
+            key = ResourceKey("run", dependent)
+            if dependent not in again and key in draft.present:
+                found.add(dependent)
+                reached += (dependent, draft.present[key].parent)
+    return tuple(sorted(found - draft.live.outdated.keys()))
+
+
+def _began_on_lost(draft: PlanDraft) -> set[str]:
+    """Name the runs that have started and mount a volume that this plan creates again without its data."""
+    lost = {
+        key
+        for key, change in draft.changes.items()
+        if key.kind == "volume" and Reason.DATA_LOST in change.reasons
+    }
+    if not lost:
+        return set()
+    return {
+        key.name
+        for key, row in draft.present.items()
+        if key.kind == "run"
+        and row.run is not None
+        and row.run.started_at_ms is not None
+        and any(volume.name in mounted_volumes(row.document) for volume in lost)
+    }

@@ -11,9 +11,8 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from fleetform.model.aborted import had_ended
 from fleetform.model.decision import Waiting
-from fleetform.model.lineage import has_result
+from fleetform.model.lineage import had_ended, has_result
 from fleetform.model.ports import Outcome
 from fleetform.model.run import FINAL, Dependency, Template, When
 

@@ -19,14 +19,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from fleetform.model.aborted import ALL_OF, DEPENDENCY, abort_reason, since_met
 from fleetform.model.lineage import (
+    ALL_OF,
+    DEPENDENCY,
     NO_RESULT,
     InputChange,
     InputEvent,
     ResultId,
+    abort_reason,
     has_result,
     input_changes,
+    since_met,
 )
 from fleetform.model.run_state import RunState
 from fleetform.model.volume import mounted_volumes

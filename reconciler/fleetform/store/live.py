@@ -16,9 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from fleetform.agents.protocol.keys import Cursor
 from fleetform.model.instance import Gpu, Instance, InstanceState
-from fleetform.model.live import EarlierRun, LedgerStatus, Live, LiveResource, LiveRun, Work
+from fleetform.model.live import (
+    EarlierRun,
+    LedgerStatus,
+    Live,
+    LiveResource,
+    LiveRun,
+    Rows,
+    RowsOutdated,
+    Work,
+)
 from fleetform.model.recovery import NO_EVIDENCE
-from fleetform.model.rows import Rows, RowsOutdated
 from fleetform.model.run_state import Outdated, RunState
 from fleetform.spec.desired import ResourceKey, Rules
 from fleetform.store.lineage import read_abort_reasons, read_lineage

@@ -11,8 +11,16 @@ from typing import Any
 from fleetform.agents.protocol.keys import JobKey
 from fleetform.agents.protocol.states import MAY_RUN, ORDER, Cause, JobState
 from fleetform.model.instance import Allocation
-from fleetform.model.run import Attempt, AttemptState, Job, Run, RunState, RunUid, Template
-from fleetform.model.template import from_document
+from fleetform.model.run import (
+    Attempt,
+    AttemptState,
+    Job,
+    Run,
+    RunState,
+    RunUid,
+    Template,
+    from_document,
+)
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.live import RUN_STATES
 

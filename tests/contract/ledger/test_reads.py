@@ -14,8 +14,8 @@ from contract.ledgers import (
     submit_step,
 )
 from fleetform.model.history import LoggedEvent
+from fleetform.model.live import Rows, RowsOutdated
 from fleetform.model.ports import Ledger, Reader, RunQuery
-from fleetform.model.rows import Rows, RowsOutdated
 
 
 def test_partial_book(desk: Desk) -> None:

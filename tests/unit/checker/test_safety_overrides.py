@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fleetform.checker import Invariant, check
-from fleetform.model.claim import Claim
 from fleetform.model.live import Live
 from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import Permissions, Plan
+from fleetform.model.volume import Claim
 from fleetform.spec.desired import Desired, FreezeWindow, Rules
 from unit.checker.test_check import example, found, key
 from unit.plan.trees import NOW_MS, fleet, ledger, planned, row, task, tree, volume

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleetform.model.aborted import ALL_OF, abort_reason, since_met
+from fleetform.model.lineage import ALL_OF, abort_reason, since_met
 
 
 @pytest.mark.parametrize(

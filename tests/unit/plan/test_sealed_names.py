@@ -5,7 +5,7 @@ from __future__ import annotations
 from fleetform.model.plan import Action
 from fleetform.model.redaction import SEALED_MARK, Seal
 from fleetform.model.run import RunState
-from fleetform.plan.sealed_names import with_sealed_names
+from fleetform.plan.redaction import with_sealed_names
 from fleetform.spec.desired import Declared
 from fleetform.spec.secrecy import SEALED_IN_NAME, sealed_for_name
 from unit.plan.trees import declare, element, ledger, planned, row, tree

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from fleetform.model.aborted import DEPENDENCY
 from fleetform.model.drift import Drift, DriftClass, Remedy
 from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.lineage import DEPENDENCY
 from fleetform.model.live import Work
 from fleetform.model.run import RunState
 from fleetform.plan.notes import with_notes

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from fleetform.model.live import changed_rows
 from fleetform.model.plan import Change, HeldBy
-from fleetform.model.rows import changed_rows
 from fleetform.model.verbs import EMPTIES_PATH, FREES_PATH, TAKES_PATH, Verb
 from fleetform.plan.blockers.dependency import hold_dependants
 from fleetform.plan.draft import PlanDraft

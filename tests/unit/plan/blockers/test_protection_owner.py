@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleetform.model.claim import Claim
 from fleetform.model.plan import Action, HeldBy
+from fleetform.model.volume import Claim
 from fleetform.spec.desired import ResourceKey
 from unit.plan.blockers.guards import held_by, make
 from unit.plan.trees import fleet, ledger, row, task, tree, volume
