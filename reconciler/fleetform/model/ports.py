@@ -226,7 +226,7 @@ class Reader(Protocol):
         Read what exists, in one state of the ledger.
 
         Given the digests that are declared, rows that are as they should be are read no further
-        than that; see `model.rows.Rows`.
+        than that; see `model.live.Rows`.
         """
         ...
 

@@ -128,7 +128,7 @@ class Template:
     """
     A run's canonical document with types: what scheduling, lifecycle and agents read.
 
-    Built by `template.from_document`; the document stays the truth and is what is stored.
+    Built by `from_document`; the document stays the truth and is what is stored.
     """
 
     name: str

@@ -37,12 +37,12 @@ __all__ = [
     "PlanDraft",
     "Proposal",
     "begins_on",
-    "change_between",
-    "change_of_row",
-    "creation",
     "declared_arguments",
     "is_replaced",
     "make_step",
+    "propose_change_of",
+    "propose_change_of_row",
+    "propose_creation",
     "reasons_of",
     "step_key",
 ]
@@ -177,69 +177,61 @@ class PlanDraft:
 # Changes as kinds propose them, with what each takes from the document and from the ledger's row.
 
 
-def creation(declared: Declared, *steps: Step) -> Change:
-    """Return the change that creates what has no row."""
-    return Change(
-        key=declared.key,
-        action=Action.CREATE,
-        reasons=(Reason.ABSENT,),
-        type=declared.type,
-        fields=set_fields(declared.key.kind, declared.document),
-        steps=steps,
-        parent=declared.parent,
-        element=declared.element,
+def propose_creation(declared: Declared, *steps: Step) -> Proposal:
+    """Propose to create what has no row."""
+    return Proposal(
+        Change(
+            key=declared.key,
+            action=Action.CREATE,
+            reasons=(Reason.ABSENT,),
+            type=declared.type,
+            fields=set_fields(declared.key.kind, declared.document),
+            steps=steps,
+            parent=declared.parent,
+            element=declared.element,
+        )
     )
 
 
-def change_between(
+def propose_change_of(
     row: LiveResource,
-    declared: Declared,
+    declared: Declared | None,
     action: Action,
     reasons: tuple[Reason, ...],
     fields: tuple[FieldChange, ...],
     *steps: Step,
     destructive: bool = False,
     at_stake: str = "",
-) -> Change:
-    """Return a change that moves a row to a document; `fields` are what differs."""
-    return Change(
-        key=declared.key,
+    not_started: bool = False,
+) -> Proposal:
+    """
+    Propose a change of what has a row.
+
+    `declared` is the document that it gets, and None if it has none any more, or keeps it; `fields` are what differs.
+    """
+    after = row if declared is None else declared
+    change = Change(
+        key=after.key,
         action=action,
         reasons=reasons,
-        type=declared.type,
+        type=after.type,
         fields=fields,
         steps=steps,
         uid=row.uid,
         generation=row.generation,
-        parent=declared.parent,
-        element=declared.element,
+        parent=after.parent,
+        element=after.element,
         destructive=destructive,
         at_stake=at_stake,
     )
+    return Proposal(change, not_started=not_started)
 
 
-def change_of_row(
-    row: LiveResource,
-    action: Action,
-    reason: Reason,
-    *steps: Step,
-    destructive: bool = False,
-    at_stake: str = "",
-) -> Change:
-    """Return a change of what has no document, or whose document stays as it is."""
-    return Change(
-        key=row.key,
-        action=action,
-        reasons=(reason,),
-        type=row.type,
-        steps=steps,
-        uid=row.uid,
-        generation=row.generation,
-        parent=row.parent,
-        element=row.element,
-        destructive=destructive,
-        at_stake=at_stake,
-    )
+def propose_change_of_row(
+    row: LiveResource, action: Action, reason: Reason, *steps: Step, **more: Any
+) -> Proposal:
+    """Propose a change of what has no document, or whose document stays as it is."""
+    return propose_change_of(row, None, action, (reason,), (), *steps, **more)
 
 
 # Steps: a verb, what it acts on, and all it needs to know, so that apply chooses nothing.

@@ -21,7 +21,14 @@ from fleetform.model.plan import Action, Change, HeldBy, Reason, Step
 from fleetform.model.predicates import BEING_STARTED
 from fleetform.model.run_state import RunState
 from fleetform.model.verbs import Verb
-from fleetform.plan.draft import NOTHING_MOVED, Moves, PlanDraft, Proposal, change_of_row, make_step
+from fleetform.plan.draft import (
+    NOTHING_MOVED,
+    Moves,
+    PlanDraft,
+    Proposal,
+    make_step,
+    propose_change_of_row,
+)
 from fleetform.spec.desired import Declared, Desired, ResourceKey
 from fleetform.spec.names import split_element
 from fleetform.spec.renaming import Renames, digests_of, rename_references
@@ -288,7 +295,7 @@ def _behind(change: Change, move: Step, before: ResourceKey) -> Change:
 
 
 def _renamed(row: LiveResource, step: Step, before: ResourceKey) -> Change:
-    change = change_of_row(row, Action.UPDATE, Reason.MOVED, step)
+    change = propose_change_of_row(row, Action.UPDATE, Reason.MOVED, step).change
     return replace(change, moved_from=before.name)
 
 

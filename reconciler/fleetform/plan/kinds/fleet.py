@@ -19,11 +19,11 @@ from fleetform.model.verbs import Verb
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.draft import (
     Proposal,
-    change_between,
-    change_of_row,
-    creation,
     declared_arguments,
     make_step,
+    propose_change_of,
+    propose_change_of_row,
+    propose_creation,
     reasons_of,
 )
 from fleetform.spec.canonical import digest
@@ -34,7 +34,7 @@ from fleetform.spec.names import host_name
 
 def propose_create(declared: Declared) -> Proposal:
     step = make_step(Verb.FLEET_MAKE, declared.key, _arguments(declared))
-    return Proposal(creation(declared, step))
+    return propose_creation(declared, step)
 
 
 def propose_change(
@@ -47,17 +47,15 @@ def propose_change(
     if was_made(row) and has_other_source(before, declared.document):
         removal = propose_remove(row).change
         steps = _renewal(declared, removal)
-        return Proposal(
-            change_between(
-                row,
-                declared,
-                Action.REPLACE,
-                reasons_of(changed),
-                changed,
-                *steps,
-                destructive=True,
-                at_stake=removal.at_stake,
-            )
+        return propose_change_of(
+            row,
+            declared,
+            Action.REPLACE,
+            reasons_of(changed),
+            changed,
+            *steps,
+            destructive=True,
+            at_stake=removal.at_stake,
         )
     step = make_step(Verb.FLEET_UPDATE, declared.key, _arguments(declared))
     at_stake = ""
@@ -66,19 +64,17 @@ def propose_change(
         at_stake = hosts_at_stake(Action.UPDATE, nodes_wanted(before))
     elif lost := sorted(lost_hosts(declared.document).keys() - lost_hosts(before).keys()):
         at_stake = f"all jobs on host {', '.join(lost)}, which the configuration declares lost"
-    return Proposal(
-        change_between(
-            row,
-            declared,
-            Action.UPDATE,
-            # Hosts may have come or gone on the way to a document that is no longer declared.
-            reasons_of(changed) or (Reason.UNFINISHED,),
-            changed,
-            step,
-            # What is declared lost is lost already: its jobs cannot be ended once more.
-            destructive=ends_work,
-            at_stake=at_stake,
-        )
+    return propose_change_of(
+        row,
+        declared,
+        Action.UPDATE,
+        # Hosts may have come or gone on the way to a document that is no longer declared.
+        reasons_of(changed) or (Reason.UNFINISHED,),
+        changed,
+        step,
+        # What is declared lost is lost already: its jobs cannot be ended once more.
+        destructive=ends_work,
+        at_stake=at_stake,
     )
 
 
@@ -119,15 +115,13 @@ def _cut_short(what: str) -> str:
 
 
 def propose_remove(row: LiveResource) -> Proposal:
-    return Proposal(
-        change_of_row(
-            row,
-            Action.DELETE,
-            Reason.REMOVED,
-            make_step(Verb.FLEET_REMOVE, row.key, {}),
-            destructive=True,
-            at_stake=hosts_at_stake(Action.DELETE, nodes_wanted(row.parsed)),
-        )
+    return propose_change_of_row(
+        row,
+        Action.DELETE,
+        Reason.REMOVED,
+        make_step(Verb.FLEET_REMOVE, row.key, {}),
+        destructive=True,
+        at_stake=hosts_at_stake(Action.DELETE, nodes_wanted(row.parsed)),
     )
 
 
@@ -167,24 +161,22 @@ def _as_asked(
 ) -> Proposal:
     """What somebody asked to be made anew; nothing at stake is nothing destroyed."""
     changed = changed_fields("fleet", row.parsed, declared.document)
-    return Proposal(
-        change_between(
-            row,
-            declared,
-            action,
-            (Reason.REPLACE_ASKED, *reasons_of(changed)),
-            changed,
-            *steps,
-            destructive=bool(at_stake),
-            at_stake=at_stake,
-        )
+    return propose_change_of(
+        row,
+        declared,
+        action,
+        (Reason.REPLACE_ASKED, *reasons_of(changed)),
+        changed,
+        *steps,
+        destructive=bool(at_stake),
+        at_stake=at_stake,
     )
 
 
 def propose_forget(row: LiveResource) -> Proposal:
     """Hosts stay up, with their agents; nobody here knows them any more."""
-    return Proposal(
-        change_of_row(row, Action.FORGET, Reason.LET_GO, make_step(Verb.FLEET_FORGET, row.key, {}))
+    return propose_change_of_row(
+        row, Action.FORGET, Reason.LET_GO, make_step(Verb.FLEET_FORGET, row.key, {})
     )
 
 

@@ -13,19 +13,19 @@ from fleetform.model.verbs import Verb
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.draft import (
     Proposal,
-    change_between,
-    change_of_row,
-    creation,
     declared_arguments,
     make_step,
+    propose_change_of,
+    propose_change_of_row,
+    propose_creation,
     reasons_of,
 )
 from fleetform.spec.desired import Declared
 
 
 def propose_create(declared: Declared) -> Proposal:
-    return Proposal(
-        creation(declared, make_step(Verb.QUEUE_SET, declared.key, declared_arguments(declared)))
+    return propose_creation(
+        declared, make_step(Verb.QUEUE_SET, declared.key, declared_arguments(declared))
     )
 
 
@@ -35,19 +35,17 @@ def propose_change(
     changed = changed_fields("queue", row.parsed, declared.document)
     if not changed:
         return None
-    return Proposal(
-        change_between(
-            row,
-            declared,
-            Action.UPDATE,
-            reasons_of(changed),
-            changed,
-            make_step(Verb.QUEUE_SET, declared.key, declared_arguments(declared)),
-        )
+    return propose_change_of(
+        row,
+        declared,
+        Action.UPDATE,
+        reasons_of(changed),
+        changed,
+        make_step(Verb.QUEUE_SET, declared.key, declared_arguments(declared)),
     )
 
 
 def propose_remove(row: LiveResource) -> Proposal:
-    return Proposal(
-        change_of_row(row, Action.DELETE, Reason.REMOVED, make_step(Verb.QUEUE_REMOVE, row.key, {}))
+    return propose_change_of_row(
+        row, Action.DELETE, Reason.REMOVED, make_step(Verb.QUEUE_REMOVE, row.key, {})
     )

@@ -1,9 +1,9 @@
 """
-A run: the hard part is not to run things again by accident.
+Changes of a run, which must never run again by accident.
 
 What a changed document leads to is an ordered table of cases; the first that fits answers.
 A finished run runs again for four reasons only: its own document asks for another execution,
-`rerun:` rose above its mark, `state: stopped` was taken back, or it came back from the archive
+`rerun:` rose above its mark, `state: stopped` was removed, or it came back from the archive
 as another execution or without having been run to its end.
 """
 
@@ -15,18 +15,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fleetform.model.live import LiveResource
-from fleetform.model.plan import Action, Change, FieldChange, HeldBy, Permissions, Reason, Step
+from fleetform.model.plan import Action, FieldChange, HeldBy, Permissions, Reason, Step
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run_state import Outdated, RunState
 from fleetform.model.verbs import Verb
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.draft import (
     Proposal,
-    change_between,
-    change_of_row,
-    creation,
     declared_arguments,
     make_step,
+    propose_change_of,
+    propose_change_of_row,
+    propose_creation,
     reasons_of,
 )
 from fleetform.plan.phase import Phase, earlier_uid, has_earlier, is_at_work, is_unknown, phase
@@ -38,8 +38,8 @@ _STILL_ENDING_CURE = "`fleetform apply` waits until it has ended"
 
 
 def propose_create(declared: Declared) -> Proposal:
-    return Proposal(
-        creation(declared, make_step(Verb.RUN_SUBMIT, declared.key, _arguments(declared)))
+    return propose_creation(
+        declared, make_step(Verb.RUN_SUBMIT, declared.key, _arguments(declared))
     )
 
 
@@ -51,7 +51,7 @@ def propose_change(
     if row.archived:
         return _returned(case)
     if not case.changed:
-        return None  # Digests of another version of the form, not another document.
+        return None  # The digests have another format, and the document is the same.
     if case.was_stopped and not case.stop_wanted:
         return _resumed(case)
     if case.stop_wanted:
@@ -70,15 +70,13 @@ def propose_remove(row: LiveResource) -> Proposal:
     if not finished:
         stop = _stop_step(row, "removed")
         steps = (stop, make_step(Verb.RUN_ARCHIVE, row.key, {}, (stop.key,)))
-    return Proposal(
-        change_of_row(
-            row,
-            Action.ARCHIVE if finished else Action.DELETE,
-            Reason.REMOVED_FINISHED if finished else Reason.REMOVED,
-            *steps,
-            destructive=works,
-            at_stake=_impact(row) if works else "",
-        ),
+    return propose_change_of_row(
+        row,
+        Action.ARCHIVE if finished else Action.DELETE,
+        Reason.REMOVED_FINISHED if finished else Reason.REMOVED,
+        *steps,
+        destructive=works,
+        at_stake=_impact(row) if works else "",
         not_started=not finished and not works,
     )
 
@@ -94,7 +92,11 @@ def propose_renew(
     """
     case = _Case.of(declared, row, permissions)
     reasons = (Reason.REPLACE_ASKED, *reasons_of(case.changed))
-    if case.stop_wanted or case.phase is Phase.WAITING or (row.archived and not _is_over(case)):
+    if (
+        case.stop_wanted
+        or case.phase is Phase.WAITING
+        or (row.archived and case.phase is not Phase.FINISHED)
+    ):
         differs = row.archived or row.digest != declared.digest
         return propose_change(declared, row, permissions) if differs else None
     if case.phase is Phase.ACTIVE:
@@ -115,10 +117,7 @@ def propose_forget(row: LiveResource) -> Proposal:
     if waits:
         stop = _stop_step(row, "removed")
         steps = (stop, make_step(Verb.RUN_FORGET, row.key, {}, (stop.key,)))
-    proposal = Proposal(
-        change_of_row(row, Action.FORGET, Reason.LET_GO, *steps),
-        not_started=waits,
-    )
+    proposal = propose_change_of_row(row, Action.FORGET, Reason.LET_GO, *steps, not_started=waits)
     if not works:
         return proposal
     state = "an earlier run of it is running" if has_earlier(row) else f"it is {_state(row)}"
@@ -127,10 +126,6 @@ def propose_forget(row: LiveResource) -> Proposal:
         f"{state}, and releasing it would not end it",
         "wait for its end, or remove it from `removed:` to end it",
     )
-
-
-def _is_over(case: _Case) -> bool:
-    return case.phase is Phase.FINISHED
 
 
 def propose_pair(declared: Declared, row: LiveResource) -> Proposal:
@@ -142,7 +137,7 @@ def propose_pair(declared: Declared, row: LiveResource) -> Proposal:
         {**_arguments(declared), "replaces": row.key.name},
         (removal.change.steps[-1].key,),
     )
-    change = change_between(
+    proposal = propose_change_of(
         row,
         declared,
         Action.REPLACE,
@@ -152,11 +147,9 @@ def propose_pair(declared: Declared, row: LiveResource) -> Proposal:
         submit,
         destructive=removal.change.destructive,
         at_stake=removal.change.at_stake,
-    )
-    return Proposal(
-        replace(change, replaces=row.key.name),
         not_started=removal.not_started,
     )
+    return replace(proposal, change=replace(proposal.change, replaces=row.key.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +164,7 @@ class _Case:
     another_execution: bool
     own_changed: bool
     same_form: bool
-    """Whether the row's digests are of the form that this version writes: others say nothing."""
+    """Whether the row's digests have the format of this version: others cannot be compared."""
     rerun_asked: bool
     was_stopped: bool
     stop_wanted: bool
@@ -192,7 +185,7 @@ class _Case:
             # Both: the digest may be of another version, and the fields know no defaults.
             another_execution=declared.execution_digest != row.execution_digest
             and any(one.field_class == "execution" for one in changed),
-            # Of another form nobody can tell whose change it was, and an upgrade reruns nothing.
+            # Digests of different formats are not comparable, so an upgrade never triggers a re-run.
             own_changed=declared.own_digest != row.own_digest and same_form,
             same_form=same_form,
             rerun_asked=after.get("rerun", 0) > mark,
@@ -207,11 +200,9 @@ class _Case:
 def _updated(case: _Case, reasons: tuple[Reason, ...], stale: Outdated = Outdated.NO) -> Proposal:
     """Another document for the same execution, or for one that has not begun."""
     step = make_step(Verb.RUN_UPDATE, case.declared.key, _update_arguments(case, stale))
-    return Proposal(
-        _change(case, Action.UPDATE, reasons, (step,), forces=False),
-        # Once it has started, the new document would describe what never ran.
-        not_started=case.phase is Phase.WAITING and case.another_execution,
-    )
+    # Once it has started, the new document would describe what never ran.
+    not_started = case.phase is Phase.WAITING and case.another_execution
+    return _proposal(case, Action.UPDATE, reasons, step, forces=False, not_started=not_started)
 
 
 def _stopped(case: _Case) -> Proposal:
@@ -227,16 +218,15 @@ def _stopped(case: _Case) -> Proposal:
         return _updated(case, reasons, _outdated(case))
     update = make_step(Verb.RUN_UPDATE, case.declared.key, _update_arguments(case, _outdated(case)))
     stop = make_step(Verb.RUN_STOP, case.row.key, {"cause": "state"}, (update.key,))
-    return Proposal(
-        _change(
-            case,
-            Action.UPDATE,
-            reasons,
-            (update, stop),
-            forces=False,
-            destructive=True,
-            impact=_impact(case.row),
-        )
+    return _proposal(
+        case,
+        Action.UPDATE,
+        reasons,
+        update,
+        stop,
+        forces=False,
+        destructive=True,
+        at_stake=_impact(case.row),
     )
 
 
@@ -309,21 +299,16 @@ def _withdrawn(case: _Case, earlier: str) -> Proposal:
     """What is at work is what is declared once more: its successor would do the same again."""
     arguments = {**_update_arguments(case), "earlier": earlier}
     step = make_step(Verb.RUN_UPDATE, case.declared.key, arguments)
-    return Proposal(
-        _change(case, Action.UPDATE, (Reason.WITHDRAWN,), (step,), forces=False),
-        not_started=True,
-    )
+    return _proposal(case, Action.UPDATE, (Reason.WITHDRAWN,), step, forces=False, not_started=True)
 
 
 def _may_restart(case: _Case) -> bool:
     """Tell whether the document or a permission allows to end the running work for this."""
     asks = case.declared.document.get("on_change", "hold") == "restart"
-    return case.permissions.allow_restart or (asks and _applied(case.row, "on_change") == "restart")
-
-
-def _applied(row: LiveResource, field: str) -> Any:
-    """What the document applied last says: one that brings a permission along does not use it."""
-    return row.parsed.get(field)
+    # A document that brings a permission along does not use it: the one applied last counts.
+    return case.permissions.allow_restart or (
+        asks and case.row.parsed.get("on_change") == "restart"
+    )
 
 
 def _restarted(case: _Case, reasons: tuple[Reason, ...]) -> Proposal:
@@ -369,15 +354,14 @@ def _ended_and_submitted(case: _Case, proposal: Proposal) -> Proposal:
     stop = _stop_step(case.row, "replaced")
     (submit,) = proposal.change.steps
     works = is_at_work(case.row)
-    return Proposal(
-        _change(
-            case,
-            Action.REPLACE,
-            proposal.change.reasons,
-            (stop, make_step(Verb.RUN_SUBMIT, submit.resource, submit.arguments, (stop.key,))),
-            destructive=works,
-            impact=_impact(case.row) if works else "",
-        ),
+    return _proposal(
+        case,
+        Action.REPLACE,
+        proposal.change.reasons,
+        stop,
+        make_step(Verb.RUN_SUBMIT, submit.resource, submit.arguments, (stop.key,)),
+        destructive=works,
+        at_stake=_impact(case.row) if works else "",
         not_started=not works,
     )
 
@@ -396,7 +380,7 @@ def _returned(case: _Case) -> Proposal:
     if cut_short and not case.stop_wanted:
         return _submitted(case, (Reason.RETURNED, Reason.RESUMED))
     step = make_step(Verb.RUN_RESTORE, case.declared.key, _arguments(case.declared))
-    return Proposal(_change(case, Action.CREATE, (Reason.RETURNED,), (step,), forces=False))
+    return _proposal(case, Action.CREATE, (Reason.RETURNED,), step, forces=False)
 
 
 # -- what the cases are made of --------------------------------------------------------------
@@ -414,7 +398,7 @@ def _submitted(case: _Case, reasons: tuple[Reason, ...], *, after_uid: str = "")
     step = make_step(
         Verb.RUN_SUBMIT, case.declared.key, {**_arguments(case.declared), "after_uid": after_uid}
     )
-    return Proposal(_change(case, Action.REPLACE, reasons, (step,)))
+    return _proposal(case, Action.REPLACE, reasons, step)
 
 
 def _held(proposal: Proposal, detail: str, cure: str) -> Proposal:
@@ -425,44 +409,19 @@ def _held_while_ending(proposal: Proposal) -> Proposal:
     return Proposal(proposal.change, HeldBy.ENDING, "it is still being stopped", _STILL_ENDING_CURE)
 
 
-def _change(
+def _proposal(
     case: _Case,
     action: Action,
     reasons: tuple[Reason, ...],
-    steps: tuple[Step, ...],
-    *,
+    *steps: Step,
     forces: bool = True,
-    destructive: bool = False,
-    impact: str = "",
-) -> Change:
-    return change_between(
-        case.row,
-        case.declared,
-        action,
-        reasons,
-        case.changed if forces else _in_place(case.changed),
-        *steps,
-        destructive=destructive,
-        at_stake=impact,
-    )
-
-
-def _in_place(changed: tuple[FieldChange, ...]) -> tuple[FieldChange, ...]:
-    """The same fields for a change that replaces nothing: so none of them forces it."""
-    return tuple(
-        FieldChange(
-            one.path,
-            one.before,
-            one.after,
-            one.before_set,
-            one.after_set,
-            forces=False,
-            field_class=one.field_class,
-        )
-        if one.forces
-        else one
-        for one in changed
-    )
+    **more: Any,
+) -> Proposal:
+    """Propose a change of the run; without `forces` it replaces nothing, so no field forces it."""
+    fields = case.changed
+    if not forces:
+        fields = tuple(replace(one, forces=False) if one.forces else one for one in fields)
+    return propose_change_of(case.row, case.declared, action, reasons, fields, *steps, **more)
 
 
 def _arguments(declared: Declared) -> dict[str, Any]:

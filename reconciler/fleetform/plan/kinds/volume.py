@@ -20,11 +20,11 @@ from fleetform.model.volume import snapshot_place
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.draft import (
     Proposal,
-    change_between,
-    change_of_row,
-    creation,
     declared_arguments,
     make_step,
+    propose_change_of,
+    propose_change_of_row,
+    propose_creation,
     reasons_of,
 )
 from fleetform.spec.desired import Declared
@@ -33,8 +33,8 @@ _OWN_FOLDER = re.compile(r"/volumes/[0-9a-f]{32}\Z")
 
 
 def propose_create(declared: Declared) -> Proposal:
-    return Proposal(
-        creation(declared, make_step(Verb.VOLUME_MAKE, declared.key, _arguments(declared)))
+    return propose_creation(
+        declared, make_step(Verb.VOLUME_MAKE, declared.key, _arguments(declared))
     )
 
 
@@ -53,15 +53,13 @@ def propose_change(
     if not row.digest:
         # It was to go, and may have gone although nobody heard of it.
         arguments["take"] = "any"
-    return Proposal(
-        change_between(
-            row,
-            declared,
-            Action.UPDATE,
-            reasons_of(changed) or (Reason.UNFINISHED,),
-            changed,
-            make_step(Verb.VOLUME_UPDATE, declared.key, arguments),
-        )
+    return propose_change_of(
+        row,
+        declared,
+        Action.UPDATE,
+        reasons_of(changed) or (Reason.UNFINISHED,),
+        changed,
+        make_step(Verb.VOLUME_UPDATE, declared.key, arguments),
     )
 
 
@@ -75,18 +73,16 @@ def _replaced(
     """Another volume in the place of this one."""
     fate = _fate(before, declared.document)
     old = _drop(row, before, fate)
-    return Proposal(
-        change_between(
-            row,
-            declared,
-            Action.REPLACE,
-            reasons,
-            changed,
-            old,
-            make_step(Verb.VOLUME_MAKE, declared.key, _arguments(declared), (old.key,)),
-            destructive=True,
-            at_stake=_impact(row, before, fate),
-        )
+    return propose_change_of(
+        row,
+        declared,
+        Action.REPLACE,
+        reasons,
+        changed,
+        old,
+        make_step(Verb.VOLUME_MAKE, declared.key, _arguments(declared), (old.key,)),
+        destructive=True,
+        at_stake=_impact(row, before, fate),
     )
 
 
@@ -115,15 +111,13 @@ def propose_remove(row: LiveResource) -> Proposal:
     """Forget the volume and leave its data, put it aside, or remove both: as its policy says."""
     document = row.parsed
     fate = _fate(document)
-    return Proposal(
-        change_of_row(
-            row,
-            Action.DELETE if fate is _Fate.REMOVED else Action.FORGET,
-            Reason.REMOVED,
-            _drop(row, document, fate),
-            destructive=fate is _Fate.REMOVED,
-            at_stake=_impact(row, document, fate),
-        )
+    return propose_change_of_row(
+        row,
+        Action.DELETE if fate is _Fate.REMOVED else Action.FORGET,
+        Reason.REMOVED,
+        _drop(row, document, fate),
+        destructive=fate is _Fate.REMOVED,
+        at_stake=_impact(row, document, fate),
     )
 
 
@@ -150,14 +144,12 @@ def propose_renew(
 def propose_forget(row: LiveResource) -> Proposal:
     """Whatever its policy says: the data stays."""
     document = row.parsed
-    return Proposal(
-        change_of_row(
-            row,
-            Action.FORGET,
-            Reason.LET_GO,
-            _drop(row, document, _Fate.FORGOTTEN),
-            at_stake=_impact(row, document, _Fate.FORGOTTEN),
-        )
+    return propose_change_of_row(
+        row,
+        Action.FORGET,
+        Reason.LET_GO,
+        _drop(row, document, _Fate.FORGOTTEN),
+        at_stake=_impact(row, document, _Fate.FORGOTTEN),
     )
 
 
