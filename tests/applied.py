@@ -112,7 +112,7 @@ def _place_all(ledger: StoredLedger) -> int:
             fence=fence, now_ms=NOW_MS,
         )  # fmt: skip
     book = ledger.read_book()
-    starts = schedule(queue_from_state(book), book.instances, (), Policies(), now_ms=NOW_MS).starts
+    starts = schedule(queue_from_state(book), book.instances, Policies(), now_ms=NOW_MS).starts
     assert all(ledger.commit_placements(starts, fence=fence, now_ms=NOW_MS))
     return fence
 

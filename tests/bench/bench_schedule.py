@@ -118,7 +118,7 @@ def print_rounds() -> None:
     print(f"{'one round':46}{'median ms':>10}{'worst ms':>10}{'starts':>8}{'waiting':>9}")
     for name, queue, instances in cases():
         median, worst, decisions = measure(
-            lambda q=queue, i=instances: schedule(q, i, (), Policies(), now_ms=0)
+            lambda q=queue, i=instances: schedule(q, i, Policies(), now_ms=0)
         )
         print(
             f"{name:46}{median:10.1f}{worst:10.1f}"
@@ -211,7 +211,7 @@ class Replay:
             ends_at_ms=self.ends_at_ms,
         )
         start = time.perf_counter()
-        decisions = schedule(queue, [self.host], (), self.policies, now_ms=now * 1000)
+        decisions = schedule(queue, [self.host], self.policies, now_ms=now * 1000)
         self.round_ms.append((time.perf_counter() - start) * 1000)
         for placement in decisions.starts:
             self._start(placement, now)

@@ -27,7 +27,7 @@ def waiting_reasons(book: SchedulerState, *, now_ms: int) -> Mapping[RunUid, tup
     queue = queue_from_state(book)
     if not queue.runs:
         return {}
-    decisions = schedule(queue, book.instances, (), Policies(), now_ms=now_ms)
+    decisions = schedule(queue, book.instances, Policies(), now_ms=now_ms)
     impossible = {
         one.run_uid: tuple(Waiting("unschedulable", reason) for reason in one.reasons)
         for one in decisions.impossible

@@ -138,7 +138,7 @@ def forecast(
 
 
 def _fates(book: _After, queue: Queue, now_ms: int) -> dict[RunUid, tuple[_Fate, tuple[str, ...]]]:
-    decisions = schedule(queue, book.instances, (), Policies(), now_ms=now_ms)
+    decisions = schedule(queue, book.instances, Policies(), now_ms=now_ms)
     never = {one.run_uid: tuple(one.reasons) for one in decisions.impossible}
     never |= {uid: (reason,) for uid, reason in decisions.aborts.items()}
     found: dict[RunUid, tuple[_Fate, tuple[str, ...]]] = {

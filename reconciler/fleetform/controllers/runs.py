@@ -287,7 +287,6 @@ class RunController:
         decisions = schedule(
             queue_from_state(self.mirror.as_scheduler_state()),
             self.mirror.instances,
-            (),
             Policies(),
             now_ms=now,
         )

@@ -1,8 +1,8 @@
 """
 What happens next to a run, and what is sent to its hosts: pure functions of rows and records.
 
-`advance` decides, `as_ended` carries an end out on the row, `due` and `commands` say which message is still to be sent, `job_request`
-writes it, `run_state` and `exit_summary` say it to people.
+`advance` decides, `as_ended` carries an end out on the row, `due` says which message is still to be sent, `job_request`
+writes it, `exit_summary` says it to people.
 """
 
 from fleetform.lifecycle.ending import as_ended, exit_summary
@@ -12,12 +12,10 @@ from fleetform.lifecycle.sending import (
     LOG_HEAD_BYTES,
     LOG_TAIL_BYTES,
     Due,
-    commands,
     due,
     job_request,
 )
 from fleetform.lifecycle.slurm import SlurmFacts
-from fleetform.lifecycle.state import run_state
 
 __all__ = [
     "LOG_HEAD_BYTES",
@@ -28,10 +26,8 @@ __all__ = [
     "SlurmFacts",
     "advance",
     "as_ended",
-    "commands",
     "due",
     "exit_summary",
     "job_request",
     "must_wait",
-    "run_state",
 ]

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 
-from fleetform.agents.protocol.messages import FileEntry, JobKey, JobRecord, Mount, StartJob
+from fleetform.agents.protocol.messages import FileEntry, JobRecord, Mount, StartJob
 from fleetform.agents.protocol.states import JobState
 from fleetform.lifecycle.node_order import must_wait
 from fleetform.lifecycle.slurm import SlurmFacts, slurm_variables
@@ -57,27 +57,6 @@ def due(
         return None
     what = _due_alive(job, record, gang)
     return None if waits and what is Due.START else what
-
-
-def commands(
-    attempt: Attempt,
-    records: Mapping[JobKey, JobRecord],
-    incomplete: Container[JobKey] = frozenset(),
-) -> tuple[tuple[Job, Due], ...]:
-    """
-    Say what is due for each job of an attempt whose nodes start in any order, in order of rank.
-
-    `incomplete` lack output.
-    """
-    gang = len(attempt.jobs)
-    found = (
-        (
-            job,
-            due(job, records.get(job.key), gang=gang, output_complete=job.key not in incomplete),
-        )
-        for job in attempt.jobs
-    )
-    return tuple((job, what) for job, what in found if what is not None)
 
 
 def _due_finished(job: Job, record: JobRecord | None, *, output_complete: bool) -> Due | None:

@@ -349,15 +349,6 @@ class Ledger(Reader, Protocol):
             PolicyRefused: An override or a freeze window forbids it at `now_ms`.
         """
 
-    def keep_plan(
-        self, digest: str, body: bytes, *, who: str, commit: str, summary: str, now_ms: int
-    ) -> None:
-        """
-        Keep a plan, for later questions about it; the same plan is kept once.
-
-        `body` is as `plan.serialize` wrote it, `summary` what it changes, in a line.
-        """
-
     def unfinished_apply(self) -> tuple[Accepted, bytes] | None:
         """The oldest apply that is not finished, with its plan as `plan.serialize` wrote it."""
 

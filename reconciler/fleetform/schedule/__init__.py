@@ -12,16 +12,15 @@ from collections.abc import Iterable
 
 from fleetform.model.decision import Decisions
 from fleetform.model.instance import Instance
-from fleetform.schedule.queue import Policies, Queue, Reservations, queue_from_state
+from fleetform.schedule.queue import Policies, Queue, queue_from_state
 from fleetform.schedule.round import Round
 
-__all__ = ["Policies", "Queue", "Reservations", "queue_from_state", "schedule"]
+__all__ = ["Policies", "Queue", "queue_from_state", "schedule"]
 
 
 def schedule(
     queue: Queue,
     instances: Iterable[Instance],
-    reservations: Reservations,
     policies: Policies,
     *,
     now_ms: int,
@@ -33,7 +32,6 @@ def schedule(
         queue: What waits, and what is held now.
         instances: Of all fleets, in any state and order. Only ready ones take jobs; the others
             count when a run is judged impossible.
-        reservations: Instances set apart; there are none to declare yet.
         policies: Rules of the environment.
         now_ms: Unix milliseconds.
 
@@ -42,5 +40,4 @@ def schedule(
         exactly one of starts, waiting, impossible and aborts. A second round over the result,
         with the starts allotted, starts nothing more.
     """
-    assert reservations == (), reservations
     return Round(queue, instances, policies, now_ms).decide()

@@ -116,9 +116,6 @@ def _end_of(run: Run, attempt: Attempt) -> int | None:
 
 # How the scheduler orders and holds back, beyond what each run says of itself.
 
-Reservations = tuple[()]
-"""Instances set apart for a window of time. None can be declared yet, so there is one value."""
-
 
 @dataclass(frozen=True, slots=True)
 class Policies:

@@ -65,17 +65,6 @@ class StoredLedger(Reads):
         with self._database.write() as transaction:
             return accept(transaction, plan, body, who=who, now_ms=now_ms, ids=self._ids)
 
-    def keep_plan(
-        self, digest: str, body: bytes, *, who: str, commit: str, summary: str, now_ms: int
-    ) -> None:
-        """See `model.ports.Ledger.keep_plan`."""
-        from fleetform.store.history import keep_plan
-
-        with self._database.write() as transaction:
-            keep_plan(
-                transaction, digest, body, who=who, commit=commit, summary=summary, now_ms=now_ms
-            )
-
     def unfinished_apply(self) -> tuple[Accepted, bytes] | None:
         with self._database.read() as connection:
             return unfinished_apply(connection)

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from contract.ledgers import absent, carry_out, enter, plan_of, step, submit_step
-from fleetform.model.ports import Ledger, StepOutcome
+from fleetform.model.ports import StepOutcome
 from fleetform.spec.desired import ResourceKey
+from fleetform.store.history import keep_plan
+from fleetform.store.ledger import StoredLedger
 
 
-def keep(ledger: Ledger, digest: str, now_ms: int = 5, body: bytes = b"{}") -> None:
-    ledger.keep_plan(
-        digest, body, who="ada", commit="c1", summary="Plan: 1 to create.", now_ms=now_ms
-    )
+def keep(ledger: StoredLedger, digest: str, now_ms: int = 5, body: bytes = b"{}") -> None:
+    with ledger._database.write() as transaction:
+        keep_plan(
+            transaction,
+            digest,
+            body,
+            who="ada",
+            commit="c1",
+            summary="Plan: 1 to create.",
+            now_ms=now_ms,
+        )
 
 
-def test_a_plan_is_kept_once(ledger: Ledger) -> None:
+def test_a_plan_is_kept_once(ledger: StoredLedger) -> None:
     """The same plan made again is one entry, at the time when it was made last."""
     keep(ledger, "a" * 64, now_ms=5)
     keep(ledger, "a" * 64, now_ms=9)
@@ -24,14 +33,14 @@ def test_a_plan_is_kept_once(ledger: Ledger) -> None:
     assert ledger.read_plan("a" * 64) == b"{}"
 
 
-def test_a_large_plan_comes_back_as_it_was(ledger: Ledger) -> None:
+def test_a_large_plan_comes_back_as_it_was(ledger: StoredLedger) -> None:
     """Packed on the way in, unpacked on the way out."""
     body = b'{"a":"' + b"train " * 10_000 + b'"}'
     keep(ledger, "b" * 64, body=body)
     assert ledger.read_plan("b" * 64) == body
 
 
-def test_plans_that_nobody_applied_go_after_ninety_days(ledger: Ledger) -> None:
+def test_plans_that_nobody_applied_go_after_ninety_days(ledger: StoredLedger) -> None:
     """What was applied stays for ever."""
     carry_out(ledger, [submit_step("a")])
     keep(ledger, "c" * 64, now_ms=10)
@@ -42,7 +51,7 @@ def test_plans_that_nobody_applied_go_after_ninety_days(ledger: Ledger) -> None:
     assert any(kind == "apply" for kind, _ in kinds)
 
 
-def test_digests_are_found_by_their_beginning(ledger: Ledger) -> None:
+def test_digests_are_found_by_their_beginning(ledger: StoredLedger) -> None:
     """Two are named where one beginning fits several, the latest first."""
     for digest, now_ms in (("abcd" + "0" * 60, 1), ("abce" + "0" * 60, 2), ("abf0" + "0" * 60, 3)):
         keep(ledger, digest, now_ms=now_ms)
@@ -51,7 +60,7 @@ def test_digests_are_found_by_their_beginning(ledger: Ledger) -> None:
     assert ledger.find_digests("ff") == ()
 
 
-def test_an_apply_says_what_came_of_each_step(ledger: Ledger) -> None:
+def test_an_apply_says_what_came_of_each_step(ledger: StoredLedger) -> None:
     """A step that failed has its error, and both have the time of their end."""
     steps = [submit_step("a"), step("fleet.make", "f", document={}, instances=[])]
     plan = plan_of(ledger, steps, absent("run", "a"))
@@ -71,7 +80,7 @@ def test_an_apply_says_what_came_of_each_step(ledger: Ledger) -> None:
     assert (entry.state, entry.finished_at_ms, entry.summary) == ("failed", 9, "1 of 2")
 
 
-def test_a_resource_knows_the_applies_that_touched_it(ledger: Ledger) -> None:
+def test_a_resource_knows_the_applies_that_touched_it(ledger: StoredLedger) -> None:
     """Newest first, and none that touched others only."""
     carry_out(ledger, [submit_step("a")])
     carry_out(ledger, [submit_step("b")])
@@ -83,7 +92,7 @@ def test_a_resource_knows_the_applies_that_touched_it(ledger: Ledger) -> None:
     assert ledger.read_touches(ResourceKey("run", "none")) == ()
 
 
-def test_events_of_one_resource(ledger: Ledger) -> None:
+def test_events_of_one_resource(ledger: StoredLedger) -> None:
     """A sweep's name stands for its elements; another run's events are not among them."""
     carry_out(ledger, [submit_step("s[1]"), submit_step("s[2]"), submit_step("sx")])
     names = [str(event.resource) for event in ledger.read_resource_events(ResourceKey("run", "s"))]

@@ -37,7 +37,5 @@ def test_a_run_waits_for_the_fleet_of_its_volume(tmp_path, monkeypatch):
     assert [reason.code for reason in reasons] == ["fleet-not-ready"]
     assert "fleet far" in reasons[0].detail
     # The manager's own rounds are over the same book.
-    decisions = schedule(
-        queue_from_state(book), book.instances, (), Policies(), now_ms=applied.NOW_MS
-    )
+    decisions = schedule(queue_from_state(book), book.instances, Policies(), now_ms=applied.NOW_MS)
     assert tuple(decisions.waiting.values()) == (reasons,)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetform.agents.protocol.states import JobState
-from fleetform.lifecycle import Due, commands, due
-from unit.lifecycle.rows import OK, attempt, job, record
+from fleetform.lifecycle import Due, due
+from unit.lifecycle.rows import OK, job, record
 
 S = JobState
 
@@ -70,13 +70,6 @@ def test_forget_waits_for_the_output():
 def test_nothing_is_due_where_no_host_is_concerned(more):
     """Not placed yet, or forgotten already."""
     assert due(job(state=S.FINISHED, **more), None) is None
-
-
-def test_commands_of_a_gang_come_in_order_of_rank():
-    """One rank is prepared and gets its go, another is unknown there and is sent all of it."""
-    one = attempt({"state": S.STARTING}, {"state": S.STARTING}, {"state": S.RUNNING})
-    found = commands(one, {one.jobs[0].key: record(S.PREPARED)})
-    assert [(job.key.rank, what) for job, what in found] == [(0, Due.START), (1, Due.PREPARE)]
 
 
 def test_a_node_that_starts_after_others_is_prepared_and_not_started():

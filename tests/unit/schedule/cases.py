@@ -94,7 +94,7 @@ def decide(
     now_ms: int = NOW,
     **queue: Any,
 ) -> Decisions:
-    return schedule(Queue(tuple(runs), **queue), instances, (), Policies(backfill), now_ms=now_ms)
+    return schedule(Queue(tuple(runs), **queue), instances, Policies(backfill), now_ms=now_ms)
 
 
 def started(decisions: Decisions) -> list[str]:

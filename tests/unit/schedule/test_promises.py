@@ -95,7 +95,7 @@ def decide(
     ends = {"uid-other": NOW + 500_000} if len(hosts) % 2 else {}
     queue = Queue(runs, allocations=allocations, ends_at_ms=ends)
     instances = [host for host, _ in hosts]
-    return schedule(queue, instances, (), Policies(backfill), now_ms=NOW), allocations
+    return schedule(queue, instances, Policies(backfill), now_ms=NOW), allocations
 
 
 def allotted(decisions: Decisions) -> list[Allocation]:
@@ -174,11 +174,11 @@ def test_order_of_the_inputs_is_irrelevant(runs, hosts, seed):
     shuffled = random.Random(seed)
     allocations = occupied(hosts)
     instances = [host for host, _ in hosts]
-    first = schedule(Queue(runs, allocations=allocations), instances, (), Policies(), now_ms=NOW)
+    first = schedule(Queue(runs, allocations=allocations), instances, Policies(), now_ms=NOW)
     for many in (mixed := [list(runs), instances.copy(), allocations.copy()]):
         shuffled.shuffle(many)
     queue = Queue(tuple(mixed[0]), allocations=mixed[2])
-    assert schedule(queue, mixed[1], (), Policies(), now_ms=NOW) == first
+    assert schedule(queue, mixed[1], Policies(), now_ms=NOW) == first
 
 
 @settings(deadline=None)
@@ -212,7 +212,7 @@ def test_a_second_round_starts_nothing_more(runs, hosts):
         if run.uid in begun and run.template.max_duration_seconds
     }
     queue = Queue(rest, allocations=[*before, *allotted(decisions)], ends_at_ms=ends)
-    again = schedule(queue, [host for host, _ in hosts], (), Policies(), now_ms=NOW)
+    again = schedule(queue, [host for host, _ in hosts], Policies(), now_ms=NOW)
     assert not again.starts
 
 
@@ -226,7 +226,7 @@ def test_what_is_called_possible_starts_on_empty_hosts(runs, hosts):
         if host.state is not InstanceState.TERMINATING
     ]
     for one in runs:
-        decisions = schedule(Queue((one,)), ready, (), Policies(), now_ms=NOW)
+        decisions = schedule(Queue((one,)), ready, Policies(), now_ms=NOW)
         waits = [reason.code for reasons in decisions.waiting.values() for reason in reasons]
         assert set(waits) <= {"fleet-not-ready"}
         if waits:
@@ -249,7 +249,7 @@ def test_a_large_run_does_not_starve(sizes, hosts_count):
         )
         waiting = (large, *small) if moment >= 2 else small
         queue = Queue(waiting, allocations=[one for _, one in running])
-        decisions = schedule(queue, hosts, (), Policies(), now_ms=NOW + moment)
+        decisions = schedule(queue, hosts, Policies(), now_ms=NOW + moment)
         if any(placement.run_uid == large.uid for placement in decisions.starts):
             return
         running.extend((moment + 5, one) for one in allotted(decisions))
