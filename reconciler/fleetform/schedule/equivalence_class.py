@@ -13,7 +13,7 @@ from itertools import islice
 
 from fleetform.model.run import Requirement
 from fleetform.schedule.demand import Demand, Take, measure
-from fleetform.schedule.partition import Partition
+from fleetform.schedule.queue import Partition
 from fleetform.schedule.space import Fleet, Loan, Space
 
 

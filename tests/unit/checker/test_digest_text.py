@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from fleetform.checker.digest_text import text_of
+from fleetform.checker.scope import text_of
 from fleetform.model.plan import FieldChange, Plan
 from fleetform.plan.serialize import dump
 from fleetform.spec.canonical import canonical_json
