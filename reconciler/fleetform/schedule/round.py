@@ -2,7 +2,7 @@
 One round of scheduling: the queue in its order, each run placed, explained, or given up.
 
 The order is priority (higher first), then age (FIFO by number). A run is considered for places
-only when nothing else keeps it: no override does (`above`), its document wants it running, its
+only when nothing else keeps it: no override does (`InForce`), its document wants it running, its
 dependencies are met, its time has come, and its group has a place. The first that then lacks room on a fleet holds
 instances there (`holds`).
 """
@@ -48,9 +48,9 @@ class Round:
         self._queue = queue
         self._policies = policies
         self._now_ms = now_ms
-        self._above = Above.of(queue.overrides, now_ms)
+        self._overrides = InForce.of(queue.overrides, now_ms)
         self._fleets = build_fleets(
-            self._above.drained(instances), queue.allocations, queue.ends_at_ms, now_ms
+            self._overrides.drained(instances), queue.allocations, queue.ends_at_ms, now_ms
         )
         self._dependencies = Dependencies(queue.outcomes)
         self._places = dict(queue.concurrency)
@@ -58,7 +58,7 @@ class Round:
         self._full_groups: dict[tuple[str, int], tuple[Waiting, ...]] = {}
         self._headed: set[str] = set()
         """Fleets on which a run already holds instances."""
-        self._next_at_ms = self._above.ends_at_ms
+        self._next_at_ms = self._overrides.ends_at_ms
 
     def decide(self) -> Decisions:
         starts: list[Placement] = []
@@ -97,7 +97,7 @@ class Round:
     def _before_room(self, run: Run) -> _Verdict:
         """Collect what keeps a run from being considered at all."""
         template = run.template
-        reasons = self._above.reasons(template)
+        reasons = self._overrides.reasons(template)
         never = ""
         if template.wanted == "stopped":
             reasons += (_STOPPED,)
@@ -274,14 +274,14 @@ def _rank(run: Run) -> tuple[int, int, str]:
 
 
 # Overrides, as one round sees them.
-# An override keeps a run waiting and never ends its wait: what it kept goes on by itself when the
-# override is over, for which the round names the moment.
+# An override keeps a run waiting and never ends its wait: the run is considered again when the
+# override is over, and the round names that moment.
 
 
 @dataclass(frozen=True, slots=True)
-class Above:
+class InForce:
     """
-    The overrides that are in force now and that scheduling is about.
+    The overrides that are in force now and concern scheduling.
 
     `paused` are the reasons that all runs share; `ends_at_ms` is when the first of them ends by
     itself, or None.
@@ -293,7 +293,7 @@ class Above:
     ends_at_ms: int | None
 
     @classmethod
-    def of(cls, overrides: Iterable[Override], now_ms: int) -> Above:
+    def of(cls, overrides: Iterable[Override], now_ms: int) -> InForce:
         here = holding(overrides, now_ms)
         pauses = _of_kind(here, OverrideKind.PAUSE)
         stops = _of_kind(here, OverrideKind.STOP)
