@@ -7,9 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fleetform.checker.context import (
-    Invariant,
     PlanContext,
-    Violation,
     at_work,
     documents,
     moves,
@@ -22,7 +20,7 @@ from fleetform.spec.names import split_element
 from fleetform.spec.renaming import Renames
 
 
-def check_moves_declared(context: PlanContext) -> Iterator[Violation]:
+def check_moves_declared(context: PlanContext) -> Iterator[str]:
     """Each renaming is declared, of an existing resource, to a name that is free."""
     declared = Renames(dict(context.desired.moved))
     for _, step in context.steps:
@@ -30,23 +28,15 @@ def check_moves_declared(context: PlanContext) -> Iterator[Violation]:
             continue
         before, rows = name_before(step), context.live.resources
         if declared.of(before) != step.resource:
-            yield Violation(
-                Invariant.MOVED_IS_THE_SAME,
-                f"`moved:` does not say that {before} is {step.resource}",
-            )
+            yield f"`moved:` does not say that {before} is {step.resource}"
         row, there = rows.get(before), rows.get(step.resource)
         if row is None:
-            yield Violation(
-                Invariant.MOVED_IS_THE_SAME, f"{before} would be renamed and does not exist"
-            )
+            yield f"{before} would be renamed and does not exist"
         if there is not None and not there.archived:
-            yield Violation(
-                Invariant.MOVED_IS_THE_SAME,
-                f"{before} would be renamed to {step.resource}, which exists",
-            )
+            yield f"{before} would be renamed to {step.resource}, which exists"
 
 
-def check_moved_kept(context: PlanContext) -> Iterator[Violation]:
+def check_moved_kept(context: PlanContext) -> Iterator[str]:
     """What is declared under another name is not taken for something that goes."""
     if context.permissions.destroy or not context.desired.moved:
         return
@@ -65,16 +55,13 @@ def check_moved_kept(context: PlanContext) -> Iterator[Violation]:
             continue
         for _, step in context.steps:
             if step.resource in {key, after}:
-                yield Violation(
-                    Invariant.MOVED_IS_KEPT,
-                    f"{step.key} is planned, and {key} is now named {after}",
-                )
+                yield f"{step.key} is planned, and {key} is now named {after}"
 
 
 # That nothing loses the ground it stands on.
 
 
-def check_referred_to_kept(context: PlanContext) -> Iterator[Violation]:
+def check_referred_to_kept(context: PlanContext) -> Iterator[str]:
     """What stays, as it will be after the plan, refers to nothing that goes."""
     made = {step.resource for _, step in context.steps if step.verb in CREATES}
     ended = {step.resource for _, step in context.steps if step.verb in ENDS}
@@ -86,25 +73,18 @@ def check_referred_to_kept(context: PlanContext) -> Iterator[Violation]:
         if row.archived or key in ended or key in changed:
             continue
         for lost in sorted(row.references & gone):
-            yield Violation(
-                Invariant.REFERRED_TO_STAYS, f"{key} remains and refers to {lost}, which is removed"
-            )
+            yield f"{key} remains and refers to {lost}, which is removed"
         fleets_gone = sorted(one for one in gone if one.kind == "fleet")
         undeclared = context.declared(key) is None
         if fleets_gone and undeclared and at_work(row) and not _names_fleets(row):
-            yield Violation(
-                Invariant.REFERRED_TO_STAYS,
-                f"{key} remains and may run on {fleets_gone[0]}, which is removed",
-            )
+            yield f"{key} remains and may run on {fleets_gone[0]}, which is removed"
     for change in context.plan.changes:
         declared = context.declared(change.key)
         for lost in () if declared is None else sorted({*declared.references} & gone):
-            yield Violation(
-                Invariant.REFERRED_TO_STAYS, f"{change.key} needs {lost}, which is removed"
-            )
+            yield f"{change.key} needs {lost}, which is removed"
 
 
-def check_used_kept(context: PlanContext) -> Iterator[Violation]:
+def check_used_kept(context: PlanContext) -> Iterator[str]:
     """Data does not go from under what is at work, nor a fleet out of sight, unless that ends first."""
     taken = {step.resource for _, step in context.steps if step.verb in ENDS_USE}
     if not taken:
@@ -120,9 +100,7 @@ def check_used_kept(context: PlanContext) -> Iterator[Violation]:
             continue
         for text in documents(row, begun=True):
             for lost in sorted(_used(json.loads(text), taken)):
-                yield Violation(
-                    Invariant.USED_STAYS, f"{key} runs and uses {lost}, which is removed"
-                )
+                yield f"{key} runs and uses {lost}, which is removed"
 
 
 def _used(document: Mapping[str, Any], taken: set[ResourceKey]) -> set[ResourceKey]:

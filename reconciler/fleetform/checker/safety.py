@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from fleetform.checker.context import (
-    Invariant,
     PlanContext,
-    Violation,
     at_work,
     destroys,
     ends_on,
@@ -39,20 +37,15 @@ from fleetform.spec.renaming import Renames
 _ENDS = ENDS | {Verb.RUN_SUBMIT}
 
 
-def check_protected_kept(context: PlanContext) -> Iterator[Violation]:
+def check_protected_kept(context: PlanContext) -> Iterator[str]:
     for _, step in context.steps:
         row = context.row(step.resource)
         ends = step.verb in _ENDS or destroys(context, step)
         if ends and row is not None and row.protected:
-            yield Violation(
-                Invariant.PROTECTED_STAYS, f"{step.verb} is planned for {step.resource}"
-            )
+            yield f"{step.verb} is planned for {step.resource}"
         if step.resource.kind == "fleet" and ends:
             for run in _protected_on(context, step.resource):
-                yield Violation(
-                    Invariant.PROTECTED_STAYS,
-                    f"{step.verb} is planned for {step.resource}, which runs {run}",
-                )
+                yield f"{step.verb} is planned for {step.resource}, which runs {run}"
 
 
 def _protected_on(context: PlanContext, fleet: ResourceKey) -> Iterator[ResourceKey]:
@@ -66,26 +59,21 @@ def _protected_on(context: PlanContext, fleet: ResourceKey) -> Iterator[Resource
             yield key
 
 
-def check_destruction_declared(context: PlanContext) -> Iterator[Violation]:
+def check_destruction_declared(context: PlanContext) -> Iterator[str]:
     for change in _destroying(context):
         if not change.destructive:
-            yield Violation(
-                Invariant.DESTRUCTION_DECLARED,
-                f"{change.key} would be lost, and the plan does not say so",
-            )
+            yield f"{change.key} would be lost, and the plan does not say so"
 
 
-def check_destruction_permitted(context: PlanContext) -> Iterator[Violation]:
+def check_destruction_permitted(context: PlanContext) -> Iterator[str]:
     if context.permissions.allow_destroy or context.rules.allow_destroy:
         return
     for change in _destroying(context):
         if not _restart_permitted(context, change):
-            yield Violation(
-                Invariant.DESTRUCTION_PERMITTED, f"no permission to end {change.key} was given"
-            )
+            yield f"no permission to end {change.key} was given"
 
 
-def check_budget_held(context: PlanContext) -> Iterator[Violation]:
+def check_budget_held(context: PlanContext) -> Iterator[str]:
     if context.permissions.destroy:
         return
     doomed = Counter(key.kind for key in _lost(context))
@@ -102,10 +90,7 @@ def check_budget_held(context: PlanContext) -> Iterator[Violation]:
             context.permissions.allow_deletes or 0,
         )
         if count > limit:
-            yield Violation(
-                Invariant.WITHIN_BUDGET,
-                f"the plan deletes {count} of {totals[kind]} {kind}s, and {limit} are allowed",
-            )
+            yield f"the plan deletes {count} of {totals[kind]} {kind}s, and {limit} are allowed"
 
 
 def _lost(context: PlanContext) -> set[ResourceKey]:
@@ -152,7 +137,7 @@ def _restart_permitted(context: PlanContext, change: Change) -> bool:
 # kept, and is missed where it is gone.
 
 
-def check_policy_obeyed(context: PlanContext) -> Iterator[Violation]:
+def check_policy_obeyed(context: PlanContext) -> Iterator[str]:
     """Data is deleted where both documents say so, and kept as a snapshot where the ledger's says so."""
     for change, step in context.steps:
         row = context.row(step.resource)
@@ -163,18 +148,12 @@ def check_policy_obeyed(context: PlanContext) -> Iterator[Violation]:
         wanted = policy if declared is None else declared.document.get("deletion_policy", "retain")
         released = step.resource in context.desired.removed and not context.permissions.destroy
         if step.verb == Verb.VOLUME_REMOVE and (policy, wanted) != ("delete", "delete"):
-            yield Violation(
-                Invariant.POLICY_OBEYED,
-                f"the data of {step.resource} would be deleted, and its policy is `{policy}`",
-            )
+            yield f"the data of {step.resource} would be deleted, and its policy is `{policy}`"
         if (step.verb == Verb.VOLUME_SNAPSHOT) != (policy == "snapshot" and not released):
-            yield Violation(
-                Invariant.POLICY_OBEYED,
-                f"{step.verb} is planned for {change.key}, and its policy is `{policy}`",
-            )
+            yield f"{step.verb} is planned for {change.key}, and its policy is `{policy}`"
 
 
-def check_snapshot_adjacent(context: PlanContext) -> Iterator[Violation]:
+def check_snapshot_adjacent(context: PlanContext) -> Iterator[str]:
     """A snapshot has a name of its own next to the volume's directory, or it could not be a rename."""
     for _, step in context.steps:
         row = context.row(step.resource)
@@ -184,13 +163,10 @@ def check_snapshot_adjacent(context: PlanContext) -> Iterator[Violation]:
         beside = into.rpartition("/")[0] == path.rpartition("/")[0] and into.startswith(path)
         own = row.uid[:12] in into.rpartition("/")[2]
         if path != row.parsed.get("path") or not beside or not own or into == path:
-            yield Violation(
-                Invariant.SNAPSHOT_ADJACENT,
-                f"the snapshot of {step.resource} at {path} would be {into}",
-            )
+            yield f"the snapshot of {step.resource} at {path} would be {into}"
 
 
-def check_loss_seen(context: PlanContext) -> Iterator[Violation]:
+def check_loss_seen(context: PlanContext) -> Iterator[str]:
     """An empty directory in the place of one that is gone looks well and hides that its data is."""
     asked = Selection(context.scope.replaces)
     gone = {one.resource for one in context.live.drift if one.field == "directory"}
@@ -200,9 +176,7 @@ def check_loss_seen(context: PlanContext) -> Iterator[Violation]:
             continue
         known_as = context.earlier_names.get(step.resource, step.resource)
         if row.digest and not (known_as in gone and asked.selects(step.resource, "")):
-            yield Violation(
-                Invariant.LOSS_SEEN, f"{step.key} would create a directory that is missing"
-            )
+            yield f"{step.key} would create a directory that is missing"
 
 
 def _policy(row: LiveResource) -> str:
@@ -214,7 +188,7 @@ def _policy(row: LiveResource) -> str:
 # That no volume comes where another one still is.
 
 
-def check_places_free(context: PlanContext) -> Iterator[Violation]:
+def check_places_free(context: PlanContext) -> Iterator[str]:
     """A directory belongs to one volume; only a released one leaves it to a volume that adopts it."""
     taking = [step for _, step in context.steps if step.verb in TAKES_PATH]
     if not taking:
@@ -229,9 +203,7 @@ def check_places_free(context: PlanContext) -> Iterator[Violation]:
         near = [has_it, around.get(path), *(there.get(folder) for folder in folders_of(path))]
         for other in near:
             if other is not None and other != step.resource:
-                yield Violation(
-                    Invariant.PLACE_IS_FREE, f"{step.resource} would be at {path}, where {other} is"
-                )
+                yield f"{step.resource} would be at {path}, where {other} is"
 
 
 def _staying(context: PlanContext) -> dict[str, ResourceKey]:
@@ -255,7 +227,7 @@ def _is_released(context: PlanContext, key: ResourceKey) -> bool:
 # That what is let go stays as it is, and that only what was meant is taken in as it is found.
 
 
-def check_released_kept(context: PlanContext) -> Iterator[Violation]:
+def check_released_kept(context: PlanContext) -> Iterator[str]:
     """Nothing of it is ended, and only what `removed:` names is forgotten by a verb of its own."""
     if context.permissions.destroy:
         return
@@ -266,22 +238,15 @@ def check_released_kept(context: PlanContext) -> Iterator[Violation]:
         )
         for step in change.steps:
             if step.verb in {Verb.FLEET_FORGET, Verb.RUN_FORGET} and not is_released:
-                yield Violation(
-                    Invariant.RELEASED_IS_KEPT,
-                    f"`removed:` does not list {change.key}, which would be released",
-                )
+                yield f"`removed:` does not list {change.key}, which would be released"
             if is_released and destroys(context, step):
-                yield Violation(
-                    Invariant.RELEASED_IS_KEPT, f"{step.key} is planned for a released resource"
-                )
+                yield f"{step.key} is planned for a released resource"
         row = context.row(change.key)
         if is_released and row is not None and at_work(row):
-            yield Violation(
-                Invariant.RELEASED_IS_KEPT, f"{change.key} is running and would be released"
-            )
+            yield f"{change.key} is running and would be released"
 
 
-def check_returns_own(context: PlanContext) -> Iterator[Violation]:
+def check_returns_own(context: PlanContext) -> Iterator[str]:
     """Returning data is what the ledger released, under that name and in that place, and pinned."""
     left = {(one.volume, one.uid, one.path) for one in context.live.left}
     called = context.earlier_names
@@ -294,14 +259,9 @@ def check_returns_own(context: PlanContext) -> Iterator[Violation]:
         if step.verb == Verb.VOLUME_MAKE and (uid, place) == _released_before(context, step):
             continue
         if step.verb != Verb.VOLUME_MAKE or (known_as, uid, place) not in left:
-            yield Violation(
-                Invariant.RETURNS_ITS_OWN, f"{step.resource} would get the data in {place}"
-            )
+            yield f"{step.resource} would get the data in {place}"
         elif context.claims.get(("left", step.resource)) != uid:
-            yield Violation(
-                Invariant.RETURNS_ITS_OWN,
-                f"no predicate names the data in {place} for {step.resource}",
-            )
+            yield f"no predicate names the data in {place} for {step.resource}"
 
 
 def _released_before(context: PlanContext, step: Step) -> tuple[str, str]:
@@ -313,10 +273,10 @@ def _released_before(context: PlanContext, step: Step) -> tuple[str, str]:
     return (row.uid, str(first.arguments.get("path", "")))
 
 
-def check_found_asked_for(context: PlanContext) -> Iterator[Violation]:
+def check_found_asked_for(context: PlanContext) -> Iterator[str]:
     for _, step in context.steps:
         if step.verb in ADOPTS and step.resource not in context.desired.imports:
-            yield Violation(Invariant.FOUND_IS_ASKED_FOR, f"{step.resource} would be adopted")
+            yield f"{step.resource} would be adopted"
 
 
 # That a plan keeps to what stands above it: overrides, freeze windows, and other people's property.
@@ -324,7 +284,7 @@ def check_found_asked_for(context: PlanContext) -> Iterator[Violation]:
 # the present time by whoever enters it, and not here.
 
 
-def check_overrides_listed(context: PlanContext) -> Iterator[Violation]:
+def check_overrides_listed(context: PlanContext) -> Iterator[str]:
     """A plan lists every override that is in force, and no other."""
     if context.plan.kept is not None:
         return
@@ -333,15 +293,13 @@ def check_overrides_listed(context: PlanContext) -> Iterator[Violation]:
     called = [_called_now(one, context) for one in here]
     for one, now in zip(here, called, strict=True):
         if one not in listed and now not in listed:
-            yield Violation(Invariant.OVERRIDES_LISTED, f"the plan does not list the {one.title}")
+            yield f"the plan does not list the {one.title}"
     for one in listed:
         if one not in here and one not in called:
-            yield Violation(
-                Invariant.OVERRIDES_LISTED, f"the plan lists the {one.title}, which is not in force"
-            )
+            yield f"the plan lists the {one.title}, which is not in force"
 
 
-def check_overrides_kept(context: PlanContext) -> Iterator[Violation]:
+def check_overrides_kept(context: PlanContext) -> Iterator[str]:
     """Nothing is changed under a freeze, and nothing begins that a stop keeps from it."""
     if context.plan.kept is not None:
         return
@@ -351,15 +309,11 @@ def check_overrides_kept(context: PlanContext) -> Iterator[Violation]:
     stops = [one for one in here if one.kind is OverrideKind.STOP]
     if frozen is not None:
         for change in context.plan.changes:
-            yield Violation(
-                Invariant.OVERRIDES_KEPT, f"{change.key} would change during the {frozen.title}"
-            )
+            yield f"{change.key} would change during the {frozen.title}"
     for change, step in context.steps if stops else ():
         stop = next((one for one in stops if one.stops(step.resource.name, change.parent)), None)
         if step.verb == Verb.RUN_SUBMIT and stop is not None:
-            yield Violation(
-                Invariant.OVERRIDES_KEPT, f"{step.resource} would start during the {stop.title}"
-            )
+            yield f"{step.resource} would start during the {stop.title}"
 
 
 def _in_force(context: PlanContext) -> Iterator[Override]:
@@ -389,7 +343,7 @@ def _host_called_now(override: Override, name: str, context: PlanContext) -> Ove
     return override
 
 
-def check_windows_kept(context: PlanContext) -> Iterator[Violation]:
+def check_windows_kept(context: PlanContext) -> Iterator[str]:
     """Nothing is changed that an open window of the rules last applied holds."""
     windows = context.rules.freeze
     if not windows or context.plan.kept is not None:
@@ -403,10 +357,7 @@ def check_windows_kept(context: PlanContext) -> Iterator[Violation]:
         for change in context.plan.changes:
             kept = window.only == "all" or change.destructive
             if _loosens(context, change) or (kept and change.key.kind != "environment"):
-                yield Violation(
-                    Invariant.WINDOWS_KEPT,
-                    f"{change.key} would change in the freeze window ({window.reason})",
-                )
+                yield f"{change.key} would change in the freeze window ({window.reason})"
 
 
 def _loosens(context: PlanContext, change: Change) -> bool:
@@ -417,12 +368,10 @@ def _loosens(context: PlanContext, change: Change) -> bool:
     )
 
 
-def check_owners_kept(context: PlanContext) -> Iterator[Violation]:
+def check_owners_kept(context: PlanContext) -> Iterator[str]:
     """A path with another owner's marker is neither created nor written over; a missing one, not found."""
     for key, claim in context.live.claims.items() if context.live.claims else ():
         makes = {Verb.VOLUME_ADOPT} if claim.missing else verbs_of("volume") & CARRIES_DOCUMENT
         for change, step in context.steps:
             if change.key == key and step.verb in makes:
-                yield Violation(
-                    Invariant.OWNERS_KEPT, f"{step.key} is planned, and {claim.sentence}"
-                )
+                yield f"{step.key} is planned, and {claim.sentence}"

@@ -12,7 +12,7 @@ from json.encoder import encode_basestring
 from operator import attrgetter
 from typing import Any
 
-from fleetform.checker.context import Invariant, PlanContext, Violation, at_work, host_called
+from fleetform.checker.context import PlanContext, at_work, host_called
 from fleetform.model.live import LedgerStatus, LiveResource, changed_rows, unchanged_digests
 from fleetform.model.plan import Change, FieldChange, Plan
 from fleetform.model.redaction import fingerprint
@@ -22,7 +22,7 @@ from fleetform.spec.canonical import plain_json
 from fleetform.spec.desired import Declared, ResourceKey, Rules, digests_of
 
 
-def check_place_right(context: PlanContext) -> Iterator[Violation]:
+def check_place_right(context: PlanContext) -> Iterator[str]:
     plan, live = context.plan, context.live
     pairs = (
         ("environment", plan.environment_fingerprint, fingerprint(context.desired.environment.uid)),
@@ -31,42 +31,39 @@ def check_place_right(context: PlanContext) -> Iterator[Violation]:
     )
     for what, planned, actual in pairs:
         if planned != actual:
-            yield Violation(
-                Invariant.RIGHT_PLACE,
-                f"the plan is for {what} {planned}, and this is {what} {actual}",
-            )
+            yield f"the plan is for {what} {planned}, and this is {what} {actual}"
 
 
-def check_recovering_unchanged(context: PlanContext) -> Iterator[Violation]:
+def check_recovering_unchanged(context: PlanContext) -> Iterator[str]:
     if context.live.status is LedgerStatus.RECOVERING and context.plan.changes:
         count = len(context.plan.changes)
-        yield Violation(Invariant.RECOVERING_CHANGES_NOTHING, f"{count} changes are planned")
+        yield f"{count} changes are planned"
 
 
-def check_recovering_stated(context: PlanContext) -> Iterator[Violation]:
+def check_recovering_stated(context: PlanContext) -> Iterator[str]:
     """Also where nothing differs: who reads the exit code must not take it for an answer."""
     is_so = context.live.status is LedgerStatus.RECOVERING
     # One of a file says how it was when it was made.
     if context.plan.kept is None and context.plan.recovering is not is_so:
         said = "recovering" if context.plan.recovering else "in use"
-        yield Violation(Invariant.RECOVERING_STATED, f"the plan says that the ledger is {said}")
+        yield f"the plan says that the ledger is {said}"
 
 
-def check_changes_single(context: PlanContext) -> Iterator[Violation]:
+def check_changes_single(context: PlanContext) -> Iterator[str]:
     keys = [change.key for change in context.plan.changes]
     for before, after in pairwise(keys):
         if not before < after:
-            yield Violation(Invariant.ONE_CHANGE_A_RESOURCE, f"{after} follows {before}")
+            yield f"{after} follows {before}"
 
 
-def check_held_not_done(context: PlanContext) -> Iterator[Violation]:
+def check_held_not_done(context: PlanContext) -> Iterator[str]:
     done = {change.key for change in context.plan.changes}
     for held in context.plan.held:
         if held.change.key in done:
-            yield Violation(Invariant.HELD_IS_NOT_DONE, f"{held.change.key} is changed and blocked")
+            yield f"{held.change.key} is changed and blocked"
 
 
-def check_nothing_forgotten(context: PlanContext) -> Iterator[Violation]:
+def check_nothing_forgotten(context: PlanContext) -> Iterator[str]:
     handled: set[ResourceKey] = set()
     for change in (
         *context.plan.changes,
@@ -82,20 +79,14 @@ def check_nothing_forgotten(context: PlanContext) -> Iterator[Violation]:
         if unchanged.get(key) == digest or key in handled or context.is_left_alone(key, key.parent):
             continue
         if _differs(context.declared(key) or wanted[key], context.row(key)):
-            yield Violation(
-                Invariant.NOTHING_FORGOTTEN,
-                f"{key} differs from the configuration and is not in the plan",
-            )
+            yield f"{key} differs from the configuration and is not in the plan"
     for key in context.rows:
         if key in wanted or key in handled or key.kind not in KINDS:
             continue
         if context.is_called_otherwise(key, key.parent):
             continue
         if not (context.is_left_alone(key, key.parent) or context.rows[key].archived):
-            yield Violation(
-                Invariant.NOTHING_FORGOTTEN,
-                f"{key} was removed from the configuration and is not in the plan",
-            )
+            yield f"{key} was removed from the configuration and is not in the plan"
 
 
 def _differs(declared: Declared, row: LiveResource | None) -> bool:
@@ -108,7 +99,7 @@ def _differs(declared: Declared, row: LiveResource | None) -> bool:
     return bool(row.parsed != json.loads(json.dumps(declared.document)))
 
 
-def check_left_apart(context: PlanContext) -> Iterator[Violation]:
+def check_left_apart(context: PlanContext) -> Iterator[str]:
     """A difference is a change, held, or left out, and never two of them."""
     if not context.plan.deferred:
         return
@@ -118,10 +109,10 @@ def check_left_apart(context: PlanContext) -> Iterator[Violation]:
         key = deferred.change.key
         if key in done or key in held:
             verb = "changed" if key in done else "blocked"
-            yield Violation(Invariant.LEFT_IS_LEFT, f"{key} is both deferred and {verb}")
+            yield f"{key} is both deferred and {verb}"
 
 
-def check_only_scope(context: PlanContext) -> Iterator[Violation]:
+def check_only_scope(context: PlanContext) -> Iterator[str]:
     """With targets, each change is one that they mean, or that one of those needs."""
     targets = Selection(context.scope.targets)
     if not targets:
@@ -150,7 +141,7 @@ def check_only_scope(context: PlanContext) -> Iterator[Violation]:
                 reached.add(one)
                 waiting.append(one)
     for key in changes.keys() - reached:
-        yield Violation(Invariant.ONLY_SCOPE, f"{key} is changed, and no target needs it")
+        yield f"{key} is changed, and no target needs it"
 
 
 def _fleets_to_choose_from(context: PlanContext) -> list[ResourceKey]:
@@ -187,7 +178,7 @@ def _needed(
             yield other
 
 
-def check_scope_kept(context: PlanContext) -> Iterator[Violation]:
+def check_scope_kept(context: PlanContext) -> Iterator[str]:
     """
     What is excluded is not done, and nothing is left out that was asked for.
 
@@ -196,12 +187,12 @@ def check_scope_kept(context: PlanContext) -> Iterator[Violation]:
     excludes, targets = Selection(context.scope.excludes), Selection(context.scope.targets)
     for change in context.plan.changes if excludes else ():
         if _means(excludes, change):
-            yield Violation(Invariant.SCOPE_KEPT, f"{change.key} is changed and was excluded")
+            yield f"{change.key} is changed and was excluded"
     for deferred in context.plan.deferred:
         change = deferred.change
         asked = _means(targets, change) or not targets
         if asked and not _means(excludes, change):
-            yield Violation(Invariant.SCOPE_KEPT, f"{change.key} is deferred and was selected")
+            yield f"{change.key} is deferred and was selected"
 
 
 def _means(selection: Selection, change: Change) -> bool:
@@ -215,7 +206,7 @@ def _means(selection: Selection, change: Change) -> bool:
     )
 
 
-def check_exchanges_asked(context: PlanContext) -> Iterator[Violation]:
+def check_exchanges_asked(context: PlanContext) -> Iterator[str]:
     """Each host that gives way to another is one that was asked for, and of that fleet."""
     asked = Selection(context.scope.replaces)
     hosts = {one.name: one.fleet for one in context.live.instances}
@@ -225,72 +216,59 @@ def check_exchanges_asked(context: PlanContext) -> Iterator[Violation]:
             called = {name, host_called(name, step.resource.name, before.name)}
             is_there = any(hosts.get(one) == before.name for one in called)
             if not is_there or not asked.selects(ResourceKey("host", name)):
-                yield Violation(
-                    Invariant.EXCHANGED_IS_ASKED_FOR, f"{step.key} would replace host {name}"
-                )
+                yield f"{step.key} would replace host {name}"
 
 
-def check_broken_untouched(context: PlanContext) -> Iterator[Violation]:
+def check_broken_untouched(context: PlanContext) -> Iterator[str]:
     if not context.left_alone and not context.desired.broken:
         return
     for change in context.plan.changes:
         names = {change.key.name, change.replaces} - {""}
         for name in sorted(names):
             if context.is_left_alone(ResourceKey(change.key.kind, name), change.parent):
-                yield Violation(Invariant.BROKEN_STAYS, f"{change.key} is changed")
+                yield f"{change.key} is changed"
         declared = context.declared(change.key)
         for key in () if declared is None else declared.references:
             # What is declared beyond what can be carried out stays as it is, and can be used.
             if key in context.desired.broken:
-                yield Violation(
-                    Invariant.BROKEN_STAYS, f"{change.key} is changed and refers to {key}"
-                )
+                yield f"{change.key} is changed and refers to {key}"
 
 
-def check_unread_kept(context: PlanContext) -> Iterator[Violation]:
+def check_unread_kept(context: PlanContext) -> Iterator[str]:
     if not context.desired.unread or context.permissions.destroy:
         return
     for change in context.plan.changes:
         for step in change.steps:
             if step.resource.kind in KINDS and context.declared(step.resource) is None:
-                yield Violation(
-                    Invariant.UNREAD_REMOVES_NOTHING,
-                    f"{step.resource} would be removed, and {context.desired.unread[0]} may declare it",
-                )
+                yield f"{step.resource} would be removed, and {context.desired.unread[0]} may declare it"
 
 
 # That a plan tells what people and machines rely on: the rules that judged it, what is at stake, and
 # a digest that is its own.
 
 
-def check_rules_applied_last(context: PlanContext) -> Iterator[Violation]:
+def check_rules_applied_last(context: PlanContext) -> Iterator[str]:
     """The rules that it says it was judged by are those last applied, not those it brings."""
     # One of a file says by a predicate which rules it needs, where it needs any.
     if context.plan.kept is None and context.plan.rules != context.rules:
-        yield Violation(
-            Invariant.RULES_APPLIED_LAST,
-            f"the plan was judged by {context.plan.rules}, and {context.rules} were applied last",
-        )
+        yield f"the plan was judged by {context.plan.rules}, and {context.rules} were applied last"
 
 
-def check_impact_stated(context: PlanContext) -> Iterator[Violation]:
+def check_impact_stated(context: PlanContext) -> Iterator[str]:
     """What destroys says in words what is lost, and names the runs whose work it ends."""
     for change in context.plan.changes:
         if change.destructive and not change.at_stake:
-            yield Violation(Invariant.IMPACT_STATED, f"{change.key} has no impact")
+            yield f"{change.key} has no impact"
     for change, step in context.steps:
         row = context.row(step.resource)
         if step.verb != Verb.RUN_STOP or row is None or not at_work(row):
             continue
         named = change.stake.runs if change.stake is not None else ()
         if step.resource.name not in named:
-            yield Violation(
-                Invariant.IMPACT_STATED,
-                f"{change.key} would end {step.resource} and does not name it in its impact",
-            )
+            yield f"{change.key} would end {step.resource} and does not name it in its impact"
 
 
-def check_digest_right(context: PlanContext) -> Iterator[Violation]:
+def check_digest_right(context: PlanContext) -> Iterator[str]:
     """An approved digest is this plan's: it is computed again from what the plan says."""
     plan = context.plan
     read = hashlib.sha256()
@@ -298,10 +276,7 @@ def check_digest_right(context: PlanContext) -> Iterator[Violation]:
         read.update(part.encode("utf-8", "surrogatepass"))
     found = read.hexdigest()
     if found != plan.digest:
-        yield Violation(
-            Invariant.DIGEST_RIGHT,
-            f"the plan has the digest {plan.digest[:12]}, and its content has {found[:12]}",
-        )
+        yield f"the plan has the digest {plan.digest[:12]}, and its content has {found[:12]}"
 
 
 # The text that a plan's digest is of, written by code of its own.

@@ -12,9 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 
 from fleetform.checker.context import (
-    Invariant,
     PlanContext,
-    Violation,
     documents,
     has_begun,
     is_over,
@@ -58,7 +56,7 @@ __all__ = [
 _ENDS = verbs_of(*ON_HOSTS) & ENDS
 
 
-def check_removal_ordered(context: PlanContext) -> Iterator[Violation]:
+def check_removal_ordered(context: PlanContext) -> Iterator[str]:
     """Whatever ends the use of a volume or a fleet comes before it goes."""
     going = {step.resource: step for _, step in context.steps if step.verb in _ENDS}
     if not going:
@@ -67,7 +65,7 @@ def check_removal_ordered(context: PlanContext) -> Iterator[Violation]:
     for user, resource in _uses(context, going):
         step = going[resource]
         if user.key not in awaited[step.key]:
-            yield Violation(Invariant.REMOVAL_ORDERED, f"{step.key} does not wait for {user.key}")
+            yield f"{step.key} does not wait for {user.key}"
 
 
 def _uses(
@@ -100,7 +98,7 @@ def _used_by_run(row: LiveResource, fleets: list[ResourceKey]) -> Iterator[Resou
         yield from (ResourceKey("fleet", name) for name in named) if named else iter(fleets)
 
 
-def check_successor_waits(context: PlanContext) -> Iterator[Violation]:
+def check_successor_waits(context: PlanContext) -> Iterator[str]:
     """What takes the place of something waits until that is gone."""
     for change in context.plan.changes:
         ended = [step for step in change.steps if step.verb == Verb.RUN_STOP or step.verb in _ENDS]
@@ -110,9 +108,7 @@ def check_successor_waits(context: PlanContext) -> Iterator[Violation]:
         for later in made if ended else ():
             for earlier in ended:
                 if earlier.key not in _before(context, later):
-                    yield Violation(
-                        Invariant.SUCCESSOR_WAITS, f"{later.key} does not wait for {earlier.key}"
-                    )
+                    yield f"{later.key} does not wait for {earlier.key}"
 
 
 def _before(context: PlanContext, step: Step) -> frozenset[str]:
@@ -165,25 +161,22 @@ _VERBS: Mapping[tuple[str, Action], frozenset[str]] = {
 }
 
 
-def check_keys_unique(context: PlanContext) -> Iterator[Violation]:
+def check_keys_unique(context: PlanContext) -> Iterator[str]:
     counts = Counter(step.key for _, step in context.steps)
     for key, count in sorted(counts.items()):
         if count > 1:
-            yield Violation(Invariant.STEPS_NAMED_ONCE, f"{count} steps have the key {key}")
+            yield f"{count} steps have the key {key}"
 
 
-def check_needs_exist(context: PlanContext) -> Iterator[Violation]:
+def check_needs_exist(context: PlanContext) -> Iterator[str]:
     keys = {step.key for _, step in context.steps}
     for _, step in context.steps:
         for need in step.needs:
             if need not in keys:
-                yield Violation(
-                    Invariant.STEPS_NEEDS_EXIST,
-                    f"{step.key} waits for {need}, which is not in the plan",
-                )
+                yield f"{step.key} waits for {need}, which is not in the plan"
 
 
-def check_acyclic(context: PlanContext) -> Iterator[Violation]:
+def check_acyclic(context: PlanContext) -> Iterator[str]:
     needs = {step.key: step.needs for _, step in context.steps}
     # Nearly all of them wait for what waits for nothing, and can be in no circle; looking for one
     # among ten thousand takes longer than all other checks of steps.
@@ -193,51 +186,43 @@ def check_acyclic(context: PlanContext) -> Iterator[Violation]:
     try:
         sorter.prepare()
     except CycleError as error:
-        yield Violation(Invariant.STEPS_ACYCLIC, " waits for ".join(reversed(error.args[1])))
+        yield " waits for ".join(reversed(error.args[1]))
 
 
-def check_fit_action(context: PlanContext) -> Iterator[Violation]:
+def check_fit_action(context: PlanContext) -> Iterator[str]:
     for change in context.plan.changes:
         allowed = _VERBS.get((change.key.kind, change.action), frozenset())
         verbs = [step.verb for step in change.steps]
         names = {change.key.name, change.replaces}
         if not verbs:
-            yield Violation(Invariant.STEPS_FIT_ACTION, f"{change.key} has no step")
+            yield f"{change.key} has no step"
         for step in change.steps:
             fits = step.verb in allowed or (
                 step.verb == Verb.RESOURCE_MOVE and bool(change.moved_from)
             )
             if not fits or step.resource.name not in names:
-                yield Violation(
-                    Invariant.STEPS_FIT_ACTION,
-                    f"{step.key} is a step of {change.action} of {change.key}",
-                )
+                yield f"{step.key} is a step of {change.action} of {change.key}"
 
 
-def check_documents_declared(context: PlanContext) -> Iterator[Violation]:
+def check_documents_declared(context: PlanContext) -> Iterator[str]:
     for change, step in context.steps:
         if step.verb not in CARRIES_DOCUMENT:
             continue
         making = any(one.verb in CREATES for one in change.steps)
         declared = context.declared(step.resource, making=making)
         if declared is None:
-            yield Violation(
-                Invariant.DOCUMENTS_AS_DECLARED,
-                f"{step.key} creates a resource that no document declares",
-            )
+            yield f"{step.key} creates a resource that no document declares"
         elif (
             step.arguments.get("digest") != declared.digest
             or step.arguments.get("document") != declared.document
         ):
-            yield Violation(
-                Invariant.DOCUMENTS_AS_DECLARED, f"{step.key} contains another document"
-            )
+            yield f"{step.key} contains another document"
 
 
 # That nothing runs twice by accident: the promise that runs as desired state stand on.
 
 
-def check_finished_not_rerun(context: PlanContext) -> Iterator[Violation]:
+def check_finished_not_rerun(context: PlanContext) -> Iterator[str]:
     for change, step in context.steps:
         row = context.row(step.resource)
         if step.verb != Verb.RUN_SUBMIT or row is None or not is_over(row):
@@ -247,10 +232,7 @@ def check_finished_not_rerun(context: PlanContext) -> Iterator[Violation]:
             context.scope.replaces
         ).selects(step.resource, row.parent)
         if declared is None or not (asked or _has_reason(change, declared, row)):
-            yield Violation(
-                Invariant.FINISHED_STAYS_FINISHED,
-                f"{step.resource} has finished and would run again",
-            )
+            yield f"{step.resource} has finished and would run again"
 
 
 def _has_reason(change: Change, declared: Declared, row: LiveResource) -> bool:
@@ -282,7 +264,7 @@ def _is_vouched_for(declared: Declared | None, row: LiveResource) -> bool:
     return bool(declared.document.get("rerun", 0) > max(before, row.run.rerun_mark))
 
 
-def check_one_execution(context: PlanContext) -> Iterator[Violation]:
+def check_one_execution(context: PlanContext) -> Iterator[str]:
     for change, step in context.steps:
         row = context.row(step.resource)
         if step.verb != Verb.RUN_SUBMIT or row is None:
@@ -296,22 +278,16 @@ def check_one_execution(context: PlanContext) -> Iterator[Violation]:
         waits = step.arguments.get("after_uid") == before != ""
         unknown = row.run is not None and row.run.state is RunState.UNKNOWN
         if not waits or unknown:
-            yield Violation(
-                Invariant.ONE_EXECUTION_AT_A_TIME,
-                f"{change.key} would start while its earlier run may still run",
-            )
+            yield f"{change.key} would start while its earlier run may still run"
 
 
-def check_running_unchanged(context: PlanContext) -> Iterator[Violation]:
+def check_running_unchanged(context: PlanContext) -> Iterator[str]:
     for change, step in context.steps:
         row = context.row(step.resource)
         if step.verb != Verb.RUN_UPDATE or row is None or is_over(row):
             continue
         if "earlier" in step.arguments and not _is_executed_already(context, step):
-            yield Violation(
-                Invariant.RUNNING_KEEPS_ITS_EXECUTION,
-                f"{step.resource} would continue an earlier run with another execution",
-            )
+            yield f"{step.resource} would continue an earlier run with another execution"
         if step.arguments.get("execution_digest") == row.execution_digest:
             continue
         ends = _is_stopped(step) and any(
@@ -322,10 +298,7 @@ def check_running_unchanged(context: PlanContext) -> Iterator[Violation]:
         known_as = context.earlier_names.get(step.resource, step.resource)
         pinned = ("run-not-started", known_as) in context.claims
         if not (ends or same or (pinned and not begun)):
-            yield Violation(
-                Invariant.RUNNING_KEEPS_ITS_EXECUTION,
-                f"{step.resource} would get another execution while it may run",
-            )
+            yield f"{step.resource} would get another execution while it may run"
 
 
 def _is_stopped(step: Step) -> bool:
@@ -349,7 +322,7 @@ def _is_executed_already(context: PlanContext, step: Step) -> bool:
 # That nothing begins on what the tree says is another one, or is to run again.
 
 
-def check_begins_on_something(context: PlanContext) -> Iterator[Violation]:
+def check_begins_on_something(context: PlanContext) -> Iterator[str]:
     """What something needs to begin is there, or this plan makes it."""
     made = {step.resource for _, step in context.steps if step.verb in PROVIDES}
     unchanged = unchanged_digests(context.rows)
@@ -361,13 +334,10 @@ def check_begins_on_something(context: PlanContext) -> Iterator[Violation]:
                 continue
             row = context.row(needed)
             if row is None or row.archived:
-                yield Violation(
-                    Invariant.BEGINS_ON_SOMETHING,
-                    f"{step.resource} would start on {needed}, which does not exist",
-                )
+                yield f"{step.resource} would start on {needed}, which does not exist"
 
 
-def check_begins_on_declared(context: PlanContext) -> Iterator[Violation]:
+def check_begins_on_declared(context: PlanContext) -> Iterator[str]:
     """While something waits to be another one, nothing is begun on the one that goes."""
     left = [one.change for one in context.plan.held]
     left += (one.change for one in context.plan.deferred)
@@ -378,7 +348,4 @@ def check_begins_on_declared(context: PlanContext) -> Iterator[Violation]:
             continue
         runs = (ResourceKey("run", name) for name in declared.upstream)
         for needed in sorted(outdated.intersection((*declared.references, *runs))):
-            yield Violation(
-                Invariant.BEGINS_ON_DECLARED,
-                f"{step.resource} would start on {needed}, which is to be replaced",
-            )
+            yield f"{step.resource} would start on {needed}, which is to be replaced"
