@@ -136,17 +136,8 @@ LATER = {
         "told",
     },
     "reconciler/fleetform/controllers/manager.py": {"_note_told", "note_told"},
-    "reconciler/fleetform/model/live.py": {"let_go", "let_go_names"},
-    "reconciler/fleetform/model/plan.py": {"LET_GO"},
     "reconciler/fleetform/plan/draft.py": {"at_stake"},
-    "reconciler/fleetform/plan/hosts.py": {"taken_in"},
-    "reconciler/fleetform/plan/kinds/fleet.py": {
-        "at_stake",
-        "hosts_at_stake",
-        "propose_taking_in",
-        "waits_for_nobody",
-    },
-    "reconciler/fleetform/store/fleets.py": {"_let_go_from"},
+    "reconciler/fleetform/plan/kinds/fleet.py": {"at_stake"},
 }
 """Names that are still to be changed, by file. The table only shrinks."""
 
@@ -166,16 +157,6 @@ LATER_FIRST_LINES = {
     "reconciler/fleetform/app/ledger.py": {"bears", "put aside", "the world", "what is there"},
     "reconciler/fleetform/controllers/fleets.py": {"told", "whoever"},
     "reconciler/fleetform/controllers/hosts.py": {"anew", "nobody", "somebody", "takes in", "told"},
-    "reconciler/fleetform/plan/hosts.py": {"nobody"},
-    "reconciler/fleetform/plan/kinds/fleet.py": {
-        "anew",
-        "at stake",
-        "let go",
-        "made anew",
-        "nobody",
-        "somebody",
-    },
-    "reconciler/fleetform/store/fleets.py": {"let go", "nobody"},
 }
 """Phrases that first lines still contain, by file. The table only shrinks."""
 

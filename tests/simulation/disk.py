@@ -72,7 +72,7 @@ class SimulatedDisk:
             instances=self._instances(serial),
             fence=fence,
             notes=(note,) if note else (),
-            let_go=frozenset(uid for (uid,) in let_go),
+            released_hosts=frozenset(uid for (uid,) in let_go),
         )
 
     def instances(self, fleet: str) -> Sequence[Instance]:

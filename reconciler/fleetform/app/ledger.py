@@ -217,7 +217,7 @@ def outgrown_by(instances: Sequence[InstanceSeen], live: Live) -> str:
     ]
     if newer:
         return f"{_names(newer)} a newer state of this ledger"
-    known = {one.uid for one in live.instances} | live.let_go
+    known = {one.uid for one in live.instances} | live.released_hosts
     # An instance is written down before it is made, and gone before it is written off.
     unknown = [one.name for one in instances if one.uid not in known]
     return f"{_names(unknown)} this environment, and the ledger does not know it" if unknown else ""

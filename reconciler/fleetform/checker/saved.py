@@ -70,7 +70,7 @@ def _desired(plan: Plan, live: Live) -> Desired:
         commit=plan.commit,
         digest=plan.tree_digest,
         moved=tuple(renamed(plan).items()),
-        removed=tuple(one.key for one in plan.changes if Reason.LET_GO in one.reasons),
+        removed=tuple(one.key for one in plan.changes if Reason.RELEASED in one.reasons),
         imports=tuple(one.key for one in plan.changes if Reason.FOUND in one.reasons),
     )
 

@@ -187,9 +187,9 @@ class Live:
     """Sentences for people: why it is recovering, which host is silent."""
     exchanging: frozenset[str] = frozenset()
     """Fleets whose hosts are being exchanged for others of a new template."""
-    let_go: frozenset[str] = frozenset()
+    released_hosts: frozenset[str] = frozenset()
     """Uids of hosts that are up and were released, so that they belong to no fleet any more."""
-    let_go_names: frozenset[str] = frozenset()
+    released_host_names: frozenset[str] = frozenset()
     """What those are called, each on its machine."""
     left: tuple[RetainedData, ...] = ()
     """Data of volumes that were released, in the order of their release."""

@@ -48,7 +48,7 @@ class Reason(enum.StrEnum):
     STATE_WANTED = "state-wanted"
     MOVED = "moved"
     FOUND = "found"
-    LET_GO = "let-go"
+    RELEASED = "let-go"
     REPLACE_ASKED = "replace-asked"
     DRIFTED = "drifted"
     DATA_LOST = "data-lost"

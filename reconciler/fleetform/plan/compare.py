@@ -15,7 +15,7 @@ from fleetform.model.plan import Change, Permissions, Reason
 from fleetform.model.selection import Selection
 from fleetform.model.verbs import CREATES, Verb
 from fleetform.plan.draft import PlanDraft, Proposal
-from fleetform.plan.hosts import may_be_there, taken_in
+from fleetform.plan.hosts import adoption_of, may_be_there
 from fleetform.plan.kinds import KINDS
 from fleetform.plan.kinds.environment import propose_rules
 from fleetform.plan.kinds.fleet import propose_exchange
@@ -47,7 +47,7 @@ def compare_resources(draft: PlanDraft) -> None:
             _add(draft, _proposed(KINDS[key.kind].renew, declared, row, draft.permissions))
         elif key in exchanged:
             draft.add(_exchange(declared, row, exchanged[key]))
-        elif (taking := taken_in(draft, declared, row)) is not None:
+        elif (taking := adoption_of(draft, declared, row)) is not None:
             draft.add(taking)
         elif row.digest != declared.digest or row.archived:
             _add(draft, _proposed(KINDS[key.kind].change, declared, row, draft.permissions))
@@ -123,7 +123,7 @@ def _is_gone(draft: PlanDraft, row: LiveResource) -> bool:
 
 def _propose_forgotten(draft: PlanDraft, removed: Iterable[LiveResource]) -> list[LiveResource]:
     """Propose to release what `removed:` lists; returns the others."""
-    let_go = frozenset(draft.desired.removed)
+    released = frozenset(draft.desired.removed)
     others: list[LiveResource] = []
     # Of a volume it only keeps the uid for another try, which is nothing to be forgotten.
     tombstones = (
@@ -132,7 +132,7 @@ def _propose_forgotten(draft: PlanDraft, removed: Iterable[LiveResource]) -> lis
         if row.archived and row.key.kind == "run"
     )
     for row in (*removed, *(one for one in tombstones if _is_gone(draft, one))):
-        if row.key in let_go or ResourceKey(row.key.kind, row.parent) in let_go:
+        if row.key in released or ResourceKey(row.key.kind, row.parent) in released:
             draft.add(KINDS[row.key.kind].forget(row))
         elif not row.archived:
             others.append(row)

@@ -175,9 +175,11 @@ def _compare_hosts(log: _DriftLog, live: Live) -> None:
         if _is_settled(instance):
             _compare_host(log, live, instance, there.get(instance.uid))
     for seen in log.observed.instances:
-        if seen.uid not in {*rows, *log.observed.moving, *live.let_go} and not _is_under_change(
-            live, seen.fleet
-        ):
+        if seen.uid not in {
+            *rows,
+            *log.observed.moving,
+            *live.released_hosts,
+        } and not _is_under_change(live, seen.fleet):
             key = ResourceKey("fleet", seen.fleet)
             log.tell(key, "unknown", "in the ledger", "not in the ledger", part=seen.name)
 

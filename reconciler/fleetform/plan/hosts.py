@@ -1,8 +1,8 @@
 """
-Which hosts go with a fleet, and how many: those that are there, which may be more than are declared.
+Which hosts are removed with a fleet, and how many: those that exist, which may be more than are declared.
 
-Hosts that leave are there until their last job has ended, and one that is not there yet is no
-loss. A kind's logic has the row of a fleet and not its hosts, so it says how many were declared.
+A host that leaves exists until its last job has ended, and the loss of one that does not exist yet is no loss. A kind
+sees the row of a fleet and not its hosts, so it states how many were declared.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from fleetform.plan.draft import PlanDraft, Proposal
 from fleetform.plan.impact import hosts_ended
 from fleetform.plan.kinds.fleet import (
     hastens,
-    hosts_at_stake,
+    hosts_impact,
     lost_hosts,
     nodes_wanted,
-    propose_taking_in,
+    propose_adopt_hosts,
     recreates,
+    recreates_at_once,
     template_of,
-    waits_for_nobody,
     was_made,
 )
 from fleetform.spec.desired import Declared, ResourceKey
 from fleetform.spec.names import natural_order
 
 __all__ = [
+    "adoption_of",
     "count_hosts",
     "ends_unfinished",
     "hasten_exchanges",
     "hold_silent_hosts",
     "hold_taken_names",
     "may_be_there",
-    "taken_in",
 ]
 
 
 def hasten_exchanges(draft: PlanDraft) -> None:
     """
-    Say what ends with hosts that are being exchanged when their fleet shall wait for nobody.
+    State what ends with hosts whose rollout is under way and no longer waits for their jobs.
 
-    The document alone says how the next exchange goes; the one under way follows it as well. Of a
-    fleet that was never made in whole there is none, and its hosts are there all the same.
+    The document says how the next rollout goes, and the one under way follows it as well. A fleet that was never created
+    completely has no document, and may have hosts all the same.
     """
     there = draft.live.exchanging | {one.fleet for one in draft.live.instances}
     for key in sorted(ResourceKey("fleet", name) for name in there):
@@ -63,13 +63,13 @@ def hasten_exchanges(draft: PlanDraft) -> None:
             draft.changes[key] = replace(
                 change,
                 destructive=True,
-                at_stake=hosts_at_stake(Action.UPDATE, nodes_wanted(before or declared.document)),
+                at_stake=hosts_impact(Action.UPDATE, nodes_wanted(before or declared.document)),
             )
 
 
 def ends_unfinished(draft: PlanDraft, declared: Declared, row: LiveResource) -> bool:
     """Tell whether hosts end that are there of a fleet which was never made in whole."""
-    if was_made(row) or not waits_for_nobody(declared.document):
+    if was_made(row) or not recreates_at_once(declared.document):
         return False
     mine = {"", template_of(declared.document)}
     return any(
@@ -98,7 +98,7 @@ def _with_count(draft: PlanDraft, change: Change, there: Mapping[str, int]) -> C
     # Where single hosts give way, or are lost, they are named and not counted.
     if not change.at_stake or not count or not takes_all:
         return change
-    return replace(change, at_stake=hosts_at_stake(change.action, count))
+    return replace(change, at_stake=hosts_impact(change.action, count))
 
 
 # Hosts that do not answer, of a fleet that is to be removed.
@@ -161,32 +161,32 @@ def _with_lost(change: Change, lost: Mapping[str, str]) -> Change:
     return replace(change, steps=steps)
 
 
-# Hosts that were let go, and fleets that are declared where they were.
-# They are up, under the names that they had, with whatever runs on them. A fleet that would make
-# others under those names is refused by the machine they are on, so the plan holds it and says how
-# they are taken back. A fleet that somebody began to make so takes them in with the same words.
+# Released hosts, and fleets that are declared where they were.
+# They are up, under the names that they had, with the jobs that run on them. The machine refuses a fleet that would create
+# other hosts under those names, so the plan blocks it and says how to adopt them. A fleet whose creation has begun adopts
+# them in the same way.
 
 
-def taken_in(draft: PlanDraft, declared: Declared, row: LiveResource) -> Proposal | None:
-    """What an entry of `import:` means for a fleet that is there; None where it means nothing."""
+def adoption_of(draft: PlanDraft, declared: Declared, row: LiveResource) -> Proposal | None:
+    """Propose what an entry of `import:` means for a fleet that exists; None where it means nothing."""
     if declared.key.kind != "fleet" or declared.key not in draft.desired.imports:
         return None
     if was_made(row) and recreates(row.parsed, declared.document):
         return None
     if ends_unfinished(draft, declared, row):
         return None
-    proposal = propose_taking_in(declared, row)
+    proposal = propose_adopt_hosts(declared, row)
     wanted = {one["name"] for one in proposal.change.steps[0].arguments["instances"]}
     return proposal if _in_the_way(draft, declared.key, wanted) else None
 
 
 def may_be_there(draft: PlanDraft, declared: Declared) -> bool:
-    """Tell whether there can be what an entry of `import:` names; of hosts the ledger knows it."""
-    return declared.key.kind != "fleet" or bool(draft.live.let_go)
+    """Tell whether what an entry of `import:` names may exist; the ledger knows it of hosts."""
+    return declared.key.kind != "fleet" or bool(draft.live.released_hosts)
 
 
 def hold_taken_names(draft: PlanDraft) -> None:
-    for key in sorted(draft.changes) if draft.live.let_go_names else ():
+    for key in sorted(draft.changes) if draft.live.released_host_names else ():
         if key.kind != "fleet":
             continue
         wanted = {
@@ -207,6 +207,6 @@ def hold_taken_names(draft: PlanDraft) -> None:
 
 
 def _in_the_way(draft: PlanDraft, fleet: ResourceKey, wanted: set[str]) -> set[str]:
-    """Names of let-go hosts that a fleet wants, and has no host of its own with that ever answered."""
+    """Return names of released hosts that a fleet wants, and for which it has no host of its own that ever answered."""
     own = {one.name for one in draft.live.instances if one.fleet == fleet.name and one.install_id}
-    return (wanted & draft.live.let_go_names) - own
+    return (wanted & draft.live.released_host_names) - own

@@ -78,7 +78,7 @@ def _remove(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -
 
 
 def _log(context: Context, step: Step, what: str) -> None:
-    context.log(step.resource, f"{step.resource.kind}.{what}", f"was {what}")
+    context.log(f"{step.resource.kind}.{what}", f"was {what}", step.resource)
 
 
 FINISH: Mapping[Effect, Callable[[Context, Sequence[Step], Sequence[StepOutcome]], None]] = {

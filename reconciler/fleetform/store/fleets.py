@@ -184,7 +184,7 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
         made = "imported" if step.verb == Verb.FLEET_ADOPT else "made"
         verb = "updated" if before[0] else made
         hosts = counted(len(said["instances"]), "host")
-        context.log(step.resource, f"fleet.{verb}", f"was {SHOWN_VERBS.get(verb, verb)}: {hosts}")
+        context.log(f"fleet.{verb}", f"was {SHOWN_VERBS.get(verb, verb)}: {hosts}", step.resource)
 
 
 def _dismiss(transaction: Transaction, step: Step) -> None:
@@ -210,7 +210,7 @@ def finish_remove(context: Context, steps: Sequence[Step], _: Sequence[StepOutco
         for (uid,) in leaving:
             retire(context.transaction, uid, now_ms=context.now_ms)
         delete_resource(context.transaction, step.resource)
-        context.log(step.resource, "fleet.removed", "was removed")
+        context.log("fleet.removed", "was removed", step.resource)
 
 
 def finish_forget(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
@@ -228,7 +228,7 @@ def finish_forget(context: Context, steps: Sequence[Step], _: Sequence[StepOutco
             (_released_from(fleet), fleet),
         )
         delete_resource(context.transaction, step.resource)
-        context.log(step.resource, "fleet.forgotten", "was released; its hosts stay up")
+        context.log("fleet.forgotten", "was released; its hosts stay up", step.resource)
 
 
 # -- instances ----------------------------------------------------------------------------

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fleetform.model.history import HistoryEntry, LoggedEvent, OperationRecord, Touch
-from fleetform.model.ports import ApplyRecord
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Database, Transaction, connect, make_durable
 from fleetform.store.soundness import require_current, require_sound
 
 if TYPE_CHECKING:
+    from fleetform.model.ports import ApplyRecord
     from fleetform.store.statements import Statements
 
 __all__ = [
@@ -116,6 +116,9 @@ def read_plan(connection: Statements, digest: str) -> bytes | None:
 
 def read_applies(connection: Statements, which: str, value: str | int) -> tuple[ApplyRecord, ...]:
     """Read the applies that a condition and an order of rows select, with one value."""
+    # Here: a plan that is kept needs no values of ports.
+    from fleetform.model.ports import ApplyRecord
+
     rows = connection.execute(
         "SELECT uid, plan_digest, state, who, tree_commit, started_at_ms, finished_at_ms, summary"
         f" FROM applies {which}",

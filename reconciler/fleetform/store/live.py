@@ -107,7 +107,7 @@ def read_live(
     ).fetchone()
     instances = read_instances(connection)
     lineage = read_lineage(connection)
-    let_go = _released_hosts(connection)
+    released = _released_hosts(connection)
     resources: Mapping[ResourceKey, LiveResource]
     if known is None or read_again is None:
         resources = _resources(connection)
@@ -125,8 +125,8 @@ def read_live(
         fence=fence,
         notes=_notes(note, instances),
         overrides=read_overrides(connection),
-        let_go=frozenset(let_go),
-        let_go_names=frozenset(let_go.values()),
+        released_hosts=frozenset(released),
+        released_host_names=frozenset(released.values()),
         left=read_left(connection),
         exchanging=frozenset(read_templates(connection)),
         work=_work(connection),

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fleetform.model.plan import Step
-from fleetform.model.ports import Ids
-from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Transaction, to_json
+
+if TYPE_CHECKING:
+    from fleetform.model.plan import Step
+    from fleetform.model.ports import Ids
+    from fleetform.spec.desired import ResourceKey
 
 __all__ = [
     "SHOWN_VERBS",
@@ -189,7 +191,7 @@ class Context:
     ids: Ids
     refused: dict[str, str] = field(default_factory=dict)
 
-    def log(self, resource: ResourceKey, event: str, what: str) -> None:
+    def log(self, event: str, what: str, resource: ResourceKey) -> None:
         """Append an event about a resource; `what` follows its kind and name: `was removed`."""
         sentence = f"{resource.kind} {resource.name} {what}"
         self.transaction.log(event, self.now_ms, sentence, resource)

@@ -79,7 +79,7 @@ def submit(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) ->
             )
         )  # fmt: skip
         jobs.extend((uid, 1, rank, context.ids.uid()) for rank in range(nodes))
-        context.log(step.resource, "run.submitted", "was submitted")
+        context.log("run.submitted", "was submitted", step.resource)
     transaction.many(_INSERT_RUN, runs)
     put_resources(transaction, resources)
     insert_attempts(transaction, ((uid, 1) for uid in uids), now_ms=now_ms)
@@ -173,7 +173,7 @@ def _update_one(context: Context, step: Step) -> None:
         if wanted != nodes:
             _resize(context, uid, attempt, wanted)
         _drive_earlier(transaction, name, uid, said["document"])
-    context.log(step.resource, "run.updated", "was changed")
+    context.log("run.updated", "was changed", step.resource)
 
 
 def _drive_earlier(
@@ -311,7 +311,7 @@ def stop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> N
             (why, step.resource.name),
         )
         if asked.rowcount:
-            context.log(step.resource, "run.stop-requested", f"is asked to stop: {why}")
+            context.log("run.stop-requested", f"is asked to stop: {why}", step.resource)
 
 
 def _is_at_work(transaction: Transaction, name: str) -> bool:
@@ -331,7 +331,7 @@ def archive(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -
     list_runs_of(context.transaction, names, listed=False)
     for step in steps:
         context.log(
-            step.resource, "run.archived", "was removed from the configuration; its result is kept"
+            "run.archived", "was removed from the configuration; its result is kept", step.resource
         )
 
 
@@ -340,7 +340,7 @@ def forget(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) ->
     for step in steps:
         list_runs_of(context.transaction, [step.resource.name], listed=False)
         delete_resource(context.transaction, step.resource)
-        context.log(step.resource, "run.forgotten", "was released; its history is kept")
+        context.log("run.forgotten", "was released; its history is kept", step.resource)
 
 
 def restore(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
@@ -348,5 +348,5 @@ def restore(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -
         _write_resource(context.transaction, step)
         list_runs_of(context.transaction, [step.resource.name], listed=True)
         context.log(
-            step.resource, "run.restored", "is in the configuration again, with its earlier result"
+            "run.restored", "is in the configuration again, with its earlier result", step.resource
         )

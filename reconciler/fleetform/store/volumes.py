@@ -6,8 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fleetform.model.plan import Step
-from fleetform.model.ports import StepOutcome
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import RetainedData, Snapshot
 from fleetform.store.lineage import LOST_AT
@@ -19,10 +17,12 @@ from fleetform.store.resources import (
     drop_making_volume,
     write_resource,
 )
-from fleetform.store.statements import Statements
 
 if TYPE_CHECKING:
+    from fleetform.model.plan import Step
+    from fleetform.model.ports import StepOutcome
     from fleetform.store.database import Transaction
+    from fleetform.store.statements import Statements
 
 __all__ = [
     "begin_make",
@@ -110,7 +110,7 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
             verb = "recreated"
         lost = "; its data was lost" if said.get("lost") else ""
         what = f"was {SHOWN_VERBS.get(verb, verb)}{lost}"
-        context.log(step.resource, f"volume.{verb.replace(' ', '-')}", what)
+        context.log(f"volume.{verb.replace(' ', '-')}", what, step.resource)
 
 
 def _lost(context: Context, step: Step) -> dict[str, int]:
@@ -134,10 +134,10 @@ def finish_drop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome
             _remember(context, step, uid, step.arguments["path"])
         if kept:
             context.log(
-                step.resource, "volume.forgotten", "was released; its data stays where it is"
+                "volume.forgotten", "was released; its data stays where it is", step.resource
             )
         else:
-            context.log(step.resource, "volume.removed", "was removed with its data")
+            context.log("volume.removed", "was removed with its data", step.resource)
 
 
 def finish_snapshot(
@@ -163,7 +163,7 @@ def finish_snapshot(
             if places
             else f"was removed: fleet {said['fleet']} had nothing in {said['path']} to keep as a snapshot"
         )
-        context.log(step.resource, "volume.snapshot", what)
+        context.log("volume.snapshot", what, step.resource)
 
 
 def _remember(context: Context, step: Step, uid: str, place: str) -> None:

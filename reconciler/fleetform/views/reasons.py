@@ -45,7 +45,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.STATE_WANTED: "`state: stopped` ends it",
     Reason.MOVED: "renamed by `moved:`",
     Reason.FOUND: "adopted as it is, by `import:`",
-    Reason.LET_GO: "released by `removed:`: it stays as it is, and fleetform stops managing it",
+    Reason.RELEASED: "released by `removed:`: it stays as it is, and fleetform stops managing it",
     Reason.REPLACE_ASKED: "`--replace` requests a new one",
     Reason.DRIFTED: "its actual state has drifted",
     Reason.DATA_LOST: "its data is lost: it is created again, empty",

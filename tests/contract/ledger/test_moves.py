@@ -112,7 +112,7 @@ def test_a_forgotten_fleet_leaves_its_hosts(ledger: Ledger) -> None:
     live = ledger.read_live()
     assert live.instances == ()
     assert live.resources == {}
-    assert live.let_go == set(desk.instances)
+    assert live.released_hosts == set(desk.instances)
 
 
 def test_let_go_hosts_are_taken_in_again(ledger: Ledger) -> None:
@@ -126,7 +126,7 @@ def test_let_go_hosts_are_taken_in_again(ledger: Ledger) -> None:
     live = ledger.read_live()
     assert [one.name for one in live.instances] == ["other-0", "other-1", "other-2"]
     assert {one.uid for one in live.instances} > set(desk.instances)
-    assert live.let_go == frozenset()
+    assert live.released_hosts == frozenset()
 
 
 def test_nothing_is_adopted_where_nothing_was_let_go(ledger: Ledger) -> None:
@@ -150,13 +150,13 @@ def test_let_go_hosts_are_taken_in_over_a_fleet_that_was_begun(ledger: Ledger) -
     outcome = StepOutcome(made.key, "local-0 exists on this machine as another")
     ledger.finish_steps(accepted.apply_uid, [made], [outcome], now_ms=1)
     ledger.finish_apply(accepted.apply_uid, state="failed", summary="", now_ms=1)
-    assert ledger.read_live().let_go_names == {"local-0", "local-1"}
+    assert ledger.read_live().released_host_names == {"local-0", "local-1"}
     key = ResourceKey("fleet", "local")
     carry_out(ledger, [Step(f"fleet.adopt:{key}", "fleet.adopt", key, (), made.arguments)])
     live = ledger.read_live()
     assert [one.name for one in live.instances] == ["local-0", "local-1", "local-2"]
     assert [one.uid for one in live.instances[:2]] == list(desk.instances)
-    assert live.let_go == frozenset()
+    assert live.released_hosts == frozenset()
 
 
 def test_a_forgotten_run_is_new_when_it_comes_back(ledger: Ledger) -> None:

@@ -106,12 +106,12 @@ def test_a_let_go_host_comes_back_with_a_fleet_that_is_declared(desk: Desk) -> N
     seen = InstanceSeen(uid, "local-0", "local", "e" * 32, "", 1, alive=True)
     evidence = Evidence(Desired(Environment("test", "e" * 32), {}), (seen,), {}, {})
     desk.ledger.adopt_evidence(evidence, {}, who="me", now_ms=9, mark_missing=False)
-    assert desk.ledger.read_live().let_go == {uid}
+    assert desk.ledger.read_live().released_hosts == {uid}
     made = fleet_step("local")
     desk.ledger.adopt_evidence(evidence, {"local": made}, who="me", now_ms=9, mark_missing=False)
     live = desk.ledger.read_live()
     assert [(one.uid, one.name, one.fleet) for one in live.instances] == [(uid, "local-0", "local")]
-    assert live.let_go == frozenset()
+    assert live.released_hosts == frozenset()
 
 
 def test_a_host_that_came_early_keeps_its_place_beside_the_old_one(desk: Desk) -> None:

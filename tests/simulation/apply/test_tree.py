@@ -39,7 +39,7 @@ def test_the_last_commit_can_be_carried_out() -> None:
         tree = Tree.draw(random.Random(seed))
         for _ in range(5):
             tree.edit()
-        tree.settle(there=(), let_go=())
+        tree.settle(there=(), released_hosts=())
         desired = tree.desired()
         assert not desired.broken
         assert not desired.unread

@@ -52,7 +52,7 @@ def test_a_host_that_knows_more_is_proof(seen: InstanceSeen, sentence: str) -> N
 def test_a_host_that_was_let_go_is_no_proof() -> None:
     """It is up and belongs to no fleet, by somebody's decision."""
     stray = replace(SEEN, uid="2" * 32)
-    assert outgrown_by([stray], replace(LIVE, let_go=frozenset({stray.uid}))) == ""
+    assert outgrown_by([stray], replace(LIVE, released_hosts=frozenset({stray.uid}))) == ""
 
 
 @pytest.mark.parametrize("told", [{"commits": LIVE.serial + 1}, {"fence": 5}, {"uid": "2" * 32}])

@@ -15,7 +15,9 @@ LOCAL = fleet("local")
 
 
 def let_go(*rows: LiveResource) -> Live:
-    return replace(ledger(*rows), let_go=frozenset({"i-0"}), let_go_names=frozenset({"local-0"}))
+    return replace(
+        ledger(*rows), released_hosts=frozenset({"i-0"}), released_host_names=frozenset({"local-0"})
+    )
 
 
 def importing(*declared: Declared) -> Desired:
@@ -64,7 +66,7 @@ def test_an_import_where_no_host_was_let_go() -> None:
 
 def test_an_import_that_was_carried_out_means_nothing() -> None:
     """A fleet whose hosts answer changes in place."""
-    live = replace(let_go(row(LOCAL)), let_go_names=frozenset({"local-7"}))
+    live = replace(let_go(row(LOCAL)), released_host_names=frozenset({"local-7"}))
     changed = fleet("local", local={"cpu": 2})
     plan = planned(importing(changed), live)
     assert [change.action for change in plan.changes] == [Action.UPDATE]

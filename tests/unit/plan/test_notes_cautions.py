@@ -46,7 +46,7 @@ def test_a_run_that_has_nowhere_to_go_is_told() -> None:
     both = tree(fleet("local"), task("train"), task("test"))
     assert planned(both, ledger()).warnings == ()
     assert planned(tree(fleet("local"), task("train")), ledger(row(fleet("local")))).warnings == ()
-    held = replace(ledger(), let_go_names=frozenset({"local-0"}))
+    held = replace(ledger(), released_host_names=frozenset({"local-0"}))
     (said,) = planned(both, held).warnings
     assert said == (
         "There will be no fleet, so test and 1 more wait: each declared fleet is blocked or left out"

@@ -1,8 +1,8 @@
 """
-A fleet: it changes in place, and its hosts one after the other where they have to be others.
+A fleet: it changes in place, and its hosts one after the other where they have to be replaced.
 
-A host is taken away only once nothing runs on it, so fewer nodes end no work, and neither does
-another template, unless `update` says `recreate`. Removing the fleet as a whole takes its hosts,
+A host is removed only once nothing runs on it, so fewer nodes end no work, and neither does
+another template, unless `update` says `recreate`. Removing the fleet as a whole removes its hosts,
 and is destructive.
 """
 
@@ -61,7 +61,7 @@ def propose_change(
     at_stake = ""
     ends_work = was_made(row) and recreates(before, declared.document)
     if ends_work:
-        at_stake = hosts_at_stake(Action.UPDATE, nodes_wanted(before))
+        at_stake = hosts_impact(Action.UPDATE, nodes_wanted(before))
     elif lost := sorted(lost_hosts(declared.document).keys() - lost_hosts(before).keys()):
         at_stake = f"all jobs on host {', '.join(lost)}, which the configuration declares lost"
     return propose_change_of(
@@ -90,21 +90,21 @@ def was_made(row: LiveResource) -> bool:
 
 
 def recreates(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether hosts are exchanged without waiting for what runs on them."""
-    return waits_for_nobody(after) and template_of(before) != template_of(after)
+    """Whether hosts are replaced without waiting for the jobs on them."""
+    return recreates_at_once(after) and template_of(before) != template_of(after)
 
 
 def hastens(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether an exchange that is under way and waits for what runs would wait no longer."""
-    return waits_for_nobody(after) and not waits_for_nobody(before)
+    """Whether a rollout that is under way and waits for jobs would wait no longer."""
+    return recreates_at_once(after) and not recreates_at_once(before)
 
 
-def waits_for_nobody(document: Mapping[str, Any]) -> bool:
-    """Whether hosts that are exchanged end what runs on them."""
+def recreates_at_once(document: Mapping[str, Any]) -> bool:
+    """Whether a rollout ends the jobs on the hosts that it replaces."""
     return bool((document.get("update") or {}).get("strategy") == "recreate")
 
 
-def hosts_at_stake(action: Action, count: int) -> str:
+def hosts_impact(action: Action, count: int) -> str:
     """Say what goes with so many hosts of a fleet, which are all that it has."""
     hosts = counted(count, "host")
     return _cut_short(hosts) if action is Action.UPDATE else f"{hosts} and all jobs on them"
@@ -121,35 +121,35 @@ def propose_remove(row: LiveResource) -> Proposal:
         Reason.REMOVED,
         make_step(Verb.FLEET_REMOVE, row.key, {}),
         destructive=True,
-        at_stake=hosts_at_stake(Action.DELETE, nodes_wanted(row.parsed)),
+        at_stake=hosts_impact(Action.DELETE, nodes_wanted(row.parsed)),
     )
 
 
 def propose_renew(
     declared: Declared, row: LiveResource, _permissions: Permissions
 ) -> Proposal | None:
-    """Let all hosts go and make them anew."""
+    """Remove all hosts and create them again."""
     removal = propose_remove(row).change
     steps = _renewal(declared, removal)
     return _as_asked(declared, row, Action.REPLACE, steps, at_stake=removal.at_stake)
 
 
 def _renewal(declared: Declared, removal: Change) -> tuple[Step, Step]:
-    """All hosts go before the first comes: they may have the same names."""
+    """Remove all hosts before the first one is created: they may have the same names."""
     (remove,) = removal.steps
     return remove, make_step(Verb.FLEET_MAKE, declared.key, _arguments(declared), (remove.key,))
 
 
 def propose_exchange(declared: Declared, row: LiveResource, hosts: Sequence[str]) -> Proposal:
-    """Have these hosts, by name, give way to others, as `update` says; what else differs too."""
+    """Replace these hosts, by name, as `update` says; change what else differs too."""
     before = row.parsed
     arguments = {**_arguments(declared), "exchange": sorted(hosts)}
     step = make_step(Verb.FLEET_UPDATE, declared.key, arguments)
     at_stake = ""
-    if waits_for_nobody(declared.document):
+    if recreates_at_once(declared.document):
         all_of_them = was_made(row) and recreates(before, declared.document)
         at_stake = (
-            hosts_at_stake(Action.UPDATE, nodes_wanted(before))
+            hosts_impact(Action.UPDATE, nodes_wanted(before))
             if all_of_them
             else _cut_short(f"host {', '.join(hosts)}")
         )
@@ -159,7 +159,7 @@ def propose_exchange(declared: Declared, row: LiveResource, hosts: Sequence[str]
 def _as_asked(
     declared: Declared, row: LiveResource, action: Action, steps: tuple[Step, ...], *, at_stake: str
 ) -> Proposal:
-    """What somebody asked to be made anew; nothing at stake is nothing destroyed."""
+    """Propose what `--replace` asks for; without an impact it is not destructive."""
     changed = changed_fields("fleet", row.parsed, declared.document)
     return propose_change_of(
         row,
@@ -174,21 +174,21 @@ def _as_asked(
 
 
 def propose_forget(row: LiveResource) -> Proposal:
-    """Hosts stay up, with their agents; nobody here knows them any more."""
+    """Release the fleet; its hosts stay up, with their agents."""
     return propose_change_of_row(
-        row, Action.FORGET, Reason.LET_GO, make_step(Verb.FLEET_FORGET, row.key, {})
+        row, Action.FORGET, Reason.RELEASED, make_step(Verb.FLEET_FORGET, row.key, {})
     )
 
 
 def propose_adopt(declared: Declared) -> Proposal:
-    """Hosts of this environment that no fleet has become this one's; the rest is made."""
+    """Adopt hosts of this environment that no fleet has; create the others."""
     made = propose_create(declared).change
     step = make_step(Verb.FLEET_ADOPT, declared.key, _arguments(declared))
     return Proposal(replace(made, action=Action.ADOPT, reasons=(Reason.FOUND,), steps=(step,)))
 
 
-def propose_taking_in(declared: Declared, row: LiveResource) -> Proposal:
-    """As `propose_adopt`, for a fleet that is there: what it lacks may be hosts that were let go."""
+def propose_adopt_hosts(declared: Declared, row: LiveResource) -> Proposal:
+    """Adopt released hosts for an existing fleet that lacks hosts."""
     change = propose_adopt(declared).change
     fields = changed_fields("fleet", row.parsed, declared.document)
     return Proposal(replace(change, fields=fields, uid=row.uid, generation=row.generation))

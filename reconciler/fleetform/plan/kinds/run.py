@@ -117,7 +117,7 @@ def propose_forget(row: LiveResource) -> Proposal:
     if waits:
         stop = _stop_step(row, "removed")
         steps = (stop, make_step(Verb.RUN_FORGET, row.key, {}, (stop.key,)))
-    proposal = propose_change_of_row(row, Action.FORGET, Reason.LET_GO, *steps, not_started=waits)
+    proposal = propose_change_of_row(row, Action.FORGET, Reason.RELEASED, *steps, not_started=waits)
     if not works:
         return proposal
     state = "an earlier run of it is running" if has_earlier(row) else f"it is {_state(row)}"

@@ -147,7 +147,7 @@ def propose_forget(row: LiveResource) -> Proposal:
     return propose_change_of_row(
         row,
         Action.FORGET,
-        Reason.LET_GO,
+        Reason.RELEASED,
         _drop(row, document, _Fate.FORGOTTEN),
         at_stake=_impact(row, document, _Fate.FORGOTTEN),
     )
