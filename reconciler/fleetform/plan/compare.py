@@ -11,17 +11,17 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 
 from fleetform.model.live import LiveResource, changed_rows, unchanged_digests
-from fleetform.model.plan import Change, Permissions, Reason
+from fleetform.model.plan import Action, Change, Permissions, Reason
 from fleetform.model.selection import Selection
 from fleetform.model.verbs import CREATES, Verb
-from fleetform.plan.draft import PlanDraft, Proposal
+from fleetform.plan.diff import changed_fields
+from fleetform.plan.draft import PlanDraft, Proposal, make_step
 from fleetform.plan.hosts import adoption_of, may_be_there
 from fleetform.plan.kinds import KINDS
-from fleetform.plan.kinds.environment import propose_rules
 from fleetform.plan.kinds.fleet import propose_exchange
 from fleetform.plan.kinds.run import propose_pair
 from fleetform.plan.renames import Pairing, pair_elements
-from fleetform.spec.desired import Declared, ResourceKey, digests_of
+from fleetform.spec.desired import Declared, Environment, ResourceKey, Rules, digests_of
 from fleetform.spec.ignore_changes import overlook, overlooks
 
 
@@ -170,3 +170,26 @@ def _as_destroyed(change: Change) -> Change:
         for step in change.steps
     )
     return replace(change, reasons=(Reason.DESTROY_ASKED,), steps=steps)
+
+
+# The environment itself: its rules are a change like any other.
+# A plan is judged by the rules last applied, so what a commit loosens helps the next plan and
+# never itself.
+
+
+def propose_rules(environment: Environment, applied: Rules) -> Proposal | None:
+    """Compare rules with those last applied; the default ones before the first apply."""
+    if environment.rules == applied:
+        return None
+    key = ResourceKey("environment", environment.name)
+    wanted = environment.rules.document()
+    return Proposal(
+        Change(
+            key=key,
+            action=Action.UPDATE,
+            reasons=(Reason.CONTROL_CHANGED,),
+            type="environment",
+            fields=changed_fields("environment", {"rules": applied.document()}, {"rules": wanted}),
+            steps=(make_step(Verb.RULES_SET, key, {"rules": wanted}),),
+        )
+    )
