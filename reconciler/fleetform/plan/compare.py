@@ -21,16 +21,30 @@ from fleetform.plan.kinds import KINDS
 from fleetform.plan.kinds.fleet import propose_exchange
 from fleetform.plan.kinds.run import propose_pair
 from fleetform.plan.renames import Pairing, pair_elements
-from fleetform.spec.desired import Declared, Environment, ResourceKey, Rules, digests_of
+from fleetform.spec.desired import Declared, ResourceKey, digests_of
 from fleetform.spec.ignore_changes import overlook, overlooks
 
 
 def compare_rules(draft: PlanDraft) -> None:
-    if draft.permissions.destroy:
+    """
+    Propose the declared rules, where others were applied last; before the first apply, the default ones.
+
+    A plan is judged by the rules last applied, so what a commit loosens helps the next plan and never itself.
+    """
+    environment, applied = draft.desired.environment, draft.rules.document()
+    if draft.permissions.destroy or environment.rules == draft.rules:
         return
-    proposal = propose_rules(draft.desired.environment, draft.rules)
-    if proposal is not None:
-        draft.add(proposal)
+    key = ResourceKey("environment", environment.name)
+    wanted = environment.rules.document()
+    change = Change(
+        key=key,
+        action=Action.UPDATE,
+        reasons=(Reason.CONTROL_CHANGED,),
+        type="environment",
+        fields=changed_fields("environment", {"rules": applied}, {"rules": wanted}),
+        steps=(make_step(Verb.RULES_SET, key, {"rules": wanted}),),
+    )
+    draft.add(Proposal(change))
 
 
 def compare_resources(draft: PlanDraft) -> None:
@@ -170,26 +184,3 @@ def _as_destroyed(change: Change) -> Change:
         for step in change.steps
     )
     return replace(change, reasons=(Reason.DESTROY_ASKED,), steps=steps)
-
-
-# The environment itself: its rules are a change like any other.
-# A plan is judged by the rules last applied, so what a commit loosens helps the next plan and
-# never itself.
-
-
-def propose_rules(environment: Environment, applied: Rules) -> Proposal | None:
-    """Compare rules with those last applied; the default ones before the first apply."""
-    if environment.rules == applied:
-        return None
-    key = ResourceKey("environment", environment.name)
-    wanted = environment.rules.document()
-    return Proposal(
-        Change(
-            key=key,
-            action=Action.UPDATE,
-            reasons=(Reason.CONTROL_CHANGED,),
-            type="environment",
-            fields=changed_fields("environment", {"rules": applied.document()}, {"rules": wanted}),
-            steps=(make_step(Verb.RULES_SET, key, {"rules": wanted}),),
-        )
-    )

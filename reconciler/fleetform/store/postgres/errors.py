@@ -52,7 +52,7 @@ STARTING = asyncpg.CannotConnectNowError
 _AGAIN = "see whether the database server runs and can be reached, then run the same command again"
 
 # First match wins; the longer beginning of a SQLSTATE comes first.
-_KINDS: tuple[tuple[str, type[LedgerError], str, str], ...] = (
+_KINDS: tuple[tuple[str | tuple[str, ...], type[LedgerError], str, str], ...] = (
     (
         "28",
         LoginError,
@@ -78,14 +78,8 @@ _KINDS: tuple[tuple[str, type[LedgerError], str, str], ...] = (
         RESTORE_SCHEMA,
     ),
     (
-        # A column is not there, or is there already.
-        "4270",
-        DamagedLedgerError,
-        f"has other tables than this release creates: {WHY}",
-        RESTORE_SCHEMA,
-    ),
-    (
-        "42P07",
+        # A column is missing or exists already, or a table exists already.
+        ("4270", "42P07"),
         DamagedLedgerError,
         f"has other tables than this release creates: {WHY}",
         RESTORE_SCHEMA,
