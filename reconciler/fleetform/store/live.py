@@ -69,8 +69,8 @@ _SELECT = (
     " THEN r.document ELSE '' END"
     " FROM resources s LEFT JOIN runs r ON r.uid = s.uid AND s.kind = 'run'"
 )
-# What a plan has nothing to say of as long as its digest is the one that is declared. A run that
-# ended well without evidence that it ran is one that nobody can settle but a person.
+# Rows that concern no plan as long as their digest is the declared one. A run that is done without evidence that it ran is
+# left out: only a person can decide about it.
 _UNCHANGED = (
     "s.archived = 0 AND s.operation = '' AND (s.kind <> 'run'"
     f" OR r.state = 'done' AND r.cause <> '{NO_EVIDENCE}' AND r.stale = 0)"
@@ -193,7 +193,7 @@ def _gpus(connection: Statements) -> dict[str, int]:
 
 
 def _earlier(connection: Statements) -> dict[str, EarlierRun]:
-    """Runs that are not over while another one has their name by now, by the uid of that one."""
+    """Read the runs that are not over although another run has their name, by the uid of that one."""
     rows = connection.execute(
         "SELECT s.uid, e.uid, e.document, e.stop_requested FROM runs e"
         " JOIN resources s ON s.kind = 'run' AND s.name = e.name"
@@ -274,7 +274,7 @@ def _released_hosts(connection: Statements) -> dict[str, str]:
 
 
 def read_instances(connection: Statements) -> tuple[Instance, ...]:
-    """All that are not gone; one on which nothing begins any more says why, as a drained one does."""
+    """Read all that are not terminated; a cordoned one says why in `drained`."""
     cordon = read_cordon(connection)
     return tuple(_instance_of(row, cordon) for row in connection.execute(_INSTANCES))
 

@@ -1,8 +1,8 @@
 """
-File locks: who makes changes, who manages runs.
+File locks: they say which process makes changes and manages runs.
 
 The kernel holds the lock and frees it when its process dies, so that no lock outlives its
-holder. What is written in the file only says who that is; it is believed while the lock is held.
+holder. The file's content only names the holder, and counts while the lock is held.
 """
 
 from __future__ import annotations
@@ -80,14 +80,14 @@ def try_lock(path: Path, *, who: str, command: str, now_ms: int) -> FileLock | N
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(asdict(holder)).encode(), 0)
     except OSError:
-        # A full disk: whoever cannot say who it is shall not keep others off either.
+        # A full disk: a process that cannot write its name must not exclude others either.
         os.close(descriptor)
         raise
     return FileLock(path, descriptor, holder)
 
 
 def _take(descriptor: int) -> bool:
-    # Whoever asks `who_holds` or `is_asked` has a lock for some microseconds and is no holder.
+    # A process that calls `who_holds` or `is_asked` has a lock for some microseconds and is no holder.
     for pause_seconds in (*_PAUSES_SECONDS, 0):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -166,9 +166,9 @@ def is_asked(path: Path) -> bool:
         os.close(descriptor)
 
 
-# Whether a file that is open still lies where it was opened.
-# A folder may be moved or removed under a process that runs for weeks. What it has open goes on to
-# work, and is a ledger that nobody else sees and a lock that keeps nobody off: it must end.
+# Whether an open file is still where it was opened.
+# A folder may be moved or removed under a process that runs for weeks. Its open files still work, but they are a ledger that
+# no other process sees and a lock that excludes no other process: it must end.
 
 
 class FileLocation:

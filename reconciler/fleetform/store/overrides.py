@@ -1,8 +1,8 @@
 """
 Overrides, in force from the moment of their commit.
 
-The end of runs that are at work is asked for in the same transaction, so that nothing starts
-between the two. An override that runs out stays as a row: its time is compared by whoever reads.
+The end of running runs is requested in the same transaction, so that nothing starts between the two. An override that
+expires stays as a row: each reader compares its time.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def put_overrides(
 
 
 def end_stopped(transaction: Transaction, now_ms: int) -> None:
-    """Ask for the end of what is found at work although a stop holds: a rebuild has found it."""
+    """Request the end of runs that a rebuild has found running although a stop is in force."""
     holds = (one for one in read_overrides(transaction) if one.holds_at(now_ms))
     stops = [one for one in holds if one.kind is OverrideKind.STOP]
     if stops:
@@ -79,9 +79,9 @@ def _end_runs(
     transaction: Transaction, overrides: Sequence[Override], now_ms: int
 ) -> tuple[str, ...]:
     """
-    Ask for the end of what is at work; what waits for a place keeps waiting.
+    Request the end of running runs; runs that wait for a place keep waiting.
 
-    A run that has not begun loses nothing by waiting, and goes on by itself afterwards.
+    A run that has not begun loses nothing by waiting, and starts by itself afterwards.
     """
     rows = transaction.execute(
         "SELECT r.uid, r.name, r.parent, r.stop_requested FROM runs r"
@@ -151,8 +151,8 @@ def _override(row: Sequence[Any]) -> Override:
 
 
 # Whether a plan may be entered at this moment: overrides, and freeze windows last applied.
-# Plans hold back what may not happen when they are made. This is for those that were made before,
-# or elsewhere, and is asked in the transaction that would enter them.
+# A plan blocks what is forbidden when it is made. This check is for plans that were made earlier or elsewhere, and runs in the
+# transaction that would enter them.
 
 
 def require_permitted(transaction: Transaction, plan: Plan, now_ms: int) -> None:

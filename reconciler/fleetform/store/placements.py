@@ -36,7 +36,7 @@ def commit_placements(
     """See `model.ports.Ledger.commit_placements`."""
     status = transaction.one("SELECT status FROM meta")
     if status == (LedgerStatus.RECOVERING,):
-        # The world may remember starts that this ledger does not.
+        # Hosts may know of starts that this ledger does not.
         return tuple(False for _ in placements)
     round_ = _Round(transaction, placements, now_ms)
     keeper = _Keeper.of(transaction, now_ms)
@@ -51,9 +51,9 @@ def commit_placements(
 @dataclass(frozen=True, slots=True)
 class _Keeper:
     """
-    Overrides, as they are now.
+    The overrides in force.
 
-    Whoever decided on a placement may have done so before they did.
+    A placement may have been decided before they were put in force.
     """
 
     transaction: Transaction
@@ -61,7 +61,7 @@ class _Keeper:
 
     @classmethod
     def of(cls, transaction: Transaction, now_ms: int) -> _Keeper | None:
-        """None where nothing is in force, which is nearly always."""
+        """Return None if no override is in force, which is nearly always."""
         overrides = holding(read_overrides(transaction), now_ms)
         return cls(transaction, overrides) if overrides else None
 
@@ -269,7 +269,7 @@ def _read_waiting(
 
 
 def _kept_by_volumes(transaction: Transaction, run_uids: Sequence[str]) -> list[str]:
-    """Name those of these runs that mount a volume which is about to go."""
+    """Return those of these runs that mount a volume which is about to be removed."""
     leaving = leaving_volumes(transaction)
     if not leaving:
         return []
@@ -299,7 +299,7 @@ def _read_rooms(transaction: Transaction, instance_uids: Iterable[str]) -> dict[
     ):
         taken.setdefault(uid, set()).add(unit)
     rooms = {}
-    # Whoever decided on a placement may have done so before somebody agreed to the end of its host.
+    # A placement may have been decided before a person agreed to the end of its host.
     closing = read_cordon(transaction)
     for (
         uid,

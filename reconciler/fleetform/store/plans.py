@@ -2,7 +2,7 @@
 Plans in the ledger: entered once, resumed after a crash, and refused when the ledger has moved.
 
 An apply is one entry of a plan. Its operations are the plan's steps: `planned`, `intended` (it may
-have touched the world), then `done` or `failed`, or `dropped` when the apply ended without them.
+have changed the actual state), then `done` or `failed`, or `dropped` if the apply ended without them.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def accept(
     if known is not None and known[1] == "running":
         return Accepted(known[0], "resumed", done_keys(transaction, known[0]))
     if known is not None and known[1] == "done":
-        # The same plan holds again when its outcome was undone since: then it is a new apply. One
-        # of a file was made once and is done once: who wants it again makes another.
+        # The same plan may be applied again if its outcome was undone since: then it is a new apply. A plan in a file is
+        # applied once.
         if plan.kept is not None or _failures(transaction, plan, frozenset()):
             return Accepted(known[0], "already-applied", done_keys(transaction, known[0]))
         known = None
@@ -96,7 +96,7 @@ def _enter(
 def _reopen(
     transaction: Transaction, plan: Plan, uid: str, done: frozenset[str], now_ms: int
 ) -> Accepted:
-    """Go on with an apply that ended early: what it has not done must still hold."""
+    """Resume an apply that ended early: what it has not done must still hold."""
     touched = frozenset(key for step in plan.steps if step.key in done for key in _touched(step))
     failures = [
         *_failures(transaction, plan, touched),
@@ -118,7 +118,7 @@ def _reopen(
 
 
 def _relied_on(plan: Plan, done: frozenset[str]) -> set[ResourceKey]:
-    """What the steps that are left change, and what they need was done for."""
+    """Return the resources that the remaining steps change, and those of the steps that they need."""
     steps = {step.key: step for step in plan.steps}
     left = [step for step in plan.steps if step.key not in done]
     needed = (steps[key] for step in left for key in step.needs if key in steps)
@@ -131,8 +131,8 @@ def _changed_since(
     """
     Say which of these another apply has changed after this one.
 
-    Nothing of the plan claims how its own steps leave a resource, so that nobody else may have had it
-    in between. A later renaming is one of all of its kind: operations know the new name only.
+    No predicate of the plan says how its own steps leave a resource, so no other apply may have changed it in between. A
+    later rename counts for all resources of its kind: operations contain the new name only.
     """
     later = transaction.execute(
         "SELECT DISTINCT o.resource_kind, o.resource_name, o.verb, a.uid"
@@ -157,7 +157,7 @@ def _mark(transaction: Transaction, steps: Iterable[Step], uid: str) -> None:
 
 
 def _touched(step: Step) -> tuple[ResourceKey, ...]:
-    """The row of a step, and the name that it has until it is renamed."""
+    """Return the key of a step's row, and the one that the row has until it is renamed."""
     if step.verb != Verb.RESOURCE_MOVE:
         return (step.resource,)
     return (step.resource, ResourceKey(step.resource.kind, step.arguments["from"]))
@@ -184,7 +184,7 @@ def unfinished_apply(connection: Statements) -> tuple[Accepted, bytes] | None:
 def finish_apply(
     transaction: Transaction, apply_uid: str, *, state: str, summary: str, now_ms: int
 ) -> None:
-    """End an apply; what it has not done is dropped and no longer keeps others off."""
+    """End an apply; its remaining steps are dropped and no longer block other applies."""
     assert state in {"done", "failed", "interrupted"}, state
     ended = transaction.one(
         "UPDATE applies SET state = ?, summary = ?, finished_at_ms = ?"
@@ -193,7 +193,7 @@ def finish_apply(
     )
     if ended is None:
         return
-    # What was begun and has no outcome is left as a failed step leaves it: to the next plan.
+    # A step that has begun and has no outcome is left to the next plan, like a failed one.
     mark_interrupted(transaction, apply_uid)
     transaction.execute(
         "UPDATE operations SET state = 'dropped' WHERE apply_uid = ?"
@@ -220,7 +220,7 @@ def _failures(
     environment_uid, ledger_id, epoch, status, note = meta
     if plan.environment_fingerprint != fingerprint(environment_uid):
         return [f"the plan is for another environment, whose name was {plan.environment_name}"]
-    # A plan made before there was a ledger names none; that its resources are absent says all.
+    # A plan from before the first apply names no ledger; its predicates say that its resources are absent.
     if plan.ledger_id and (plan.ledger_id, plan.epoch) != (ledger_id, epoch):
         computed = f"the plan was computed from ledger {plan.ledger_id} of epoch {plan.epoch}"
         return [f"{computed}, and this is {ledger_id} of epoch {epoch}"]
@@ -297,12 +297,12 @@ class _LedgerFacts:
 
 
 def _attached(transaction: Transaction) -> Mapping[str, Collection[str]]:
-    """Name who is at work, by the volume that they have mounted."""
+    """Name the running runs by the volume that they have mounted."""
     found: dict[str, set[str]] = {}
     for name, document in transaction.execute(
         "SELECT r.name, r.document FROM runs r"
         " JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
-        # One that waits for its next attempt has nothing mounted.
+        # A run that waits for its next attempt has nothing mounted.
         " WHERE r.final = 0 AND a.state <> 'waiting' ORDER BY r.number"
     ):
         for volume in mounted_volumes(document):
@@ -311,7 +311,7 @@ def _attached(transaction: Transaction) -> Mapping[str, Collection[str]]:
 
 
 def _conflicts(transaction: Transaction, plan: Plan) -> Sequence[str]:
-    """Name what an apply that is not finished is about to change."""
+    """Name the resources of the plan that an unfinished apply is about to change."""
     # A resource that is being renamed is marked under the name that it still has.
     marked = transaction.execute(
         "SELECT kind, name, operation FROM resources WHERE operation <> ''"

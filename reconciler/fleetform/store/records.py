@@ -1,9 +1,9 @@
 """
-Taking in what hosts say of jobs.
+Writes what hosts say about jobs.
 
-Records come late, twice, and out of order. A state only moves forward, so that what is taken in
-does not depend on any of that. A job that ends gives back its units in the same transaction; what
-the host keeps of it is forgotten later, when its output is in.
+Records come late, twice, and out of order. A state only moves forward, so that the result does not depend on any of
+that. A job that ends gives back its units in the same transaction; the host forgets its record later, when its output has
+arrived.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _news(
     """
     Pick the records that move a job of this instance, the furthest of each.
 
-    A record without a row, or with another uid, is foreign: shown by who compares, never taken.
+    A record without a row, or with another uid, is foreign: a drift check shows it, and it is never adopted here.
     """
     known = _open_jobs(transaction, instance_uid, records)
     news: dict[JobKey, JobRecord] = {}
@@ -94,7 +94,7 @@ def _open_jobs(
 
 
 def _fast_forward(transaction: Transaction, records: Sequence[JobRecord]) -> None:
-    """Take over counters of a host that is ahead: a command with a lower one would be stale."""
+    """Adopt the counters of a host that is ahead: a command with a lower one would be stale."""
     transaction.many(
         "UPDATE jobs SET gen = ? WHERE run_uid = ? AND attempt = ? AND rank = ? AND uid = ?"
         " AND gen < ?",

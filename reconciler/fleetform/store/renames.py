@@ -1,10 +1,9 @@
 """
-Rows that get another name, with everything that is kept by name.
+Renames rows, with everything that is kept by name.
 
-A uid is who somebody is, so neither instances nor jobs nor logs notice. What other documents
-mention is written under the new names in the same transaction: whoever schedules between two
-would else look for a fleet that nobody has. Events keep the old name, and one says what became of
-it.
+The uid identifies a resource, so neither instances nor jobs nor logs change. References in other documents are renamed in
+the same transaction: a round of scheduling in between would look for a fleet that does not exist. Events keep the old
+name, and one event records the rename.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from fleetform.store.resources import Context
 
 __all__ = ["move"]
 
-# No name has it: what is on its way from one name to another is nobody's meanwhile.
+# No name contains it: it marks a row between its old name and its new one.
 _ON_THE_WAY = "~"
 
 
@@ -107,7 +106,7 @@ def _starting(transaction: Transaction, moves: Sequence[_Move], renames: Renames
 
 
 def _give_way(transaction: Transaction, moves: Sequence[_Move]) -> list[_Move]:
-    """Tombstones that have a name which is given to another: they take the one that is free."""
+    """Return moves of tombstones whose name another row gets: they take the name that becomes free."""
     found = []
     gone = {one.before for one in moves}
     for one in moves:
@@ -161,14 +160,14 @@ _RETARGET = "UPDATE overrides SET target = ? WHERE target = ?"
 
 
 def _rename_targets(transaction: Transaction, pairs: Mapping[ResourceKey, ResourceKey]) -> None:
-    """Keep overrides on the resources that they were made for: of a whole sweep, too."""
+    """Rename the targets of overrides, also those of a whole sweep."""
     names = {str(before): str(after) for before, after in pairs.items()}
     transaction.many(_RETARGET, ((after + _ON_THE_WAY, old) for old, after in names.items()))
     transaction.many(_RETARGET, ((after, after + _ON_THE_WAY) for after in names.values()))
 
 
 def _rename_hosts(transaction: Transaction, moves: Sequence[_Move]) -> None:
-    """Hosts are called by their fleet and number, and overrides name them so."""
+    """Rename hosts that are named by their fleet and number, and the overrides that name them."""
     for one in moves:
         if one.after.kind != "fleet":
             continue
@@ -216,7 +215,7 @@ def _rename_in_documents(
 
 
 def _rename_in_open_runs(transaction: Transaction, renames: Renames) -> None:
-    """What is over keeps the document it was executed with; a further attempt needs the new."""
+    """Rename in runs that are not over: a further attempt needs the new names, and a finished run keeps its document."""
     for uid, document in transaction.execute(
         "SELECT uid, document FROM runs WHERE final = 0 ORDER BY number"
     ).fetchall():
@@ -230,7 +229,7 @@ def _rename_in_open_runs(transaction: Transaction, renames: Renames) -> None:
 
 
 def _renamed(kind: str, document: str, renames: Renames) -> Mapping[str, Any] | None:
-    """The document with the new names; None where it mentions none of them."""
+    """Return the document with the new names; None if it mentions none of them."""
     if not document or not renames.may_be_in(document):
         return None
     read = json.loads(document)

@@ -1,8 +1,8 @@
 """
-Fleets whose hosts are being exchanged: read from rows, and each move written down as it is made.
+Rollouts of fleets: read from rows, and each move recorded as it is made.
 
-A fleet is in it while one of its hosts was made from another template, stands in for another, or
-has left a place behind; so whoever takes over from a dead manager finds what is left to do.
+A rollout is under way while a host of the fleet was created from another template, stands in for another one, or has left
+its place empty; so a controller that takes over from a dead one finds what is left to do.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def template_outputs(
     said: Mapping[str, Any], places: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """
-    What is kept of a fleet's step: its template, who has a place, and how they are exchanged.
+    Return what is kept of a fleet's step: its template, its places, and how a rollout replaces hosts.
 
-    `places` are the hosts of the step with their numbers. Those that are no share of this machine
-    are kept whole: their names and endpoints do not follow from their numbers.
+    `places` are the hosts of the step with their numbers. Hosts that are not a share of this machine are kept whole: their
+    names and endpoints do not follow from their numbers.
     """
     if not said.get("template"):
         return {}
@@ -77,7 +77,7 @@ def is_exchanged(message: str) -> bool:
 
 
 def read_templates(connection: Statements) -> dict[str, Template]:
-    """Templates by the name of the fleet, of those whose hosts are being exchanged."""
+    """Read the templates of fleets with a rollout under way, by name of the fleet."""
     found = {}
     for name, outputs in connection.execute(
         "SELECT name, outputs FROM resources WHERE kind = 'fleet' AND outputs <> ''"
@@ -95,10 +95,10 @@ def read_templates(connection: Statements) -> dict[str, Template]:
 
 def _standing_still(connection: Statements | Transaction) -> frozenset[str]:
     """
-    Fleets of which no host is exchanged for now: those that go, and those that are being written.
+    Name the fleets whose rollout pauses: fleets that are removed or released, and fleets with an open step.
 
-    The intent of a fleet's step gives new hosts the new template, and its outcome the fleet. In between
-    they differ from what the fleet is known to want, and would be let go while the step waits for them.
+    The intent of a fleet's step gives new hosts the new template, and its outcome gives it to the fleet. In between they
+    differ from the template of the fleet, and would be released while the step waits for them.
     """
     rows = connection.execute(
         "SELECT resource_name FROM operations INDEXED BY operations_open"
@@ -111,11 +111,10 @@ def _standing_still(connection: Statements | Transaction) -> frozenset[str]:
 
 def leaving_fleets(connection: Statements | Transaction) -> frozenset[str]:
     """
-    Fleets that an accepted plan removes or releases, and that are not gone yet.
+    Name the fleets that an accepted plan removes or releases, and that still exist.
 
-    Their hosts look as ever until the step begins. What were placed there in between would end
-    with them, or be nobody's, and nobody was told of it; and a host that were made in the place of one that has
-    gone already would stay behind.
+    Their hosts look as before until the step begins. A job that was placed there in between would end with them, or belong to
+    no fleet, and no plan has shown that; and a host that was created in the place of one that has left already would stay.
     """
     rows = connection.execute(
         "SELECT resource_name FROM operations INDEXED BY operations_open"
@@ -162,7 +161,7 @@ def commit_exchanges(
 ) -> None:
     """See `model.ports.Ledger.commit_exchanges`."""
     if fleet in _standing_still(transaction) or not _is_wanted(transaction, fleet, template):
-        # Since somebody looked its removal was entered, or its step was begun, or is over.
+        # Meanwhile its removal was entered, or a step of it has begun or ended.
         return
     for one in moves:
         if one.move is Move.MAKE:
@@ -193,7 +192,7 @@ def _leave(transaction: Transaction, fleet: str, one: Exchange, now_ms: int) -> 
     row = transaction.one(
         "UPDATE instances SET state = 'terminating', message = ?, generation = generation + 1"
         " WHERE uid = ? AND state NOT IN ('terminating', 'terminated')"
-        # Something may have been placed there since it was looked at.
+        # A job may have been placed there since the rows were read.
         " AND (? = 1 OR NOT EXISTS (SELECT 1 FROM allocations a WHERE a.instance_uid = instances.uid))"
         " RETURNING name",
         (ENDED if ends else EXCHANGED, one.uid, int(ends)),
@@ -258,23 +257,22 @@ def _settle(transaction: Transaction, fleet: str, one: Exchange) -> None:
     if taken is None:
         transaction.execute(
             "UPDATE instances SET number = ?, name = ?, generation = generation + 1,"
-            # It was to go, and what was to stay has gone.
+            # It was to leave, and the host that was to stay has left.
             " drained = CASE WHEN drained IN (?, ?) THEN '' ELSE drained END"
             " WHERE uid = ?",
             (one.number, f"{fleet}-{one.number}", *RESTING_TEXTS, one.uid),
         )
 
 
-# Hosts on which nothing begins any more, because somebody has agreed that they end.
-# Who agreed was told who is at work there. A run that were placed later would end with its host, and
-# nobody has been asked. A fleet that is removed or let go is closed as a whole from the moment its
-# plan is entered. Where hosts are exchanged and wait for nobody, those that are to go are closed: by
-# the plan until its step is done, and from then on by what the fleet is known to want.
+# Hosts on which no job starts any more, because a person has agreed that they end.
+# The plan named the runs there. A run that was placed later would end with its host without having been named. A fleet that is
+# removed or released is cordoned as a whole from the moment its plan is entered. If a rollout does not wait for jobs, the
+# hosts that it replaces are cordoned: by the plan until its step is done, and afterwards by the template of the fleet.
 
 
 @dataclass(frozen=True, slots=True)
 class _Exchange:
-    """Hosts of fleets that go: those of another template, and those that are named."""
+    """Hosts that a rollout replaces: those of another template, and those that are named."""
 
     fleets: frozenset[str]
     template: str
@@ -294,7 +292,7 @@ class Cordon:
     exchanges: tuple[_Exchange, ...]
 
     def reason(self, fleet: str, host: str, template: str) -> str:
-        """Say why nothing begins on a host, which was made from `template`; empty: it may."""
+        """Say why no job starts on a host, which was created from `template`; empty: jobs may start."""
         if fleet in self.leaving:
             return LEAVING
         return RESTING if any(one.ends(fleet, host, template) for one in self.exchanges) else ""
@@ -305,7 +303,7 @@ def read_cordon(connection: Statements | Transaction) -> Cordon:
 
 
 def _entered(connection: Statements | Transaction) -> list[_Exchange]:
-    """Exchanges that a plan is about to begin, and one that it has begun and not ended."""
+    """Return rollouts that an accepted plan will begin, or has begun and not ended."""
     rows = connection.execute(
         "SELECT closes FROM operations INDEXED BY operations_open"
         " WHERE state IN ('planned', 'intended') AND resource_kind = 'fleet' AND closes <> ''"
@@ -318,7 +316,7 @@ def _entered(connection: Statements | Transaction) -> list[_Exchange]:
 
 
 def _under_way(connection: Statements | Transaction) -> list[_Exchange]:
-    """What fleets are known to want, of those that recreate hosts at once."""
+    """Return the rollouts of fleets that recreate hosts at once, by their templates."""
     rows = connection.execute(
         "SELECT name, outputs FROM resources WHERE kind = 'fleet' AND outputs <> ''"
         " AND outputs <> '{}'"
@@ -341,7 +339,7 @@ def _recreates_at_once(document: Mapping[str, Any]) -> bool:
 
 def closings_of(plan: Plan) -> dict[str, str]:
     """
-    What steps of a plan close from its entry on, by their keys; kept with their operations.
+    Return the hosts that steps of a plan cordon from its entry on, by key of the step; kept with their operations.
 
     A fleet that is renamed first has its earlier name until then, and so have its hosts.
     """

@@ -134,10 +134,10 @@ def _update_one(context: Context, step: Step) -> None:
     """
     Give a run another document, as far as where it stands allows.
 
-    Waiting: all of it. At work: what does not change its execution; `state: stopped` ends it all the
-    same, and another execution waits until it runs again. Over: the resource alone,
-    for what was executed stays what it was. With `earlier`: the name is that run's again. What does
-    not change an execution reaches a run before it as well, while that goes on.
+    Waiting: all of it. Running: what does not change its execution; `state: stopped` ends it all the same, and another
+    execution waits until it runs again. Over: the resource alone, for what was executed stays what it was. With `earlier`:
+    the name belongs to that run again. A change that does not concern the execution applies also to an earlier run that has
+    not ended.
     """
     transaction, said, name = context.transaction, step.arguments, step.resource.name
     if (earlier := said.get("earlier")) and not _give_back(context, step, earlier):
@@ -179,7 +179,7 @@ def _update_one(context: Context, step: Step) -> None:
 def _drive_earlier(
     transaction: Transaction, name: str, uid: str, document: Mapping[str, Any]
 ) -> None:
-    """What drives a run and is no part of its execution holds for one before it that goes on, too."""
+    """Apply fields that are not part of the execution to an earlier run of the name that has not ended, too."""
     rows = transaction.execute(
         "SELECT uid FROM runs WHERE name = ? AND final = 0 AND uid <> ?", (name, uid)
     ).fetchall()
@@ -202,7 +202,7 @@ def _drive(transaction: Transaction, uid: str, document: Mapping[str, Any]) -> N
 
 
 def _give_back(context: Context, step: Step, earlier: str) -> bool:
-    """Give a name back to the run that is at work, and end the one that waits for that."""
+    """Give the name back to the running run, and end the one that waits for it."""
     transaction, name = context.transaction, step.resource.name
     if _has_a_place(transaction, name):
         _refuse(context, step, "so it was not withdrawn")
@@ -243,7 +243,7 @@ def _has_a_place(transaction: Transaction, name: str) -> bool:
 
 
 def _refuse(context: Context, step: Step, what: str) -> None:
-    """The run was placed between the plan's acceptance and this step: the next plan says more."""
+    """Refuse a step whose run was placed after the plan was accepted: the next plan says more."""
     sentence = f"run {step.resource.name} has started, {what}"
     context.refused[step.key] = sentence
     context.transaction.log("step.failed", context.now_ms, sentence, step.resource)
@@ -291,7 +291,7 @@ _ENDED_BECAUSE = {
 
 
 def stop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
-    """Ask for the end; the manager of runs brings it about."""
+    """Request the end of the runs; the controller stops them."""
     for step in steps:
         if step.arguments.get("waiting") and _is_at_work(context.transaction, step.resource.name):
             _refuse(
@@ -306,7 +306,7 @@ def stop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> N
         )
         asked = context.transaction.execute(
             "UPDATE runs SET stop_requested = ?, generation = generation + 1"
-            # One that had the name before as well: nobody would know of it any more.
+            # An earlier run of the name as well: it would not be listed any more.
             " WHERE name = ? AND final = 0 AND stop_requested = ''",
             (why, step.resource.name),
         )
@@ -336,7 +336,7 @@ def archive(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -
 
 
 def forget(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
-    """Take the resource's row away; the run's own row, with all its attempts, is the history."""
+    """Delete the resource's row; the run's own row, with all its attempts, is the history."""
     for step in steps:
         list_runs_of(context.transaction, [step.resource.name], listed=False)
         delete_resource(context.transaction, step.resource)

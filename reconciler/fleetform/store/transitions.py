@@ -1,8 +1,8 @@
 """
-Carrying out what `lifecycle` decided about runs.
+Writes what `lifecycle` decided about runs.
 
-A verdict was made from rows read a moment ago. One that no longer applies is dropped without a
-word: the next round decides anew from what is there.
+A decision was made from rows read a moment ago. One that no longer applies is dropped silently: the next round decides
+again from the current rows.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def commit_transitions(
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """Where a run that is not over is at this moment."""
+    """The position of a run that is not over."""
 
     uid: str
     name: str
@@ -69,7 +69,7 @@ def _read(transaction: Transaction, uids: Sequence[str]) -> dict[str, _Standing]
 def _pass_commit_point(
     transaction: Transaction, run: _Standing, _: AllPrepared, now_ms: int, __: Ids
 ) -> None:
-    """From here the attempt may have run: every rank is prepared, under the boot it was given."""
+    """Pass the commit point: every rank is prepared under the boot it was given, and from here the attempt may have run."""
     jobs = transaction.execute(
         "SELECT j.state, j.boot_id = i.boot_id, i.state <> 'terminated' FROM jobs j"
         " JOIN instances i ON i.uid = j.instance_uid WHERE j.run_uid = ? AND j.attempt = ?",
@@ -101,7 +101,7 @@ def _stop_gang(
     if run.attempt_state == "finished":
         return
     _end_jobs(transaction, [(run, verdict.message)], now_ms)
-    # Before its commit point an attempt is taken back, after it it is ended.
+    # Before its commit point an attempt is aborted, afterwards it is stopped.
     taken_back = run.attempt_state in {"waiting", "reserved", "aborting"}
     stopping = transaction.execute(
         "UPDATE attempts SET state = ?, cause = ?, message = ? WHERE run_uid = ? AND number = ?"
