@@ -1,8 +1,8 @@
 """
-From one reading of the actual state to what has drifted.
+Compares one reading of the actual state with the ledger.
 
-Compared is what the ledger says was made, never the tree: what the tree wants otherwise is a
-change of the plan. What is being changed just now, or leaves, is passed over.
+The comparison is with what the ledger says was created, never with the configuration: a difference from the
+configuration is a change of the plan. A resource that is being changed, or a host that leaves, is skipped.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class Comparison:
 
 def compare(live: Live, observed: Observed) -> Comparison:
     """
-    Say what is not as it was made.
+    Say what differs from what was created.
 
     Args:
-        live: The ledger, read after the world was looked at.
-        observed: The world.
+        live: The ledger, read after the actual state.
+        observed: The actual state.
     """
     log = _DriftLog(observed)
     _compare_hosts(log, live)
@@ -75,7 +75,7 @@ def compare(live: Live, observed: Observed) -> Comparison:
 
 
 def _recorded(log: _DriftLog, live: Live, drifts: Sequence[Drift]) -> list[RecordedDrift]:
-    """What is to be remembered after this look: what it found, and what it could not judge."""
+    """Return what is recorded after this look: what it found, and earlier drift that it could not judge."""
     now_ms = log.observed.at_ms
     before = {one.place: one for one in log.observed.recorded}
     found = {}
@@ -185,7 +185,7 @@ def _compare_hosts(log: _DriftLog, live: Live) -> None:
 
 
 def _is_settled(instance: Instance) -> bool:
-    # Before its first hello nothing was promised of it, and who leaves is about to go.
+    # Before its first hello nothing is known of it, and a host that leaves is about to go.
     return bool(instance.install_id) and instance.state is not InstanceState.TERMINATING
 
 
@@ -252,15 +252,9 @@ def _compare_answer(log: _DriftLog, live: Live, instance: Instance, seen: HostSe
 
 def _compare_greeting(log: _DriftLog, key: ResourceKey, instance: Instance, seen: HostSeen) -> None:
     if instance.install_id != seen.install_id:
+        before, now = instance.install_id[:12], seen.install_id[:12]
         by = "its folder or the machine was created again"
-        log.tell(
-            key,
-            "install",
-            instance.install_id[:12],
-            seen.install_id[:12],
-            part=instance.name,
-            by=by,
-        )
+        log.tell(key, "install", before, now, part=instance.name, by=by)
         return
     log.check(
         key, "boot", instance.boot_id[:12], seen.boot_id[:12], part=instance.name, by="a reboot"
@@ -268,18 +262,16 @@ def _compare_greeting(log: _DriftLog, key: ResourceKey, instance: Instance, seen
 
 
 def _compare_capacity(log: _DriftLog, key: ResourceKey, instance: Instance, seen: HostSeen) -> None:
-    """Compare what was found on the machine; what is declared instead is the tree's word."""
+    """Compare what was found on the machine; declared capacity is not compared."""
     report, part = seen.report, instance.name
-    if "cpu" not in instance.declared and report.cpu_millicores < instance.cpu_millicores:
-        log.tell(
-            key, "cpu", cores(instance.cpu_millicores), cores(report.cpu_millicores), part=part
-        )
-    else:
-        log.note(key, "cpu", cores(instance.cpu_millicores), part=part)
-    if "memory" not in instance.declared and report.memory_bytes < instance.memory_bytes:
-        log.tell(key, "memory", size(instance.memory_bytes), size(report.memory_bytes), part=part)
-    else:
-        log.note(key, "memory", size(instance.memory_bytes), part=part)
+    for name, expected, found, shown in (
+        ("cpu", instance.cpu_millicores, report.cpu_millicores, cores),
+        ("memory", instance.memory_bytes, report.memory_bytes, size),
+    ):
+        if name not in instance.declared and found < expected:
+            log.tell(key, name, shown(expected), shown(found), part=part)
+        else:
+            log.note(key, name, shown(expected), part=part)
     have = {gpu.uuid for gpu in report.gpus}
     missing = [gpu.uuid for gpu in instance.gpus if gpu.uuid not in have]
     wanted = f"{len(instance.gpus)} GPUs"
@@ -378,12 +370,12 @@ def _path_of(row: LiveResource) -> str:
     return str(row.parsed.get("path", ""))
 
 
-# What a plan does about drift, where somebody has asked the world.
-# Only what is cured without a loss is corrected. What needs a decision is held, so that nobody
-# overlooks it, and what the tree changes anyway needs nothing further.
+# What a plan with a refresh does about drift.
+# Drift is corrected only if nothing is lost. Drift that needs a decision is blocked, so that it is not overlooked, and a
+# resource that the configuration changes anyway needs no correction.
 
 _VERBS = {VERBS[verb].kind: verb for verb in UPDATES & ACTS_ON_HOSTS}
-"""What makes a resource so again as its last applied document says; twice is the same as once."""
+"""The verb that makes a resource as its last applied document says; twice is the same as once."""
 
 
 _NAMED_MAX = 10
@@ -395,40 +387,36 @@ def correct_drift(draft: PlanDraft) -> None:
     for key, drifts in _by_resource(draft).items():
         row, declared = draft.present.get(key), draft.wanted.get(key)
         if row is not None and declared is not None and _is_recreated(replaces, key, drifts):
-            # Whatever a replacement would be judged by, there is nothing left to lose.
+            # Nothing is left to lose, so no other rule about replacements applies.
             draft.changes.pop(key, None)
             draft.held.pop(key, None)
             change = _change(_as_it_stays(declared, row), row, drifts, take="any", lost=True)
-            draft.add(
-                Proposal(
-                    replace(
-                        change,
-                        action=Action.REPLACE,
-                        reasons=(Reason.REPLACE_ASKED, Reason.DATA_LOST),
-                        at_stake=_users_text(draft, key),
-                    )
-                )
+            change = replace(
+                change,
+                action=Action.REPLACE,
+                reasons=(Reason.REPLACE_ASKED, Reason.DATA_LOST),
+                at_stake=_users_text(draft, key),
             )
+            draft.add(Proposal(change))
             continue
-        # What goes needs no correction.
+        # A resource that is removed needs no correction.
         if row is None or declared is None or key in draft.held:
             continue
         undecided = [one for one in drifts if one.remedy is Remedy.DECIDE]
         if key in draft.changes:
-            # What is changed anyway is made anew with that. A change in place of data that is gone
-            # would be of nothing.
+            # A change of the resource creates it again anyway; but a change in place needs the data.
             if undecided and _stays_in_place(draft.changes[key]):
                 draft.hold(key, HeldBy.DRIFT, *_detail_and_cure(undecided))
             continue
         curable = [one for one in drifts if one.remedy is Remedy.APPLY]
-        if undecided and _has_verb(key):
+        if undecided and key.kind in _VERBS:
             draft.held[key] = _held(_as_it_stays(declared, row), row, undecided)
-        elif curable and _has_verb(key):
+        elif curable and key.kind in _VERBS:
             draft.add(Proposal(_change(_as_it_stays(declared, row), row, curable)))
 
 
 def _is_recreated(replaces: Selection, key: ResourceKey, drifts: Sequence[Drift]) -> bool:
-    """Tell whether a person has said of a volume that is gone that an empty one shall follow it."""
+    """Tell whether `--replace` asks for an empty volume in place of one whose data is gone."""
     gone = key.kind == "volume" and any(one.field == "directory" for one in drifts)
     return gone and replaces.selects(key, "")
 
@@ -454,7 +442,7 @@ def _stays_in_place(change: Change) -> bool:
 
 
 def _as_it_stays(declared: Declared, row: LiveResource) -> Declared:
-    """What does not count is not corrected either."""
+    """Return the document with the values that `ignore:` keeps: they are not corrected."""
     if not overlooks(declared):
         return declared
     return overlook(declared, row.document, row.digest, row.own_digest)
@@ -466,10 +454,6 @@ def _by_resource(draft: PlanDraft) -> dict[ResourceKey, list[Drift]]:
         for one in draft.live.drift:
             found.setdefault(one.resource, []).append(one)
     return found
-
-
-def _has_verb(key: ResourceKey) -> bool:
-    return key.kind in _VERBS
 
 
 def _held(declared: Declared, row: LiveResource, drifts: Sequence[Drift]) -> Held:

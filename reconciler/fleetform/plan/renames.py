@@ -1,10 +1,9 @@
 """
-Resources that have another name now: what the ledger knows, as it will be called.
+Renamed resources: the rows of the ledger under their new names.
 
-A name is a label, and the uid is who somebody is. So before anything is compared, the rows of
-the ledger are taken under their new names, and what they mention with them: what differs then is
-a change, and what was only renamed is none. The renaming itself is a step of its own, before all
-others of its resource.
+The uid identifies a resource, and a name is a label. So before anything is compared, the rows of the ledger and the
+references in them get their new names: a difference is then a change, and a mere rename is none. The rename itself is a
+step of its own, before all others of its resource.
 """
 
 from __future__ import annotations
@@ -105,13 +104,13 @@ def moved_live(desired: Desired, live: Live) -> tuple[Live, Moves]:
 
 
 def _who(work: Work, displaced: Mapping[ResourceKey, ResourceKey], renames: Renames) -> str:
-    """Whose work it is by the names that hold now; a tombstone that gives way takes its along."""
+    """Return the run of this work by its new name; also of a tombstone whose name another run gets."""
     key = ResourceKey("run", work.run)
     return (displaced.get(key) or renames.of(key)).name
 
 
 def renames_of(steps: Iterable[Step]) -> Renames:
-    """All that the steps of a plan rename, sweeps as a whole among it."""
+    """Return all that the steps of a plan rename, including whole sweeps."""
     pairs: dict[ResourceKey, ResourceKey] = {}
     for step in steps:
         if step.verb != Verb.RESOURCE_MOVE:
@@ -124,7 +123,7 @@ def renames_of(steps: Iterable[Step]) -> Renames:
 
 
 def _of_the_absent(desired: Desired, live: Live) -> tuple[Override, ...]:
-    """Overrides go with a name also where nothing has it: what is stopped begins under no other."""
+    """Rename the targets of overrides also where no resource has the name: a stopped run starts under no other name."""
     if not live.overrides:
         return ()
     named = {*live.resources}
@@ -144,12 +143,12 @@ def _effective(
 ) -> tuple[dict[ResourceKey, ResourceKey], tuple[tuple[ResourceKey, ResourceKey], ...]]:
     """Rows that are renamed, and moves that cannot be made, each by the earlier name."""
     renames = Renames(dict(desired.moved))
-    # What has an earlier name is declared no more, and so none of the rows that are as declared.
+    # A row with an earlier name is no longer declared, so it is not one of the unchanged rows.
     rows = changed_rows(live.resources)
     pairs: dict[ResourceKey, ResourceKey] = {}
     stuck: list[tuple[ResourceKey, ResourceKey]] = []
     taken: set[ResourceKey] = set()
-    # From the end: of a chain, who has come furthest is the one that is meant.
+    # From the end: of a chain of renames, the row that is furthest along is the one that is meant.
     order = {before: number for number, (before, _) in enumerate(desired.moved)}
     for key in sorted(rows, key=lambda one: (-_place(one, order), one)):
         after = renames.of(key)
@@ -169,7 +168,7 @@ def _effective(
 def _sweeps(
     desired: Desired, pairs: Mapping[ResourceKey, ResourceKey]
 ) -> dict[ResourceKey, ResourceKey]:
-    """Sweeps that are renamed as a whole: they have no row, and are mentioned all the same."""
+    """Return the sweeps that are renamed as a whole: they have no row, but other documents refer to them."""
     parents = {ResourceKey(key.kind, split_element(key.name)[0]) for key in pairs}
     return {before: after for before, after in desired.moved if before in parents}
 
@@ -240,7 +239,7 @@ def _target(target: str, renames: Renames, hosts: Mapping[str, str]) -> str:
 
 
 def add_moves(draft: PlanDraft) -> None:
-    """Give each renamed row its step, in front of whatever else happens to it."""
+    """Give each renamed row its step, before all other steps of its resource."""
     if not draft.moves.before:
         return
     own, pairs = _own_digests(draft), _replacements(draft)
@@ -301,10 +300,10 @@ def _renamed(row: LiveResource, step: Step, before: ResourceKey) -> Change:
 
 def _own_digests(draft: PlanDraft) -> dict[str, str]:
     """
-    What rows that inherit will say of themselves, where only names in them change.
+    Return the own digests of rows that inherit, where only names in them change.
 
-    It cannot be found out from the whole document, and one that is out of date would take the
-    next change of a base for one of the document's own, and run it again.
+    The whole document does not tell them, and with an outdated one the next change of a base would count as a change of the
+    document itself, and run it again.
     """
     found: dict[str, str] = {}
     for key in sorted(draft.moves.mentioning):
@@ -326,9 +325,9 @@ def _tell_own_digests(draft: PlanDraft, own: Mapping[str, str]) -> None:
 
 def hold_while_starting(draft: PlanDraft) -> None:
     """
-    A job that is on its way to its host carries its name: it arrives first.
+    Block renames while a run that they concern is being started: the request to its host contains the name.
 
-    Two messages about one job that say different things are a conflict to the host.
+    Two different requests for one job are a conflict for the host.
     """
     starting = sorted(
         row.key
@@ -351,9 +350,9 @@ def hold_while_starting(draft: PlanDraft) -> None:
 
 def hold_moved_nowhere(draft: PlanDraft) -> None:
     """
-    What has another name by an entry, and is declared by neither, does not go.
+    Block the removal of a resource that `moved:` renames to a name which no document declares.
 
-    Somebody mistyped the new name, or removed a document and forgot the entry: only they know.
+    The new name is mistyped, or the document was removed and the entry forgotten: only a person knows.
     """
     entries = dict(draft.desired.moved) if draft.moves.before else {}
     if not entries:

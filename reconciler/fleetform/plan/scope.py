@@ -1,9 +1,8 @@
 """
 Which changes a plan was asked for, and which are left for another.
 
-Targets bring along what they need and is not there as it is declared: a run its fleet, its
-volumes and the runs it waits for. An exclusion wins over both. What is left is told as deferred, so that a part is
-never taken for the whole.
+Targets bring along what they need and what is not as declared: a run its fleet, its volumes and the runs it waits for. An
+exclusion wins over both. What is left out is shown as deferred, so that a part is never taken for the whole.
 """
 
 from __future__ import annotations
