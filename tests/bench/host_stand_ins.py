@@ -130,10 +130,12 @@ class StandIns:
         line = program.decode().rstrip().rpartition("run(json.loads(")[2]
         request = json.loads(json.loads(line.removesuffix("))")))
         if request["operation"] == "start":
-            return "{}\n"
+            started = {"bundle": request["bundle"], "failure": "", "notes": []}
+            return json.dumps(started) + "\n"
         bundle = f"{STATE}/agents/{request['sha256'][:16]}.pyz"
         root = f"{STATE}/hosts/{request['environment_uid']}/{request['name']}"
         answer = {"bundle": bundle, "any_bundle": bundle, "root": root, "is_sound": True}
+        answer["earlier"] = bundle
         return json.dumps(answer) + "\n"
 
     async def _serve_session(self, process: asyncssh.SSHServerProcess[bytes]) -> None:

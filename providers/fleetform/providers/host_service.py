@@ -31,7 +31,7 @@ START_LOG = "start.log"
 """What the agent printed on standard error before it detached itself: why it did not start."""
 
 JOBS_UNIT_VARIABLE = "FLEETFORM_AGENT_JOBS_UNIT"
-"""Tells the agent the unit of its jobs, which lies beside its own; see `agents.host.cgroups`."""
+"""Tells the agent the unit of its jobs, which is next to its own; see `agents.host.cgroups`."""
 
 _START_SECONDS = 90.0
 """Above the 60 s of the unit, so that systemd says first what is wrong."""
@@ -40,7 +40,7 @@ _CALL_SECONDS = 20.0
 _TOOL_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"
 
 _LINGER = "lingers"
-"""A file beside `hosts`: fleetform made the account linger, and ends that with its last agent."""
+"""A file next to the folder `hosts`: fleetform made the account linger, and ends that with its last agent."""
 
 _JOBS = """\
 [Unit]

@@ -73,7 +73,7 @@ def find(kind: str, controller: str) -> Place | None:
 
 JOBS_UNIT_VARIABLE = "FLEETFORM_AGENT_JOBS_UNIT"
 """
-Names the unit of systemd that has the jobs: it lies beside the agent's own, and its group is delegated.
+Names the unit of systemd that has the jobs: it is next to the agent's own, and its group is delegated.
 
 `providers.host_service` writes both units. The agent's unit can then be stopped and started, and
 nothing of the jobs is in it.

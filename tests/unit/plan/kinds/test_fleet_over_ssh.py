@@ -23,7 +23,15 @@ def over_ssh(*hosts: str | dict[str, Any], **config: Any) -> Declared:
 
 def live(*hosts: str) -> Live:
     up = tuple(
-        Instance(f"uid-{name}", name, "gpu", number, InstanceState.READY, provider="ssh")
+        Instance(
+            f"uid-{name}",
+            name,
+            "gpu",
+            number,
+            InstanceState.READY,
+            provider="ssh",
+            install_id=f"install-{name}",
+        )
         for number, name in enumerate(hosts)
     )
     return replace(ledger(row(over_ssh(*hosts))), instances=up)
