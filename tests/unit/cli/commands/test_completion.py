@@ -36,7 +36,7 @@ def completed(words, cwd):
 
 def test_commands_and_runs_are_completed(lab):
     """From the table, and from the ledger."""
-    assert completed("fleetform p", lab) == ["plan", "ps"]
+    assert completed("fleetform p", lab) == ["plan", "ps", "proxy"]
     assert completed("fleetform logs swe", lab) == ["sweep[lr=0.1]", "sweep[lr=0.2]"]
 
 
