@@ -131,7 +131,7 @@ def test_this_process() -> None:
         assert processes._descendants_by_scan(os.getpid()) == processes.descendants(os.getpid())
         assert processes.catching([child.pid], signal.SIGUSR1) == [child.pid]
         assert processes.catching([child.pid], signal.SIGUSR2) == []
-        assert leftovers.search("job-of-this-test", "/no/such", 0).found == (child.pid,)
+        assert leftovers.search("job-of-this-test", ("/no/such",), 0).found == (child.pid,)
         assert processes.resident_bytes([child.pid]) > 1 << 20
         assert 0 < processes.proportional_bytes([child.pid]) < 1 << 30
     finally:

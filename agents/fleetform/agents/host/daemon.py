@@ -109,7 +109,7 @@ class Daemon:
         self._jobs = Jobs(journal, runtime, self)
         self._commands = Commands(journal.find, runtime)
         self._forwards = Forwards(journal.find)
-        self._ranks = RankCalls()
+        self._ranks = RankCalls(settings.root)
         self._requests = Requests(settings.root, settings.limits)
         self._connections: list[Connection] = []
         self._manager: Connection | None = None

@@ -6,7 +6,7 @@ import os
 import platform
 from collections.abc import Sequence
 
-from fleetform.agents.host import probes
+from fleetform.agents.host import accounts, probes
 from fleetform.agents.protocol.messages import GpuReport, HostReport
 
 
@@ -20,6 +20,8 @@ def report(root: str, limits: Sequence[str], gpus: Sequence[GpuReport]) -> HostR
     machine = os.uname()
     ram = probes.measure_memory()
     room = probes.measure_disk(root)
+    # Of no use to an agent that starts all jobs as its own account.
+    names, are_all = accounts.listed() if os.geteuid() == 0 else ((), False)
     return HostReport(
         hostname=machine.nodename,
         cpu_millicores=probes.cpu_millicores(),
@@ -33,4 +35,8 @@ def report(root: str, limits: Sequence[str], gpus: Sequence[GpuReport]) -> HostR
         kernel=machine.release,
         addresses=probes.addresses(),
         limits=tuple(limits),
+        account=accounts.own_name(),
+        is_root=os.geteuid() == 0,
+        accounts=names,
+        accounts_are_all=are_all,
     )

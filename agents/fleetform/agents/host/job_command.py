@@ -22,7 +22,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from fleetform.agents.host import cgroups, kernel, process_tag
+from fleetform.agents.host import cgroups, credentials, kernel, process_tag
+from fleetform.agents.host.launch import Account
 from fleetform.agents.protocol.exec_pieces import Size
 
 _EXIT_NOT_FOUND = 127
@@ -45,7 +46,8 @@ class JobPlace:
 
     `directory` is absolute, or relative to `job_dir`, which is absolute. `supervisor` is the pid of
     the job's supervisor, whose namespaces and limits are the job's. `groups` are the cgroups of the
-    job, as folders; none where the host has none for it.
+    job, as folders; none where the host has none for it. `account` is whose processes the job's are;
+    None: the agent's own. `has_mounts`: of its own.
     """
 
     job_uid: str
@@ -54,6 +56,8 @@ class JobPlace:
     env: Mapping[str, str]
     supervisor: int
     groups: Sequence[str] = ()
+    account: Account | None = None
+    has_mounts: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,10 @@ def start(place: JobPlace, command: Command) -> Started:
         OSError: The host has no process, terminal or descriptor left.
     """
     keep, given = _open_streams(command.size)
+    if place.account is not None:
+        for one in set(given):
+            # The terminal's group is that of terminals. A command may open what it has by its name.
+            os.fchown(one, place.account.uid, -1)
     agent = os.getpid()
     try:
         if command.code:
@@ -204,8 +212,13 @@ def _join(place: JobPlace, agent: int) -> None:
     _enter_namespaces(place.supervisor)
     resource.setrlimit(resource.RLIMIT_NOFILE, files)
     process_tag.put_on(process_tag.of_job(place.job_uid, process_tag.base()))
-    os.umask(_JOB_UMASK)
     os.chdir(place.job_dir)
+    if place.account is not None:
+        if place.has_mounts:
+            # As for the job itself: see `mounts.enter`.
+            kernel.forbid_new_privileges()
+        credentials.become(place.account)
+    os.umask(_JOB_UMASK if place.account is None else place.account.umask)
     os.chdir(place.directory)
     # Last: the kernel takes it back when credentials change (prctl(2)).
     kernel.die_with_parent()

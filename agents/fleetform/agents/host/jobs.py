@@ -64,8 +64,9 @@ class Jobs:
         if self._stage.outbox is not None:
             # Whoever asks for a job gets its output without asking for that too.
             self._stage.outbox.follow(effect.job.job_uid, 0)
-        if effect.job.files or effect.job.bundle:
-            # Copying takes as long as the files are large, and others wait for this loop.
+        if effect.job.files or effect.job.bundle or effect.job.account:
+            # Copying takes as long as the files are large, and a user database may be a directory
+            # service: others wait for this loop.
             self._stage.begin(self._prepare_aside(effect))
         else:
             self._prepared(effect, self._try_prepare(effect))

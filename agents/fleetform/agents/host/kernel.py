@@ -14,6 +14,7 @@ import signal
 
 # linux/prctl.h
 _PR_SET_PDEATHSIG = 1
+_PR_SET_NO_NEW_PRIVS = 38
 _PR_SET_CHILD_SUBREAPER = 36
 
 # linux/sched.h
@@ -56,6 +57,11 @@ def become_subreaper() -> None:
 def die_with_parent() -> None:
     """Have this process killed when the thread that forked it ends."""
     _check(_prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0))
+
+
+def forbid_new_privileges() -> None:
+    """Have no program that this process executes, and none below it, gain privileges by setuid bits."""
+    _check(_prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 
 
 def setns(namespace: int, flags: int) -> None:

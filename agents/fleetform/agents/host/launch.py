@@ -20,6 +20,21 @@ class Bind(NamedTuple):
     read_only: bool
 
 
+class Account(NamedTuple):
+    """
+    A Unix account with all that its processes need of the user database.
+
+    Looked up once, when the job is prepared: a supervisor asks no database.
+    """
+
+    name: str
+    uid: int
+    gid: int
+    groups: list[int]
+    home: str
+    umask: int
+
+
 class Launch(NamedTuple):
     """
     One job, ready to be executed.
@@ -49,18 +64,25 @@ class Launch(NamedTuple):
     checkpoint_lead_ms: int
     log_head_bytes: int
     log_tail_bytes: int
+    account: Account | None = None
+    """Whose processes the job's are; None: those of the agent's own account."""
 
 
 def dump(launch: Launch) -> bytes:
     """Return the first line of the file; the supervisor adds the second."""
-    return _encode(launch._asdict()).encode("ascii") + b"\n"
+    fields = launch._asdict()
+    if launch.account is None:
+        # The agent of an earlier release, which may take over after a downgrade, does not know the field.
+        del fields["account"]
+    return _encode(fields).encode("ascii") + b"\n"
 
 
 def load(data: bytes) -> Launch:
     """Read what `dump` wrote; raises ValueError, KeyError or TypeError for anything else."""
     fields = json.loads(data.partition(b"\n")[0])
     binds = [Bind(*bind) for bind in fields.pop("binds")]
-    return Launch(binds=binds, **fields)
+    account = fields.pop("account", None)
+    return Launch(binds=binds, account=None if account is None else Account(*account), **fields)
 
 
 def load_pid(data: bytes) -> int | None:

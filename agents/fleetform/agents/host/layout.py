@@ -8,7 +8,9 @@ file, and when, stands beside it.
 
 from __future__ import annotations
 
+import os
 import re
+import zlib
 
 # -- below the root -----------------------------------------------------------------------
 
@@ -34,6 +36,24 @@ SLURM = "slurm"
 
 LAUNCHER = "launcher"
 """What starts commands in other ranks, in a folder named by its content; made for the first such job."""
+
+SHARED = "/var/lib/fleetform"
+"""
+What other accounts than root's may reach, where the agent is root: its own root is closed to them. It is
+where all accounts may pass through, as on every host: hier(7).
+"""
+
+
+def accounts_folder(root: str) -> str:
+    """
+    Return the folder of the working directories that the agent of a root makes for other accounts.
+
+    Several agents of one host share `SHARED`. `providers.ssh.host_program` names it in the same way.
+    """
+    # Not a longer digest: its library would be mapped into each supervisor.
+    number = zlib.crc32(os.fsencode(root))
+    return f"{SHARED}/{JOBS}/{os.path.basename(root)}-{number:08x}"
+
 
 # -- in a job's directory -----------------------------------------------------------------
 

@@ -51,9 +51,15 @@ class Search:
         return self.is_complete and not self.found and not self.suspects
 
 
-def end(job_uid: str, job_dir: str, tag: int, *, wait_seconds: float) -> Search:
+def end(job_uid: str, folders: Sequence[str], tag: int, *, wait_seconds: float) -> Search:
     """
     Kill what is left until a search proves that there is nothing, or patience ends.
+
+    Args:
+        job_uid: The job.
+        folders: Its directory, then those outside of the agent's root where it may work.
+        tag: That of its processes.
+        wait_seconds: The patience.
 
     Returns:
         The last search. Suspects of before may be gone: another agent ends its own jobs' too.
@@ -61,7 +67,7 @@ def end(job_uid: str, job_dir: str, tag: int, *, wait_seconds: float) -> Search:
     deadline = time.monotonic() + wait_seconds
     pause_seconds = _SWEEP_SECONDS
     while True:
-        seen = search(job_uid, job_dir, tag)
+        seen = search(job_uid, folders, tag)
         if seen.is_clean or time.monotonic() > deadline:
             return seen
         processes.send(seen.found, signal.SIGKILL)
@@ -69,9 +75,9 @@ def end(job_uid: str, job_dir: str, tag: int, *, wait_seconds: float) -> Search:
         pause_seconds = _SWEEP_SECONDS if seen.found else min(pause_seconds * 2, _PAUSE_SECONDS_MAX)
 
 
-def search(job_uid: str, job_dir: str, tag: int) -> Search:
+def search(job_uid: str, folders: Sequence[str], tag: int) -> Search:
     """Look for processes of a job whose supervisor is dead; `tag` may be `UNTAGGED`."""
-    job = _Job(job_uid, job_dir, tag)
+    job = _Job(job_uid, folders, tag)
     found: dict[int, None] = {}
     suspects: list[int] = []
     is_complete = True
@@ -96,11 +102,11 @@ def search(job_uid: str, job_dir: str, tag: int) -> Search:
 class _Job:
     """What a process is compared with."""
 
-    def __init__(self, job_uid: str, job_dir: str, tag: int) -> None:
+    def __init__(self, job_uid: str, folders: Sequence[str], tag: int) -> None:
         self._uid = f"{layout.JOB_UID_VARIABLE}={job_uid}".encode()
-        self._directory = os.path.realpath(job_dir)
+        self._folders = tuple(map(os.path.realpath, folders))
         self._tag = tag
-        self._age_seconds = _age_seconds(job_dir)
+        self._age_seconds = _age_seconds(folders[0])
         # Where an orphan goes: to the first process, or to one that has taken this agent in.
         self._reapers = {1, os.getppid()}
 
@@ -124,7 +130,7 @@ class _Job:
                 return (pid,)
             if any(one.startswith(_ANY_JOB) for one in environment):
                 return ()
-            if _is_orphan_in(pid, self._directory, self._reapers):
+            if _is_orphan_in(pid, self._folders, self._reapers):
                 return (pid, *processes.descendants(pid))
         except (OSError, ValueError):
             pass  # Gone, or not ours to look at.
@@ -163,8 +169,8 @@ def _is_of_an_agent(pid: int) -> bool:
     return b"daemon" in arguments and any(b"fleetform" in one for one in arguments)
 
 
-def _is_orphan_in(pid: int, directory: str, reapers: Container[int]) -> bool:
+def _is_orphan_in(pid: int, folders: Sequence[str], reapers: Container[int]) -> bool:
     here = processes.folder(pid).removesuffix(_DELETED)
-    if here != directory and not here.startswith(f"{directory}/"):
+    if not any(here == folder or here.startswith(f"{folder}/") for folder in folders):
         return False
     return processes.parent(pid) in reapers

@@ -8,11 +8,13 @@ relative path of a job is a link in its working directory and none of this.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 
 from fleetform.agents.host import kernel
-from fleetform.agents.host.launch import Bind
+from fleetform.agents.host.credentials import Assumed
+from fleetform.agents.host.launch import Account, Bind
 
 # What a mount inherits from the host stays set inside a user namespace, so a remount that
 # leaves one of them out is refused (mount_namespaces(7), "locked"). By statvfs(3) and mount(2).
@@ -20,19 +22,62 @@ _LOCKED_FLAGS = ((os.ST_NOSUID, 0x2), (os.ST_NODEV, 0x4), (os.ST_NOEXEC, 0x8),
                  (os.ST_NOATIME, 0x400), (os.ST_NODIRATIME, 0x800), (os.ST_RELATIME, 0x200000))  # fmt: skip
 
 
-def enter(binds: Sequence[Bind]) -> None:
+def enter(binds: Sequence[Bind], account: Account | None = None) -> None:
     """
     Give this process mounts of its own; all that it starts later sees them.
+
+    Args:
+        binds: What to mount where.
+        account: Who may look up sources and targets, where that is another account than this
+            process's: root would follow a link of that account to a place that is closed to it.
 
     Raises:
         OSError: The host does not allow it, or a source or target is not there.
     """
     _leave_the_host()
+    if account is not None:
+        for bind in binds:
+            _bind_as(bind, account)
+        # A mount may hide /etc from a program such as sudo, which then believes what is there.
+        kernel.forbid_new_privileges()
+        return
     for bind in binds:
         kernel.mount(bind.source, bind.target, kernel.MS_BIND | kernel.MS_REC)
         if bind.read_only:
             flags = kernel.MS_BIND | kernel.MS_REMOUNT | kernel.MS_RDONLY
             kernel.mount(bind.source, bind.target, flags | _locked_flags(bind.target))
+
+
+def _bind_as(bind: Bind, account: Account) -> None:
+    source = _open_as(bind.source, account)
+    target = _open_as(bind.target, account)
+    try:
+        kernel.mount(_path_of(source), _path_of(target), kernel.MS_BIND | kernel.MS_REC)
+        if bind.read_only:
+            _make_read_only(bind, account, source)
+    finally:
+        os.close(source)
+        os.close(target)
+
+
+def _make_read_only(bind: Bind, account: Account, source: int) -> None:
+    mounted = _open_as(bind.target, account)
+    try:
+        if not os.path.samestat(os.fstat(mounted), os.fstat(source)):
+            raise OSError(errno.EBUSY, "was replaced while it was mounted", bind.target)
+        flags = kernel.MS_BIND | kernel.MS_REMOUNT | kernel.MS_RDONLY
+        kernel.mount(_path_of(mounted), _path_of(mounted), flags | _locked_flags(_path_of(mounted)))
+    finally:
+        os.close(mounted)
+
+
+def _open_as(path: str, account: Account) -> int:
+    with Assumed(account):
+        return os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def _path_of(descriptor: int) -> str:
+    return f"/proc/self/fd/{descriptor}"
 
 
 def obstacle() -> str:

@@ -143,7 +143,8 @@ def _is_of_a_lost_job(environment: list[bytes], roots: Sequence[str]) -> bool:
     uid = next((one.removeprefix(tag) for one in environment if one.startswith(tag)), b"")
     if not uid:
         return False
-    # Its TMPDIR, if nothing else of it, lies there.
     places = [os.fsencode(f"{root}/{layout.JOBS}/") + uid for root in roots]
-    used = any(place + b"/" in one for place in places for one in environment)
+    # Its TMPDIR, if nothing else of it, lies there, or in the folder that goes with the root.
+    works = [*places, *(os.fsencode(f"{layout.accounts_folder(root)}/") + uid for root in roots)]
+    used = any(work + b"/" in one for work in works for one in environment)
     return used and not any(map(os.path.exists, places))

@@ -59,9 +59,14 @@ _KINDS_OUT = {exec_pieces.DATA: rank_launcher.DATA, exec_pieces.ERRORS: rank_lau
 
 
 class RankCalls:
-    """Those of all jobs of this host. Paths are relative: the agent's root is the current directory."""
+    """
+    Those of all jobs of this host. Paths are relative: the agent's root is the current directory.
 
-    def __init__(self) -> None:
+    `root` is its path, by which the working directories of other accounts' jobs are named.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = root
         self._listening: set[str] = set()
         self._servers: dict[str, asyncio.AbstractServer] = {}
         self._opening: list[asyncio.Task[None]] = []
@@ -75,13 +80,17 @@ class RankCalls:
 
     def listen(self, job_uid: str, key: JobKey) -> None:
         """Open the socket of a job that runs; nothing where it is on one node."""
-        folder = f"{layout.JOBS}/{job_uid}"
+        folder = self._folder(job_uid)
         if job_uid in self._listening or not os.path.exists(f"{folder}/{layout.HOSTFILE}"):
             return
-        path = f"{folder}/{rank_launcher.SOCKET}"
         try:
             owner = os.stat(f"{folder}/{layout.WORK}")
-            listener = _bound(path, owner)
+            # A socket's address holds 107 bytes, and the path of the folder may be longer.
+            opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                listener = _bound(f"/proc/self/fd/{opened}/{rank_launcher.SOCKET}", owner)
+            finally:
+                os.close(opened)
         except OSError as error:
             _log.warning("ranks.unreachable job=%s error=%s", job_uid, error)
             return
@@ -91,6 +100,11 @@ class RankCalls:
         )
         self._opening.append(task)
         task.add_done_callback(self._opening.remove)
+
+    def _folder(self, job_uid: str) -> str:
+        """Return where the job finds its own files: below the root, or where its account can enter."""
+        shared = f"{layout.accounts_folder(self._root)}/{job_uid}"
+        return shared if os.path.isdir(shared) else f"{layout.JOBS}/{job_uid}"
 
     async def _open(
         self, job_uid: str, key: JobKey, listener: socket.socket, users: set[int]
@@ -114,7 +128,7 @@ class RankCalls:
         if server is not None:
             server.close()
         with contextlib.suppress(OSError):
-            os.unlink(f"{layout.JOBS}/{job_uid}/{rank_launcher.SOCKET}")
+            os.unlink(f"{self._folder(job_uid)}/{rank_launcher.SOCKET}")
         for call in list(self._calls.values()):
             if call.job_uid == job_uid:
                 call.fail("the job has ended")

@@ -24,6 +24,7 @@ import tempfile
 from collections.abc import Mapping
 
 from fleetform.agents.host import layout
+from fleetform.agents.host.accounts import share
 
 _PROGRAM = "fleetform-rsh"
 _MODULE = "rank_launcher.py"
@@ -61,14 +62,15 @@ def variables(env: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def path(searched: str, root: str) -> str:
+def path(searched: str, root: str, *, is_shared: bool = False) -> str:
     """
     Return a search path with the launcher's folder as its last one.
 
     Raises:
-        OSError: The launcher cannot be placed below `root`, the agent's folder, absolute.
+        OSError: The launcher cannot be placed below `root`, the agent's folder, absolute; `is_shared`:
+            a folder that all accounts can enter.
     """
-    return f"{searched}:{place(root)}"
+    return f"{searched}:{place(root, is_shared=is_shared)}"
 
 
 def _own_address(env: Mapping[str, str]) -> str:
@@ -97,17 +99,17 @@ def _ask(any_socket: socket.socket, interface: str, question: int) -> str:
     return socket.inet_ntoa(fcntl.ioctl(any_socket.fileno(), question, request)[20:24])
 
 
-def place(root: str) -> str:
+def place(root: str, *, is_shared: bool = False) -> str:
     """Return the folder of the launcher below `root`, made unless it is there."""
     files = _files()
     content = b"\0".join(part for name in sorted(files) for part in (name.encode(), files[name]))
     path = f"{root}/{layout.LAUNCHER}/{hashlib.sha256(content).hexdigest()[:16]}"
     if not os.path.isdir(path):
-        _make(path, files)
+        _make(path, files, is_shared=is_shared)
     return path
 
 
-def _make(path: str, files: Mapping[str, bytes]) -> None:
+def _make(path: str, files: Mapping[str, bytes], *, is_shared: bool) -> None:
     parent = os.path.dirname(path)
     os.makedirs(parent, mode=0o700, exist_ok=True)
     new = tempfile.mkdtemp(dir=parent, prefix=".new-")
@@ -116,6 +118,8 @@ def _make(path: str, files: Mapping[str, bytes]) -> None:
             descriptor = os.open(f"{new}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o500)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
+        if is_shared:
+            share(parent, new)
         os.rename(new, path)
     except OSError:
         shutil.rmtree(new, ignore_errors=True)

@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from fleetform.agents.host import (
+    credentials,
     joblog,
     kernel,
     layout,
@@ -241,7 +242,7 @@ class Supervisor:
                     self._job.memory_limit, self._job.job_uid, self._job.memory_bytes
                 )
             if self._job.binds:
-                mounts.enter(self._job.binds)
+                mounts.enter(self._job.binds, self._job.account)
         except OSError as error:
             raise _CannotStart(f"the host cannot set up the job: {error}") from error
         return _wake_on_signals()
@@ -250,12 +251,18 @@ class Supervisor:
         self._output, write_end = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self._output, False)
         home = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        account = self._job.account
         try:
-            os.chdir(self._job.directory)
             if self._limit is not None:
                 self._limit.enter()
             process_tag.put_on(process_tag.of_job(self._job.job_uid, process_tag.base()))
-            error = self._spawn(write_end)
+            if account is not None:
+                # A command may open its output again by its name, as `tee /dev/stderr` does.
+                os.fchown(write_end, account.uid, account.gid)
+            # Also the directory is opened as the account: it may be behind a link of that account.
+            with credentials.Assumed(account):
+                os.chdir(self._job.directory)
+                error = self._spawn(write_end)
         except OSError as failure:
             raise _CannotStart(f"the host cannot start the job: {failure}") from failure
         finally:
@@ -269,7 +276,8 @@ class Supervisor:
 
     def _spawn(self, write_end: int) -> OSError | None:
         """Start the command; returns what the kernel says of an executable that is none."""
-        before = os.umask(_JOB_UMASK)
+        account = self._job.account
+        before = os.umask(_JOB_UMASK if account is None else account.umask)
         try:
             # vfork(2) inside: the page tables of this process are not copied once more. A group
             # of its own keeps `kill 0` in a command from hitting this process.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 
 from fleetform.agents.host import directory, layout
 from fleetform.agents.host.job_dir_pool import JobDirPool
@@ -21,19 +22,29 @@ _POSTPONED_SECONDS_MAX = 60.0
 
 
 class Sweeper:
-    """Expects the agent's root as current directory; its `trash` is emptied from the start."""
+    """
+    Expects the agent's root as current directory; its `trash` is emptied from the start.
 
-    def __init__(self, skeletons: JobDirPool) -> None:
+    `accounts` is the folder with the working directories of jobs that have an account of their own.
+    """
+
+    def __init__(self, skeletons: JobDirPool, accounts: str) -> None:
         self._skeletons = skeletons
+        self._accounts = accounts
         self._loop = asyncio.get_running_loop()
         self._taken = 0
         self._last_taken = self._first_taken = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
-        if os.listdir(layout.TRASH):
+        # What an agent that was killed while it prepared a job has made for it.
+        for name in self._names():
+            if name != layout.TRASH and not os.path.exists(f"{layout.JOBS}/{name}"):
+                self._take_folder(name)
+        if os.listdir(layout.TRASH) or layout.TRASH in self._names():
             self._wait()
 
     def take(self, job_uid: str) -> None:
         """Make the job's directory vanish; nothing where it has none."""
+        self._take_folder(job_uid)
         if self._skeletons.take_back(job_uid):
             return
         self._taken += 1
@@ -45,6 +56,25 @@ class Sweeper:
             return
         self._last_taken = self._loop.time()
         self._wait()
+
+    def _take_folder(self, job_uid: str) -> None:
+        """Make the working directory vanish that a job with an account of its own has."""
+        folder = f"{self._accounts}/{job_uid}"
+        if not os.path.lexists(folder):
+            return
+        self._taken += 1
+        trash = f"{self._accounts}/{layout.TRASH}"
+        # Closed: while it is removed, other processes of the account could exchange parts of it.
+        os.makedirs(trash, mode=0o700, exist_ok=True)
+        os.rename(folder, f"{trash}/{job_uid}.{os.getpid()}.{self._taken}")
+        self._last_taken = self._loop.time()
+        self._wait()
+
+    def _names(self) -> list[str]:
+        try:
+            return os.listdir(self._accounts)
+        except OSError:
+            return []
 
     def close(self) -> None:
         """Leave the remaining files to the next agent."""
@@ -63,9 +93,11 @@ class Sweeper:
             self._timer = self._loop.call_at(quiet_at, self._sweep)
             return
         self._timer = None
-        self._loop.run_in_executor(None, _empty_trash)
+        self._loop.run_in_executor(None, self._empty_trash)
 
-
-def _empty_trash() -> None:
-    for name in os.listdir(layout.TRASH):
-        directory.remove(f"{layout.TRASH}/{name}")
+    def _empty_trash(self) -> None:
+        for name in os.listdir(layout.TRASH):
+            directory.remove(f"{layout.TRASH}/{name}")
+        trash = f"{self._accounts}/{layout.TRASH}"
+        for name in os.listdir(trash) if os.path.isdir(trash) else ():
+            shutil.rmtree(f"{trash}/{name}", ignore_errors=True)

@@ -12,8 +12,10 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Iterator
 from typing import Any
 
+from fleetform.agents.host import accounts, layout
 from fleetform.agents.protocol.messages import MakeVolume, RemoveVolume
 from fleetform.agents.protocol.naming import short_uid
 
@@ -46,6 +48,9 @@ def make(command: MakeVolume, owner: str, *, owner_name: str = "", now_ms: int =
     """
     path = checked(command.path)
     _check_taken(command, path)
+    if os.geteuid() == 0 and path.startswith(f"{layout.SHARED}/"):
+        # Below its folder other accounts than root's must reach their volumes.
+        accounts.make_passage(os.path.dirname(path))
     os.makedirs(path, exist_ok=True)
     mark = {
         "environment_uid": owner,
@@ -180,14 +185,32 @@ def remove(command: RemoveVolume, owner: str) -> None:
             )
         return
     require_owner(path, owner, command.volume_uid)
-    if command.delete_data:
-        require_alone(path, f"cannot be removed: {KEEP_IT}")
-        empty(path)
-    os.unlink(f"{path}/{MARK}")
+    with _pinned(path) as place:
+        if command.delete_data:
+            require_alone(path, f"cannot be removed: {KEEP_IT}")
+            empty(place)
+        os.unlink(f"{place}/{MARK}")
     if command.delete_data:
         # A mount point stays, and so does what is new there; it is no longer ours.
         with contextlib.suppress(OSError):
             os.rmdir(path)
+
+
+@contextlib.contextmanager
+def _pinned(path: str) -> Iterator[str]:
+    """
+    Give the directory that bears the mark of a path a name that nobody else can give to another one.
+
+    An account that may write above it could put a link to /etc in its place while it is emptied.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        place = f"/proc/self/fd/{descriptor}"
+        if read_mark(f"{place}/{MARK}") != read_mark(f"{path}/{MARK}"):
+            raise VolumeError("conflict", f"{path} was replaced while it was removed: try again")
+        yield place
+    finally:
+        os.close(descriptor)
 
 
 def _leave_mark(path: str, mark: dict[str, Any]) -> bool:
@@ -226,13 +249,18 @@ def _text(mark: dict[str, Any]) -> str:
 def _write(path: str, text: str, mode: str) -> bool:
     """Write it down to the disk; False where it is there and `mode` is `x`."""
     try:
-        with open(path, mode, encoding="utf-8") as file:
+        with open(path, mode, encoding="utf-8", opener=_open_no_link) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
     except FileExistsError:
         return False
     return True
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    """Open a file in a directory that may be another account's: its links could lead anywhere."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
 
 
 def empty(path: str) -> None:
@@ -289,7 +317,7 @@ def _owner(mark: dict[str, Any]) -> str:
 def read_mark(file_path: str) -> dict[str, Any]:
     """Return what a mark says; empty where there is none, or none that can be read."""
     try:
-        with open(file_path, encoding="utf-8") as file:
+        with open(file_path, encoding="utf-8", opener=_open_no_link) as file:
             mark = json.load(file)
     except (OSError, ValueError):
         return {}

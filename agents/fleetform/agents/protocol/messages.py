@@ -29,7 +29,14 @@ peers reject a hello whose `protocol` is not 1, end the session at an unknown me
 nothing of heartbeats and channels.
 """
 
-CAPABILITIES = ("channel.blob", "channel.exec", "channel.forward", "channel.rank", "exec.sftp")
+CAPABILITIES = (
+    "channel.blob",
+    "channel.exec",
+    "channel.forward",
+    "channel.rank",
+    "exec.sftp",
+    "job.account",
+)
 """What this release can do beyond what its newest version says of every peer."""
 
 BUNDLE_FILES_MAX = 50_000
@@ -119,6 +126,11 @@ class StartJob:
     """Names what the run's document executes: a lost ledger finds its runs again by it."""
     compat: tuple[str, ...] = ()
     """Other systems whose commands the job finds on its PATH: `slurm`."""
+    account: str = ""
+    """
+    The Unix account that the job runs as; empty: the agent's own. For an agent with the capability
+    `job.account` only: others start the job as theirs, which may be root.
+    """
 
 
 # -- controller to agent ------------------------------------------------------------------
@@ -555,12 +567,23 @@ class HostReport:
     addresses: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
     """How memory limits are enforced, best first: `cgroup2`, `cgroup1`, `poll`."""
+    account: str = ""
+    """The account that the agent runs as; empty: it is of a release that does not say."""
+    is_root: bool = False
+    accounts: tuple[str, ...] = ()
+    """Names of the accounts of the host, where the agent is root."""
+    accounts_are_all: bool = False
+    """The host has no others, such as those of a directory service."""
 
 
 def to_json(value: Any) -> Any:
     """Turn a message or a part of one into JSON values; enums become their values."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        said = {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        if isinstance(value, StartJob) and not value.account:
+            # As in frames: the release before does not know the field.
+            del said["account"]
+        return said
     if isinstance(value, JobKey):
         return list(value)
     if isinstance(value, (JobState, Cause)):

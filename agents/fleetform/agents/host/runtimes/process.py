@@ -63,7 +63,7 @@ class ProcessRuntime:
         self._host = process_directory.Host(root, skeletons, mounts_obstacle, memory_limit)
         self._channel = channel
         self._spawner_pid = spawner_pid
-        self._sweeper = Sweeper(skeletons)
+        self._sweeper = Sweeper(skeletons, layout.accounts_folder(root))
         self._forks: Forks
 
     def listen(self, listener: Listener) -> None:
@@ -94,6 +94,8 @@ class ProcessRuntime:
             env=found.launch.env,
             supervisor=supervisor,
             groups=limits.groups_of(job_uid),
+            account=found.launch.account,
+            has_mounts=bool(found.launch.binds),
         )
         return job_command.start(place, command)
 
@@ -133,7 +135,7 @@ class ProcessRuntime:
         return self.inspect(job_uid).condition is Condition.ENDED
 
     def end_leftovers(self, job_uid: str, tag: int, left: Sequence[int] | None) -> str:
-        return _doubt(_clear(job_uid, tag), left, tag)
+        return _doubt(_clear(self._root, job_uid, tag), left, tag)
 
     def remove(self, job_uid: str) -> None:
         self._sweeper.take(job_uid)
@@ -150,8 +152,9 @@ def _path(job_uid: str) -> str:
     return f"{layout.JOBS}/{job_uid}"
 
 
-def _clear(job_uid: str, tag: int) -> Search:
-    seen = leftovers.end(job_uid, _path(job_uid), tag, wait_seconds=_LEFTOVERS_WAIT_SECONDS)
+def _clear(root: str, job_uid: str, tag: int) -> Search:
+    folders = (_path(job_uid), f"{layout.accounts_folder(root)}/{job_uid}")
+    seen = leftovers.end(job_uid, folders, tag, wait_seconds=_LEFTOVERS_WAIT_SECONDS)
     if not seen.found:
         limits.discard(job_uid)
     return seen

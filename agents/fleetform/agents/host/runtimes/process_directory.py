@@ -12,14 +12,22 @@ import os
 import shlex
 import shutil
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fleetform.agents.host import job_environment, launch, layout, rank_environment
+from fleetform.agents.host import (
+    accounts,
+    job_environment,
+    launch,
+    layout,
+    rank_environment,
+    volumes,
+)
+from fleetform.agents.host.accounts import AccountError
 from fleetform.agents.host.blobs import BlobStore
 from fleetform.agents.host.bundles import BundleError, unpack
 from fleetform.agents.host.job_dir_pool import JobDirPool
-from fleetform.agents.host.launch import Bind, Launch
+from fleetform.agents.host.launch import Account, Bind, Launch
 from fleetform.agents.host.runtimes.base import PrepareError
 from fleetform.agents.host.slurm import stand_ins
 from fleetform.agents.protocol.messages import FileEntry, Mount, StartJob
@@ -58,36 +66,125 @@ def prepare(job: StartJob, digest: str, host: Host) -> None:
         PrepareError: It cannot be made.
     """
     try:
+        account = accounts.find(job.account)
         path = host.skeletons.take()
         try:
-            _fill(job, digest, host, path)
+            _fill(job, digest, host, path, account)
             host.skeletons.place(path, job.job_uid)
         except BaseException:
             shutil.rmtree(path, ignore_errors=True)
+            if account is not None:
+                shutil.rmtree(_folder_of(job, host), ignore_errors=True)
             raise
+    except AccountError as error:
+        raise PrepareError(str(error)) from error
     except (OSError, ValueError) as error:
         # ValueError: a NUL, or a character that no name on this host can have.
         raise PrepareError(f"the host cannot prepare the job: {error}") from error
 
 
-def _fill(job: StartJob, digest: str, host: Host, path: str) -> None:
+@dataclass(frozen=True)
+class _Place:
+    """
+    Where a job works.
+
+    `path` is where its files are put together, `home` the name under which it will find them. With an
+    account both are a folder outside of the agent's root, which only root can enter until it is
+    given to the account.
+    """
+
+    path: str
+    home: str
+    account: Account | None
+
+
+def _fill(job: StartJob, digest: str, host: Host, path: str, account: Account | None) -> None:
+    place = _make_place(job, host, path, account)
     directory = _working_directory(job.working_dir)
     # Absolute ones win here, and stay as they are.
-    inside = os.path.join(path, directory)
-    if inside != f"{path}/{layout.WORK}":
+    inside = os.path.join(place.path, directory)
+    is_own = inside == place.path or inside.startswith(f"{place.path}/")
+    if is_own and inside != f"{place.path}/{layout.WORK}":
         os.makedirs(inside, exist_ok=True)
-    _unpack_bundle(job.bundle, f"{path}/{layout.WORK}", host.root)
-    _place_files(job.files, inside, host.root)
-    _place_links(job.mounts, inside)
+    _unpack_bundle(job.bundle, f"{place.path}/{layout.WORK}", host.root)
+    if account is not None:
+        for mount in job.mounts:
+            _check_source(mount)
+            accounts.give_volume(mount.source, volumes.MARK, account)
+    if is_own or account is None:
+        _place_files(job.files, inside, BlobStore(f"{host.root}/{layout.BLOBS}").copy)
+        _place_links(job.mounts, inside)
+    else:
+        _fill_as(account, job, inside, host.root)
     if hostfile := _hostfile(job):
-        _write(f"{path}/{layout.HOSTFILE}", hostfile)
-    described = _describe(job, digest, host, path, directory)
+        _write(f"{place.path}/{layout.HOSTFILE}", hostfile)
+    described = _describe(job, digest, host, place, directory)
+    if account is not None:
+        accounts.give(place.path, account)
     _write(f"{path}/{layout.LAUNCH}", launch.dump(described))
 
 
-def _describe(job: StartJob, digest: str, host: Host, path: str, directory: str) -> Launch:
-    home = f"{host.root}/{layout.JOBS}/{job.job_uid}"
-    env = _environment(job, host, home, directory)
+def _folder_of(job: StartJob, host: Host) -> str:
+    return f"{layout.accounts_folder(host.root)}/{job.job_uid}"
+
+
+def _make_place(job: StartJob, host: Host, path: str, account: Account | None) -> _Place:
+    if account is None:
+        return _Place(path, f"{host.root}/{layout.JOBS}/{job.job_uid}", None)
+    folder = _folder_of(job, host)
+    accounts.make_passage(os.path.dirname(folder))
+    if os.path.lexists(folder):
+        # Of an agent that was killed while it prepared this job.
+        shutil.rmtree(folder)
+    for one in (folder, f"{folder}/{layout.WORK}", f"{folder}/{layout.TEMPORARY}"):
+        os.mkdir(one, 0o700)
+    return _Place(folder, folder, account)
+
+
+def _fill_as(account: Account, job: StartJob, inside: str, root: str) -> None:
+    """Place files in a directory of the account's, as the account: root would follow its links."""
+    if not (job.files or job.mounts):
+        return
+    store = BlobStore(f"{root}/{layout.BLOBS}")
+    opened: dict[str, int] = {}
+
+    def copy(digest: str, target: str) -> None:
+        os.lseek(opened[digest], 0, os.SEEK_SET)
+        with open(opened[digest], "rb", closefd=False) as source, open(target, "wb") as file:
+            shutil.copyfileobj(source, file)
+
+    def fill() -> None:
+        _place_files(job.files, inside, copy)
+        _place_links(job.mounts, inside)
+
+    try:
+        for file in job.files:
+            # Before, because the account cannot read the agent's root.
+            if file.sha256 not in opened:
+                path = _path_of(file, store)
+                opened[file.sha256] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        accounts.carry_out(account, fill)
+    finally:
+        for descriptor in opened.values():
+            os.close(descriptor)
+
+
+def _path_of(file: FileEntry, store: BlobStore) -> str:
+    try:
+        return store.path(file.sha256)
+    except FileNotFoundError:
+        raise _missing(file) from None
+
+
+def _missing(file: FileEntry) -> PrepareError:
+    return PrepareError(
+        f"the content of {file.path} ({file.sha256}) has not been sent to this host"
+    )
+
+
+def _describe(job: StartJob, digest: str, host: Host, place: _Place, directory: str) -> Launch:
+    account, home = place.account, place.home
+    env = _environment(job, host, place, directory)
     shell = _find_shell(job.shell, env["PATH"])
     # Programs that open a shell, such as tmux, open the one that the document asks for.
     env.setdefault("SHELL", shell)
@@ -101,10 +198,10 @@ def _describe(job: StartJob, digest: str, host: Host, path: str, directory: str)
         gen=job.gen,
         digest=digest,
         executable=shell,
-        argv=_arguments(job, path, home),
+        argv=_arguments(job, place.path, home),
         env=env,
-        directory=directory,
-        binds=_binds(job.mounts, host),
+        directory=directory if account is None else os.path.join(home, directory),
+        binds=_binds(job.mounts, host, account),
         memory_bytes=job.memory_bytes,
         memory_limit=host.memory_limit,
         max_duration_ms=None if limit is None else limit * 1000,
@@ -113,6 +210,7 @@ def _describe(job: StartJob, digest: str, host: Host, path: str, directory: str)
         checkpoint_lead_ms=job.checkpoint_lead_seconds * 1000,
         log_head_bytes=job.log_head_bytes,
         log_tail_bytes=job.log_tail_bytes,
+        account=account,
     )
 
 
@@ -162,10 +260,12 @@ def _signal_number(name: str) -> int:
 # -- the environment --------------------------------------------------------------------------
 
 
-def _environment(job: StartJob, host: Host, home: str, directory: str) -> dict[str, str]:
+def _environment(job: StartJob, host: Host, place: _Place, directory: str) -> dict[str, str]:
+    account, home = place.account, place.home
     temporary = f"{home}/{layout.TEMPORARY}"
+    common = {**host.environment, **({} if account is None else accounts.variables(account))}
     # A home that can be written to, where the account has none.
-    env = {"HOME": temporary, **host.environment, "TMPDIR": temporary}
+    env = {"HOME": temporary, **common, "TMPDIR": temporary}
     has_others = bool(_hostfile(job))
     if has_others:
         env.update(rank_environment.variables(job.env))
@@ -174,14 +274,25 @@ def _environment(job: StartJob, host: Host, home: str, directory: str) -> dict[s
     env[layout.JOB_UID_VARIABLE] = job.job_uid
     env["CUDA_VISIBLE_DEVICES"] = visible_gpus(job.gpus)
     if has_others:
-        env["PATH"] = rank_environment.path(env["PATH"], host.root)
+        env["PATH"] = rank_environment.path(
+            env["PATH"], _programs_folder(host, account), is_shared=account is not None
+        )
         env.update(dict.fromkeys(_HOSTFILE_VARIABLES, f"{home}/{layout.HOSTFILE}"))
     if "slurm" in job.compat:
-        env.update(stand_ins.variables(env, host.root, os.path.join(home, directory)))
+        work = os.path.join(home, directory)
+        env.update(stand_ins.variables(env, _programs_folder(host, account), work, account))
     for name, value in env.items():
         if "\0" in name + value or "=" in name or not name or not _is_encodable(name + value):
             raise PrepareError(f"{name!r} cannot be an environment variable with that value")
     return env
+
+
+def _programs_folder(host: Host, account: Account | None) -> str:
+    """Return where the programs for jobs are: where the job's account can read them."""
+    if account is None:
+        return host.root
+    accounts.make_passage(layout.SHARED)
+    return layout.SHARED
 
 
 def _hostfile(job: StartJob) -> bytes:
@@ -237,18 +348,18 @@ def _unpack_bundle(digest: str, directory: str, root: str) -> None:
         raise PrepareError(f"the run's code cannot be unpacked: {error}") from error
 
 
-def _place_files(files: Sequence[FileEntry], directory: str, root: str) -> None:
-    store = BlobStore(f"{root}/{layout.BLOBS}")
+def _place_files(
+    files: Sequence[FileEntry], directory: str, copy: Callable[[str, str], None]
+) -> None:
+    """`copy` copies the content with a digest to a path."""
     for file in files:
         target = _below(directory, file.path)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         try:
             # A copy, since the job may change it, and the next one must get what was declared.
-            store.copy(file.sha256, target)
+            copy(file.sha256, target)
         except FileNotFoundError:
-            raise PrepareError(
-                f"the content of {file.path} ({file.sha256}) has not been sent to this host"
-            ) from None
+            raise _missing(file) from None
         os.chmod(target, file.mode & 0o777)
 
 
@@ -264,13 +375,17 @@ def _place_links(mounts: Sequence[Mount], directory: str) -> None:
         os.symlink(mount.source, link)
 
 
-def _binds(mounts: Sequence[Mount], host: Host) -> list[Bind]:
+def _binds(mounts: Sequence[Mount], host: Host, account: Account | None) -> list[Bind]:
     binds = [Bind(m.source, m.path, m.read_only) for m in mounts if os.path.isabs(m.path)]
     if binds and host.mounts_obstacle:
         raise PrepareError(host.mounts_obstacle)
     for bind in binds:
+        make = functools.partial(os.makedirs, bind.target, exist_ok=True)
         try:
-            os.makedirs(bind.target, exist_ok=True)
+            if account is None:
+                make()
+            else:
+                accounts.carry_out(account, make)
         except OSError as error:
             raise PrepareError(
                 f"the directory {bind.target} to mount at does not exist and cannot be created "

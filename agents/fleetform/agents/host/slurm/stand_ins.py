@@ -18,6 +18,8 @@ import tempfile
 from collections.abc import Mapping
 
 from fleetform.agents.host import layout
+from fleetform.agents.host.accounts import share
+from fleetform.agents.host.launch import Account
 from fleetform.agents.host.slurm.main import COMMANDS
 
 _PACKAGE = __package__ or ""
@@ -32,39 +34,50 @@ raise SystemExit(main(sys.argv[1:]))
 """
 
 
-def variables(env: Mapping[str, str], root: str, directory: str) -> dict[str, str]:
+def variables(
+    env: Mapping[str, str], root: str, directory: str, account: Account | None = None
+) -> dict[str, str]:
     """
     Return what the host adds to a job's variables.
 
     Args:
         env: The job's own so far; PATH among them.
-        root: The agent's folder, absolute.
+        root: The agent's folder, absolute; with an account, a folder that all accounts can enter.
         directory: Where the commands start, absolute. It stands for the folder that the script was
             submitted from, so that `cd $SLURM_SUBMIT_DIR` finds the files of the run.
+
+        account: Whose processes the job's are; None: this process's account.
 
     Raises:
         OSError: The commands cannot be placed.
     """
+    user, group = os.geteuid(), os.getegid()
+    if account is not None:
+        user, group = account.uid, account.gid
     return {
-        "PATH": f"{place(root)}:{env['PATH']}",
+        "PATH": f"{place(root, is_shared=account is not None)}:{env['PATH']}",
         "SLURM_SUBMIT_DIR": directory,
         "SLURM_JOB_USER": env.get("USER", ""),
-        "SLURM_JOB_UID": str(os.geteuid()),
-        "SLURM_JOB_GID": str(os.getegid()),
+        "SLURM_JOB_UID": str(user),
+        "SLURM_JOB_GID": str(group),
     }
 
 
-def place(root: str) -> str:
-    """Return the folder of the commands below `root`, made unless it is there."""
+def place(root: str, *, is_shared: bool = False) -> str:
+    """
+    Return the folder of the commands below `root`, made unless it is there.
+
+    All accounts can read one that is shared.
+    """
     files = _files()
     content = b"\0".join(part for name in sorted(files) for part in (name.encode(), files[name]))
     path = f"{root}/{layout.SLURM}/{hashlib.sha256(content).hexdigest()[:16]}"
     if not os.path.isdir(path):
-        _make(path, files)
+        _make(path, files, is_shared=is_shared)
     return f"{path}/bin"
 
 
-def _make(path: str, files: Mapping[str, bytes]) -> None:
+def _make(path: str, files: Mapping[str, bytes], *, is_shared: bool) -> None:
     parent = os.path.dirname(path)
     os.makedirs(parent, mode=0o700, exist_ok=True)
     new = tempfile.mkdtemp(dir=parent, prefix=".new-")
@@ -74,6 +87,8 @@ def _make(path: str, files: Mapping[str, bytes]) -> None:
             descriptor = os.open(f"{new}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o500)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
+        if is_shared:
+            share(parent, new)
         os.rename(new, path)
     except OSError:
         shutil.rmtree(new, ignore_errors=True)
