@@ -20,7 +20,7 @@ if [ "${1:-}" = machines ]; then
         if grep -q '^ID=debian' /etc/os-release; then missing="$missing user-mode-linux"; fi
     fi
 elif [ "${1:-}" != lab ]; then
-    for program in curl git jq node npm rsync; do
+    for program in curl git jq node npm rsync sudo; do
         command -v "$program" >/dev/null || missing="$missing $program"
     done
     # Runs on several nodes start it with the launcher that they find.

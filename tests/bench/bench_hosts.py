@@ -33,6 +33,7 @@ UPLOAD_BYTES = 256 << 20
 FLEET = """\
 type: fleet
 name: lab
+run_as: root
 ssh_config:
   user: root
   hosts: [{hosts}]

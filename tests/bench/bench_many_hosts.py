@@ -46,6 +46,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 FLEET = """\
 type: fleet
 name: far
+run_as: root
 ssh_config:
   user: ada
   port: {port}

@@ -259,7 +259,7 @@ def write_tree(folder: Path, documents: dict[str, str]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     uid = secrets.token_hex(16)
     (folder / "environment.yaml").write_text(
-        f"type: environment\nname: bench\nuid: {uid}\nrules:\n  allow_destroy: true\n"
+        f"type: environment\nname: bench\nuid: {uid}\nrules:\n  allow_destroy: true\ngrants: {{root: true}}\n"
     )
     for name, text in documents.items():
         (folder / name).write_text(text)

@@ -46,6 +46,7 @@ def read_facts(request: dict[str, Any]) -> dict[str, Any]:
 
     Args:
         request: `folder`: where fleetform keeps its files, from the home folder on or absolute.
+            `person`: the account of the person who asks.
 
     Returns:
         The fields of `contract.checks.HostFacts`.
@@ -63,6 +64,8 @@ def read_facts(request: dict[str, Any]) -> dict[str, Any]:
         "home": account["home"],
         "is_root": os.geteuid() == 0,
         "has_sudo": _has_sudo(),
+        "person": request["person"],
+        "has_person": _has_account(request["person"]),
         "python": sys.executable,
         "python_version": platform.python_version(),
         "system": _system_name(),
@@ -82,6 +85,14 @@ def read_facts(request: dict[str, Any]) -> dict[str, Any]:
     return {**facts, "took_ms": time.time_ns() // 1_000_000 - now_ms}
 
 
+def account_name() -> str:
+    """Return the account of this process by its user id; in a container it may have no name."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid-{os.getuid()}"
+
+
 # -- the account ------------------------------------------------------------------------------
 
 
@@ -93,6 +104,14 @@ def _account() -> dict[str, str]:
         # Of a directory service that the host's Python does not ask.
         name, home = os.environ.get("USER", str(os.geteuid())), ""
     return {"name": name, "home": os.environ.get("HOME") or home}
+
+
+def _has_account(name: str) -> bool:
+    try:
+        pwd.getpwnam(name)
+    except (KeyError, ValueError):
+        return False
+    return True
 
 
 def _has_sudo() -> bool:

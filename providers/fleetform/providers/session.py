@@ -106,6 +106,11 @@ class SessionHost:
     def volume_path(self, path: str) -> str:
         return volume_path(self._volumes, path)
 
+    async def look_again(self) -> HostSeen:
+        with translated(self._name):
+            report = await self._session.probe()
+        return dataclasses.replace(self.seen, records=None, report=report)
+
     async def prepare(self, job: StartJob) -> Reply:
         with translated(self._name):
             return await self._session.prepare(job)
@@ -230,6 +235,7 @@ def host_seen(request: InstanceRequest, session: Session, cursor: Cursor | None)
         records=welcome.records,
         report=instance_report(session.report, share=request.share, declared=request.declared),
         oldest=welcome.oldest,
+        capabilities=welcome.capabilities,
     )
 
 

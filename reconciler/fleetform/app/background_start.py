@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pwd
 import select
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleetform.app.account import this_account
 from fleetform.app.controllers import read_controller
 from fleetform.app.ledger import host_provider
 from fleetform.app.ledger_address import FILE_VARIABLE
@@ -237,7 +237,7 @@ def session_warning(
                 " ends: apply without --detach, or run `fleetform serve` on a machine that stays"
             )
     group = _control_group(root)
-    user = _account() if user is None else user
+    user = this_account() if user is None else user
     if ".scope" in group and "/session-" in group and _kills(root, user):
         return (
             f"systemd-logind ends the processes of this login session at logout ({_OPTION}=yes):"
@@ -266,13 +266,6 @@ def _control_group(root: Path) -> str:
         ),
         "",
     )
-
-
-def _account() -> str:
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # A container's user need not be in its passwd.
-        return f"uid-{os.getuid()}"
 
 
 def _kills(root: Path, user: str) -> bool:

@@ -61,6 +61,7 @@ def questions_of(fleets: Iterable[Declared], instances: Iterable[Instance]) -> l
                 provider=provider,
                 uid=instance.uid if instance else "",
                 declared=place.get("declared", {}),
+                run_as=declared.document.get("run_as", ""),
             )
             request = InstanceRequest(
                 uid=target.uid,

@@ -37,6 +37,7 @@ __all__ = [
     "log_drift",
     "look",
     "refreshed",
+    "with_accounts",
 ]
 
 
@@ -136,6 +137,30 @@ def refreshed(workspace: Workspace) -> Look:
     except (LedgerProblem, LedgerUnavailable) as problem:
         return found._replace(unrecorded=str(problem))
     return found
+
+
+async def with_accounts(hosts: HostProvider, live: Live) -> Live:
+    """Return what is live, with the accounts that its hosts have now; of one that is silent, as before."""
+    asked = [one for one in live.instances if one.accounts is not None]
+    room = asyncio.Semaphore(PARALLEL_MAX)
+
+    async def look_at(instance: Instance) -> tuple[str, frozenset[str] | None]:
+        async with room:
+            seen = None
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(HOST_SECONDS):
+                    seen = await hosts.observe(request_of(instance))
+        if seen is None:
+            return instance.uid, instance.accounts
+        report = seen.report
+        return instance.uid, frozenset(report.accounts) if report.accounts_are_all else None
+
+    found = dict(await asyncio.gather(*map(look_at, asked)))
+    instances = tuple(
+        dataclasses.replace(one, accounts=found[one.uid]) if one.uid in found else one
+        for one in live.instances
+    )
+    return dataclasses.replace(live, instances=instances)
 
 
 def accept_drift(workspace: Workspace, found: Look, *, who: str) -> tuple[Drift, ...]:

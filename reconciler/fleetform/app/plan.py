@@ -12,13 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fleetform.agents.host import job_environment
+from fleetform.app.account import this_account
 from fleetform.app.generations import known_generation, lost, with_generation
 from fleetform.app.problems import PlanProblem, ScopeProblem
 from fleetform.app.silent_hosts import with_asked_hosts
 from fleetform.checker import check
 from fleetform.model.instance import LOCAL
 from fleetform.model.live import LedgerStatus, Live, RowsOutdated, unchanged_digests
-from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
+from fleetform.model.plan import WHOLE, HeldBy, Permissions, Plan, Scope
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import Claim
 from fleetform.plan.kinds.fleet import is_over_ssh
@@ -79,9 +80,15 @@ def make_plan(
         PlanProblem: The plan breaks an invariant; it is a fault of ours and must not be applied.
     """
     assert loaded.desired is not None, "the caller refuses a configuration without an environment"
-    made = _compared(
-        workspace, loaded.desired, permissions, scope, now_ms=now_ms, live=live, lost=lost
+    compared = functools.partial(
+        _compared, workspace, loaded.desired, permissions, scope, now_ms=now_ms, lost=lost
     )
+    made = compared(live=live)
+    if any(one.by is HeldBy.ACCOUNT for one in made.held):
+        # Most often somebody has just created the account that an earlier plan asked for.
+        again = _with_accounts(workspace, live)
+        if again is not None:
+            made = compared(live=again)
     annex: dict[str, Any] = {}
     # Who manages the environment hears from its hosts all the time, and notes what is new.
     if made.annex["hosts"]["count"] and (holder := workspace.manager()) is not None:
@@ -91,6 +98,23 @@ def make_plan(
         if missing := _lost_programs(made, loaded.desired):
             annex["only_on_callers_path"] = missing
     return dataclasses.replace(made, annex={**made.annex, **annex}) if annex else made
+
+
+def _with_accounts(workspace: Workspace, live: Live | None) -> Live | None:
+    """Return what is live, with the accounts that hosts have now; None before the first apply."""
+    # Only here: most plans are held by no account, and need neither a loop nor what drives hosts.
+    import asyncio
+
+    from fleetform.app.ledger import host_provider
+    from fleetform.app.observe import with_accounts
+
+    if live is None:
+        reader = workspace.reader()
+        if reader is None:
+            return None
+        with contextlib.closing(reader):
+            live = reader.read_live()
+    return asyncio.run(with_accounts(host_provider(workspace), live))
 
 
 def _compared(
@@ -198,6 +222,7 @@ def checked_plan(
     *,
     now_ms: int,
 ) -> Plan:
+    live = dataclasses.replace(live, person=this_account())
     desired = with_sealed_names(desired, live)
     _refuse_idle(desired, live, scope)
     scope = with_new_names(desired, scope)

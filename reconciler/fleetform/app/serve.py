@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from fleetform.app.account import this_account
 from fleetform.app.api_server import AddressUnusable, answer
 from fleetform.app.clock import SystemClock
 from fleetform.app.contents import freeze_contents
@@ -416,7 +417,11 @@ class _Keeping:
             raise NotNow(f"{problem.message}; {problem.advice}") from problem
         body = dump(plan)
         now = SystemClock().now_ms()
-        accepted = await self._gate(lambda: self._ledger.accept(plan, body, who=WHO, now_ms=now))
+        # No person gave it: what comes from a repository is the service's own.
+        owner = this_account()
+        accepted = await self._gate(
+            lambda: self._ledger.accept(plan, body, who=WHO, owner=owner, now_ms=now)
+        )
         self._apply_uid = accepted.apply_uid
         self._manager.plan_accepted()
 

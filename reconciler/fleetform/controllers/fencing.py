@@ -123,6 +123,9 @@ class _FencedHost:
         self.seen = host.seen
         self.ranks: RankStreams = _FencedRanks(host.ranks, manager_lease)
 
+    async def look_again(self) -> HostSeen:
+        return await self._host.look_again()
+
     async def prepare(self, job: StartJob) -> Reply:
         self._manager_lease.require()
         return await self._host.prepare(job)

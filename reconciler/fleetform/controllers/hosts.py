@@ -195,6 +195,31 @@ class HostSessions:
             job.key.run_uid, job.key.attempt, job.key.rank
         )
 
+    def look_again(self) -> None:
+        """Ask each host again what it has: somebody may have made an account that a run waits for."""
+        for session in self._sessions.values():
+            if session.host is not None and session.instance.accounts is not None:
+                work = self._look_again(session, session.host)
+                self._nursery.start(work, name=f"look at {session.instance.name}")
+
+    async def _look_again(self, session: Session, host: Host) -> None:
+        try:
+            seen = await host.look_again()
+        except ProviderError:
+            return  # Its keeper connects again, and that is a look as well.
+        if frozenset(seen.report.accounts) == session.instance.accounts:
+            return
+        try:
+            await self._gate(
+                lambda: self._ledger.commit_host(
+                    seen, fence=self._identity.fence, now_ms=self._clock.now_ms()
+                )
+            )
+        except LedgerUnavailable:
+            return  # The next look writes it down.
+        self.instances_changed = True
+        self.wake()
+
     # -- the world that apply's steps see ------------------------------------------------------
 
     async def instances(self, fleet: str) -> Sequence[Instance]:

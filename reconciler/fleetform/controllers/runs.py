@@ -21,7 +21,7 @@ from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.sending import Sender
 from fleetform.controllers.task_group import TaskGroup
 from fleetform.lifecycle import advance, as_ended
-from fleetform.model.decision import Finish, Next, Requeue, Wait
+from fleetform.model.decision import Decisions, Finish, Next, Requeue, Wait
 from fleetform.model.instance import InstanceState
 from fleetform.model.lineage import DEPENDENCY
 from fleetform.model.ports import (
@@ -46,6 +46,9 @@ UNSETTLED = frozenset(
 """Attempts that a deadline may move although nothing happened."""
 
 DEADLINE_CHECK_MS = 1000
+
+ACCOUNTS_CHECK_MS = 15_000
+"""A person who has created an account looks at the run within a minute."""
 
 
 class RunController:
@@ -76,6 +79,7 @@ class RunController:
         self._shown: dict[RunUid, RunState] = {}
         self._ended: dict[RunUid, Run] = {}
         self._deadline_check_ms = 0
+        self._accounts_check_ms = 0
         self._announced = Announced(progress)
         self._suspects = Suspects(
             ledger=ledger, gate=gate, clock=clock, progress=progress, fence=fence
@@ -281,6 +285,16 @@ class RunController:
         await self._reread(moved)
         return moved
 
+    def _look_for_accounts(self, decisions: Decisions, now: int) -> None:
+        """Have hosts say again which accounts they have while a run waits for one."""
+        if not any(one.code == "account" for found in decisions.waiting.values() for one in found):
+            return
+        if (boot_ms := self._clock.boot_ms()) >= self._accounts_check_ms:
+            self._accounts_check_ms = boot_ms + ACCOUNTS_CHECK_MS
+            self._hosts.look_again()
+        at_ms = now + self._accounts_check_ms - boot_ms
+        self.next_at_ms = at_ms if self.next_at_ms is None else min(self.next_at_ms, at_ms)
+
     async def _place(self) -> dict[RunUid, None]:
         """Start what can start; end what never can."""
         now = self._clock.now_ms()
@@ -291,6 +305,7 @@ class RunController:
             now_ms=now,
         )
         self.next_at_ms = decisions.next_at_ms
+        self._look_for_accounts(decisions, now)
         ends: list[tuple[RunUid, Next]] = [
             (
                 one.run_uid,

@@ -181,6 +181,10 @@ class Sender:
         declared, slurm = await self._paths(run), await self._slurm(run)
         paths = {name: host.volume_path(path) for name, path in declared.items()}
         request = job_request(run, attempt, job, peers, paths, slurm)
+        if request.account and "job.account" not in host.seen.capabilities:
+            # It would take no notice of the account, and start the job as its own: root, perhaps.
+            self._take_refusal(session, job, _too_old(session, request.account))
+            return
         try:
             bundle = [request.bundle] if request.bundle else []
             digests = [*bundle, *(entry.sha256 for entry in request.files)]
@@ -308,3 +312,10 @@ class Sender:
     def _take_answer(self, session: Session, record: JobRecord) -> None:
         self._answers.append((session.instance.uid, record))
         self._hosts.wake()
+
+
+def _too_old(session: Session, account: str) -> str:
+    return (
+        f"the agent of host {session.instance.name} is of an earlier release, which cannot start jobs"
+        f" as {account}: it is updated when the host is reached again"
+    )

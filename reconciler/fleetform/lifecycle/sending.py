@@ -183,6 +183,7 @@ def job_request(
         go=job.state is JobState.STARTING and not must_wait(template, attempt, job),
         execution_digest=run.execution_digest,
         compat=template.compat,
+        account=job.account,
     )
 
 

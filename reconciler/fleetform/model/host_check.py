@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fleetform.model import figures
-from fleetform.model.instance import LOCAL
+from fleetform.model.account import ROOT, account_obstacle, job_account
+from fleetform.model.instance import LOCAL, Instance, InstanceState
 
 if TYPE_CHECKING:
     from fleetform.providers.contract.checks import AgentFacts, HostChecked, HostFacts
@@ -80,6 +81,8 @@ class HostTarget:
     provider: str
     uid: str = ""
     declared: Mapping[str, Any] = field(default_factory=dict)
+    run_as: str = ""
+    """The field of the fleet; empty: as `model.account` says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,7 @@ def evaluate(target: HostTarget, checked: HostChecked, environment_uid: str) -> 
         return _result(target, checked.where, [_error(checked.problem, checked.advice)])
     findings = [
         *_account(facts),
+        *_jobs(target, facts),
         *_system(facts),
         *_capacity(target, facts),
         *_folder(facts),
@@ -195,6 +199,31 @@ def _account(facts: HostFacts) -> Iterator[HostFinding]:
     rights = "root" if facts.is_root else "sudo without a password" if facts.has_sudo else "no sudo"
     name = facts.account if facts.is_root else f"{facts.account}, {rights}"
     yield HostFinding("account", Severity.OK, name)
+
+
+def _jobs(target: HostTarget, facts: HostFacts) -> Iterator[HostFinding]:
+    """Say which account jobs will run as, or why none can start."""
+    instance = Instance(
+        uid=target.uid,
+        name=target.name,
+        fleet=target.fleet,
+        number=0,
+        state=InstanceState.READY,
+        provider=target.provider,
+        run_as=target.run_as,
+        agent_account=ROOT if facts.is_root else facts.account,
+        accounts=None if facts.has_person else frozenset(),
+    )
+    if why := account_obstacle(instance, facts.person):
+        missing = facts.is_root and not facts.has_person and facts.person != ROOT
+        advice = f"run `useradd --create-home {facts.person}` on the host" if missing else ""
+        yield HostFinding("jobs", Severity.ERROR, why, advice)
+        return
+    account = job_account(instance, facts.person) or instance.agent_account
+    why = "" if facts.is_root else " for every person, because the agent is not root"
+    yield HostFinding(
+        "jobs", Severity.OK, f"run as {account}{why if target.provider != LOCAL else ''}"
+    )
 
 
 def _system(facts: HostFacts) -> Iterator[HostFinding]:

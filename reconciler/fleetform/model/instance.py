@@ -81,6 +81,12 @@ class Instance:
     endpoint: Mapping[str, Any] = field(default_factory=dict)
     """How the provider reaches the host; see `providers.contract.hosts.InstanceRequest`."""
     host_key: str = ""
+    run_as: str = ""
+    """The field of the fleet; empty: as `model.account` says."""
+    agent_account: str = ""
+    """The account that its agent runs as; empty: it has not reported that."""
+    accounts: frozenset[str] | None = None
+    """All accounts that the host has; None where it cannot list them, or has not."""
 
     @property
     def is_joining(self) -> bool:

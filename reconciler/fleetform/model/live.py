@@ -199,6 +199,8 @@ class Live:
     """Paths of this machine with another owner, by the resource that declares them."""
     work: tuple[Work, ...] = ()
     """By run, then by fleet: what is at work, and where."""
+    person: str = ""
+    """The account of who makes the plan: what it submits will be this account's."""
     outdated: Mapping[str, tuple[InputChange, ...]] = field(default_factory=dict)
     """By name of a run: how the results that it started from differ from those of now."""
     dependents: Mapping[str, Sequence[str]] = field(default_factory=dict)

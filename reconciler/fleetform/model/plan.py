@@ -71,6 +71,7 @@ class HeldBy(enum.StrEnum):
     OVERRIDE = "override"
     OWNER = "owner"
     DRIFT = "drift"
+    ACCOUNT = "account"
 
 
 @dataclass(frozen=True, slots=True)

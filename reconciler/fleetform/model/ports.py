@@ -340,9 +340,14 @@ class Ledger(Reader, Protocol):
 
     # -- plans ----------------------------------------------------------------------------
 
-    def accept(self, plan: Plan, body: bytes, *, who: str, now_ms: int) -> Accepted:
+    def accept(
+        self, plan: Plan, body: bytes, *, who: str, now_ms: int, owner: str = ""
+    ) -> Accepted:
         """
         Enter a plan, its operations, and the mark on every touched resource.
+
+        `owner` is the account that its runs run as where hosts run jobs as their owner; empty: that
+        of the person in `who`.
 
         Raises:
             StalePlan: A predicate fails; nothing has been written.

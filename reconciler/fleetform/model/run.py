@@ -221,6 +221,8 @@ class Run:
     after_uid: str = ""
     """An earlier run of the same name that must be over before this one is placed, or empty."""
     execution_digest: str = ""
+    owner: str = ""
+    """The Unix account of the person who applied it; empty where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +255,8 @@ class Job:
     log_bytes: int = 0
     fleet_env: Mapping[str, str] = field(default_factory=dict)
     """`env` of its fleet when it was placed: a later change counts for later attempts."""
+    account: str = ""
+    """The account that it runs as on its host; empty: that of the agent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
+from fleetform.model.account import account_obstacle
 from fleetform.model.run import Requirement
 from fleetform.schedule.demand import Demand, Take, measure
 from fleetform.schedule.queue import Partition
@@ -34,19 +35,22 @@ class Option:
     One fleet that a class may use.
 
     `demands` says what a node takes of each rack, or lacks there, by the rack's number; `takes`
-    has those of them that can take one.
+    has those of them that can take one. `barred` has those that are large enough, and says why no
+    job of the owner may start there: that may change, so the run waits for it.
     """
 
     fleet: Fleet
     demands: dict[int, Demand]
     takes: dict[int, Take]
+    barred: dict[int, str] = field(default_factory=dict)
     search: tuple[dict[int, Take], tuple[int, int]] | None = None
     """What `Fleet.fitting` is asked with, once it has been."""
 
     @property
     def possible(self) -> int:
         """How many instances, in any state, could take a node when empty."""
-        return sum(len(rack.spaces) for rack in self.fleet.racks if rack.number in self.takes)
+        could = self.takes.keys() | self.barred.keys()
+        return sum(len(rack.spaces) for rack in self.fleet.racks if rack.number in could)
 
     @property
     def ready(self) -> int:
@@ -105,7 +109,7 @@ class Option:
 @dataclass(slots=True)
 class EquivalenceClass:
     """
-    All runs of a round with one requirement, number of nodes and choice of fleets.
+    All runs of a round with one requirement, number of nodes, choice of fleets, and owner.
 
     `is_full`, `is_refused` and `refused_end_ms` remember a failure: nothing is given back within
     a round, so what was refused stays refused. The last is the earliest end that holds did not
@@ -204,12 +208,19 @@ def make_equivalence_class(
     fleets: tuple[Fleet, ...],
     partition: Partition,
     absent: tuple[str, ...],
+    owner: str = "",
 ) -> EquivalenceClass:
-    options = tuple(_option(requirement, one) for one in fleets)
+    options = tuple(_option(requirement, one, owner) for one in fleets)
     return EquivalenceClass(requirement, nodes, options, partition, absent)
 
 
-def _option(requirement: Requirement, fleet: Fleet) -> Option:
+def _option(requirement: Requirement, fleet: Fleet, owner: str) -> Option:
     demands = {rack.number: measure(requirement, rack.shape) for rack in fleet.racks}
     takes = {number: one for number, one in demands.items() if isinstance(one, Take)}
-    return Option(fleet, demands, takes)
+    barred = {
+        rack.number: why
+        for rack in fleet.racks
+        if rack.number in takes and (why := account_obstacle(rack.spaces[0].instance, owner))
+    }
+    takes = {number: one for number, one in takes.items() if number not in barred}
+    return Option(fleet, demands, takes, barred)

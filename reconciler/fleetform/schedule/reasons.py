@@ -104,8 +104,13 @@ def _lacking(equivalence: EquivalenceClass) -> tuple[Waiting, ...]:
         sum(option.ready for option in group) < equivalence.nodes for group in equivalence.groups
     ):
         return tuple(
+            Waiting("account", why)
+            for option in equivalence.options
+            for why in dict.fromkeys(option.barred.values())
+        ) + tuple(
             Waiting("fleet-not-ready", _not_ready(equivalence, option))
             for option in equivalence.options
+            if option.takes or not option.barred
         )
     if not equivalence.is_full:
         rooms = equivalence.rooms()

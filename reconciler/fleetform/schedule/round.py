@@ -28,7 +28,7 @@ _STOPPED = Waiting("stopped", "its document says `state: stopped`")
 
 _SUCCESSOR = Waiting("dependency", "waits for the end of the earlier run of this name")
 
-_ClassKey = tuple[str, tuple[str, ...], tuple[str, ...], int, Requirement]
+_ClassKey = tuple[str, tuple[str, ...], tuple[str, ...], int, Requirement, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Round:
         waiting: list[tuple[Run, EquivalenceClass, tuple[Waiting, ...]]] = []
         for run in sorted(self._queue.runs, key=_rank):
             template = run.template
-            equivalence = self._class_of(template)
+            equivalence = self._class_of(run)
             stopped = template.wanted == "stopped"
             if not stopped and (reasons := self._impossible_reasons(template, equivalence)):
                 impossible.append(Impossible(run.uid, reasons))
@@ -154,10 +154,18 @@ class Round:
 
     # -- room -------------------------------------------------------------------------------
 
-    def _class_of(self, template: Template) -> EquivalenceClass:
+    def _class_of(self, run: Run) -> EquivalenceClass:
+        template = run.template
         mounts = template.volumes
         volumes = tuple([mount.name for mount in mounts]) if mounts else ()
-        key = (template.queue, template.fleets, volumes, template.nodes, template.requirement)
+        key = (
+            template.queue,
+            template.fleets,
+            volumes,
+            template.nodes,
+            template.requirement,
+            run.owner,
+        )
         equivalence = self._classes.get(key)
         if equivalence is None:
             partition = partition_of(template, self._queue)
@@ -166,7 +174,7 @@ class Round:
             fleets = tuple([self._fleets[name] for name in allowed])
             absent = tuple(name for name in partition.fleets if name not in self._fleets)
             equivalence = make_equivalence_class(
-                template.requirement, template.nodes, fleets, partition, absent
+                template.requirement, template.nodes, fleets, partition, absent, run.owner
             )
             self._classes[key] = equivalence
         return equivalence

@@ -122,7 +122,8 @@ class Space:
 @dataclass(slots=True)
 class Rack:
     """
-    Instances of one fleet that are alike when empty: what fits one fits all of them.
+    Instances of one fleet that are alike when empty: what fits one fits all of them, and whose jobs
+    may start on one may start on all.
 
     `ceiling` has the most of each unit that is free on any of its ready instances. It may be
     out of date, and is then too high, because units are only taken: what exceeds it has no
@@ -250,15 +251,17 @@ def build_fleets(
     """
     fleets: dict[str, Fleet] = {}
     by_uid: dict[str, Space] = {}
-    racks: dict[tuple[str, Shape], Rack] = {}
+    racks: dict[tuple[str, Shape, object], Rack] = {}
     gone = (InstanceState.TERMINATING, InstanceState.TERMINATED)
     lasting = [one for one in instances if one.state not in gone]
     for order, instance in enumerate(sorted(lasting, key=_place)):
         fleet = fleets.setdefault(instance.fleet, Fleet(instance.fleet))
         shape = shape_of(instance)
-        rack = racks.get((fleet.name, shape))
+        # What decides whose jobs may start there: hosts of a cluster mostly have the same accounts.
+        accounts = (instance.provider, instance.run_as, instance.agent_account, instance.accounts)
+        rack = racks.get((fleet.name, shape, accounts))
         if rack is None:
-            rack = racks[fleet.name, shape] = Rack(len(racks), shape)
+            rack = racks[fleet.name, shape, accounts] = Rack(len(racks), shape)
             fleet.racks.append(rack)
         is_ready = instance.state is InstanceState.READY and not instance.drained
         space = Space(order, instance, rack, capacity(instance), is_ready)

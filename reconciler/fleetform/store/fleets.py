@@ -255,7 +255,7 @@ def _describe(transaction: Transaction, step: Step, places: Sequence[Mapping[str
         " ELSE template_digest END,"
         " declared = ?3, parts = ?4, cpu_millicores = coalesce(?5, cpu_millicores),"
         " memory_bytes = coalesce(?6, memory_bytes), disk_bytes = coalesce(?7, disk_bytes),"
-        " name = ?8, drained = ?11, env = ?13, endpoint = ?14,"
+        " name = ?8, drained = ?11, env = ?13, endpoint = ?14, run_as = ?15,"
         # An instance that was leaving is wanted again, or a silent one has another address: it is requested again.
         " state = CASE WHEN state = 'terminating' OR state = 'unreachable' AND endpoint <> ?14"
         " THEN 'provisioning' ELSE state END"
@@ -277,6 +277,7 @@ def _describe(transaction: Transaction, step: Step, places: Sequence[Mapping[str
                 step.arguments.get("template", ""),
                 env_text(document),
                 to_json(place["endpoint"]) if "endpoint" in place else "",
+                document.get("run_as", ""),
             )
             for place in places
             for declared in (place.get("declared", shared),)

@@ -80,6 +80,7 @@ def _write(
         "UPDATE instances SET generation = generation + CASE WHEN"
         " (state, boot_id, cpu_millicores, memory_bytes, disk_bytes, gpus)"
         " <> (?1, ?2, ?3, ?4, ?5, ?6) THEN 1 ELSE 0 END,"
+        " agent_account = ?17, accounts = ?18,"
         " state = ?1, boot_id = ?2, cpu_millicores = ?3, memory_bytes = ?4, disk_bytes = ?5,"
         " gpus = ?6, install_id = ?7, machine_id = ?8, seen_at_ms = ?10,"
         " address = CASE ?11 WHEN '' THEN address ELSE ?11 END,"
@@ -101,6 +102,8 @@ def _write(
             seen.address,
             seen.host_key,
             *EXCHANGED_TEXTS,
+            report.account,
+            to_json(sorted(report.accounts)) if report.accounts_are_all else "",
         ),
     )
 

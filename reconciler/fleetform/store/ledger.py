@@ -61,9 +61,13 @@ class StoredLedger(Reads):
 
     # -- plans ----------------------------------------------------------------------------
 
-    def accept(self, plan: Plan, body: bytes, *, who: str, now_ms: int) -> Accepted:
+    def accept(
+        self, plan: Plan, body: bytes, *, who: str, now_ms: int, owner: str = ""
+    ) -> Accepted:
         with self._database.write() as transaction:
-            return accept(transaction, plan, body, who=who, now_ms=now_ms, ids=self._ids)
+            return accept(
+                transaction, plan, body, who=who, now_ms=now_ms, ids=self._ids, owner=owner
+            )
 
     def unfinished_apply(self) -> tuple[Accepted, bytes] | None:
         with self._database.read() as connection:

@@ -53,7 +53,8 @@ _INSTANCE = (
     "uid", "name", "fleet", "number", "state", "generation", "sharing", "blocks",
     "cpu_millicores", "memory_bytes", "disk_bytes", "gpus", "address", "boot_id", "install_id",
     "log_id", "log_number", "declared", "parts", "message", "drained",
-    "seen_at_ms", "template_digest", "provider", "endpoint", "host_key",
+    "seen_at_ms", "template_digest", "provider", "endpoint", "host_key", "run_as", "agent_account",
+    "accounts",
 )  # fmt: skip
 _OUTDATED = tuple(Outdated)
 _INSTANCES = (
@@ -291,7 +292,8 @@ def _notes(note: str, instances: Iterable[Instance]) -> tuple[str, ...]:
 def _instance_of(row: Sequence[Any], cordon: Cordon) -> Instance:
     (uid, name, fleet, number, state, generation, sharing, blocks, cpu, memory, disk, gpus,
      address, boot_id, install_id, log_id, log_number, declared, parts, message,
-     drained, seen_at_ms, template_digest, provider, endpoint, host_key) = row  # fmt: skip
+     drained, seen_at_ms, template_digest, provider, endpoint, host_key, run_as, agent_account,
+     accounts) = row  # fmt: skip
     return Instance(
         uid=uid,
         name=name,
@@ -318,4 +320,7 @@ def _instance_of(row: Sequence[Any], cordon: Cordon) -> Instance:
         provider=provider,
         endpoint=json.loads(endpoint) if endpoint else {},
         host_key=host_key,
+        run_as=run_as,
+        agent_account=agent_account,
+        accounts=frozenset(json.loads(accounts)) if accounts else None,
     )

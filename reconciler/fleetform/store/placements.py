@@ -16,7 +16,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fleetform.model.account import account_obstacle, job_account
 from fleetform.model.decision import Placement, Share
+from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.live import LedgerStatus
 from fleetform.model.override import Override, OverrideKind, holding
 from fleetform.model.volume import mounted_volumes
@@ -98,6 +100,8 @@ class _Room:
     gpus: set[str]
     env: str
     """What the fleet gives to jobs, as it is stored."""
+    instance: Instance
+    """As much of it as says which account a job runs as."""
     taken: set[str] = field(default_factory=set)
 
     def fits(self, share: Share) -> bool:
@@ -171,13 +175,15 @@ class _Round:
         if {share.rank for share in shares} != jobs.keys():
             return False
         rooms = [self._rooms.get(share.instance_uid) for share in shares]
+        *_, owner = self._waiting[placement.run_uid]
         for room, share in zip(rooms, shares, strict=True):
-            if room is None or not room.fits(share):
+            if room is None or not room.fits(share) or account_obstacle(room.instance, owner):
                 return False
         alone = len(shares) == 1
         for room, share in zip(rooms, shares, strict=True):
             assert room is not None
-            self._reserve(placement, share, jobs[share.rank], room, alone=alone)
+            account = job_account(room.instance, owner)
+            self._reserve(placement, share, jobs[share.rank], room, account, alone=alone)
         now_ms = self._now_ms
         self._attempts.append(
             ("starting", now_ms, now_ms, placement.run_uid, placement.attempt)
@@ -191,18 +197,25 @@ class _Round:
         """Return the job uids by rank, or None when the run is not what the placement saw."""
         if placement.run_uid in self._placed:
             return None
-        seen, jobs = self._waiting.get(placement.run_uid, ((0, 0), {}))
+        seen, jobs, _ = self._waiting.get(placement.run_uid, _NOT_WAITING)
         return jobs if seen == (placement.run_generation, placement.attempt) else None
 
     def _reserve(
-        self, placement: Placement, share: Share, job_uid: str, room: _Room, *, alone: bool
+        self,
+        placement: Placement,
+        share: Share,
+        job_uid: str,
+        room: _Room,
+        account: str,
+        *,
+        alone: bool,
     ) -> None:
         gpus = gpus_text(share.gpus)
         self._jobs.append(
             ("starting" if alone else "reserved", share.instance_uid, share.boot_id,
              share.cpu_millicores, share.memory_bytes, int(share.memory_limited),
-             share.disk_bytes, gpus, len(share.gpus), share.blocks, room.env, placement.run_uid,
-             placement.attempt, share.rank)
+             share.disk_bytes, gpus, len(share.gpus), share.blocks, room.env, account,
+             placement.run_uid, placement.attempt, share.rank)
         )  # fmt: skip
         self._allocations.append(
             (job_uid, share.instance_uid, placement.run_uid, share.cpu_millicores,
@@ -215,7 +228,7 @@ class _Round:
         many(
             "UPDATE jobs SET state = ?, gen = gen + 1, instance_uid = ?, boot_id = ?,"
             " cpu_millicores = ?, memory_bytes = ?, memory_limited = ?, disk_bytes = ?, gpus = ?,"
-            " gpus_count = ?, blocks = ?, env = ? WHERE run_uid = ? AND attempt = ? AND rank = ?",
+            " gpus_count = ?, blocks = ?, env = ?, account = ? WHERE run_uid = ? AND attempt = ? AND rank = ?",
             self._jobs,
         )
         many("INSERT INTO allocations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._allocations)
@@ -233,7 +246,10 @@ class _Round:
         record_upstream(self._transaction, [(uid, attempt) for *_, uid, attempt in self._attempts])
 
 
-_Waiting = tuple[tuple[int, int], dict[int, str]]
+_Waiting = tuple[tuple[int, int], dict[int, str], str]
+"""Generation and attempt, the uids of jobs by rank, and the owner."""
+
+_NOT_WAITING: _Waiting = ((0, 0), {}, "")
 
 
 def _read_waiting(
@@ -242,9 +258,9 @@ def _read_waiting(
     """Read which of these runs wait for a place: generation, attempt, and job uids by rank."""
     uids = to_json(list(run_uids))
     waiting: dict[str, _Waiting] = {
-        uid: ((generation, attempt), {})
-        for uid, generation, attempt in transaction.execute(
-            "SELECT r.uid, r.generation, r.attempt FROM runs r"
+        uid: ((generation, attempt), {}, owner)
+        for uid, generation, attempt, owner in transaction.execute(
+            "SELECT r.uid, r.generation, r.attempt, r.owner FROM runs r"
             " JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
             " WHERE r.uid IN (SELECT value FROM json_each(?1)) AND r.final = 0"
             " AND r.stop_requested = '' AND a.state = 'waiting'"
@@ -316,9 +332,14 @@ def _read_rooms(transaction: Transaction, instance_uids: Iterable[str]) -> dict[
         disk,
         gpus,
         env,
+        provider,
+        run_as,
+        agent_account,
+        accounts,
     ) in transaction.execute(
         "SELECT uid, name, fleet, template_digest, generation, state, boot_id, sharing, blocks,"
-        f" cpu_millicores, memory_bytes, disk_bytes, gpus, env FROM instances WHERE uid {these}",
+        " cpu_millicores, memory_bytes, disk_bytes, gpus, env, provider, run_as, agent_account,"
+        f" accounts FROM instances WHERE uid {these}",
         uids,
     ):
         cpu_used, memory_used, disk_used = used.get(uid, (0, 0, 0))
@@ -333,6 +354,17 @@ def _read_rooms(transaction: Transaction, instance_uids: Iterable[str]) -> dict[
             disk_bytes=disk - disk_used if disk else None,
             gpus={gpu["uuid"] for gpu in json.loads(gpus)} if gpus else set(),
             env=env,
+            instance=Instance(
+                uid=uid,
+                name=name,
+                fleet=fleet,
+                number=0,
+                state=InstanceState.READY,
+                provider=provider,
+                run_as=run_as,
+                agent_account=agent_account,
+                accounts=frozenset(json.loads(accounts)) if accounts else None,
+            ),
             taken=taken.get(uid, set()),
         )
     return rooms

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from fleetform.model.account import owner_of
 from fleetform.model.live import LedgerStatus
 from fleetform.model.plan import Plan, Predicate, Step, row_key_of
 from fleetform.model.ports import Accepted, Ids, StalePlan
@@ -33,7 +34,14 @@ __all__ = ["accept", "done_keys", "finish_apply", "unfinished_apply"]
 
 
 def accept(
-    transaction: Transaction, plan: Plan, body: bytes, *, who: str, now_ms: int, ids: Ids
+    transaction: Transaction,
+    plan: Plan,
+    body: bytes,
+    *,
+    who: str,
+    now_ms: int,
+    ids: Ids,
+    owner: str = "",
 ) -> Accepted:
     """See `model.ports.Ledger.accept`."""
     known = transaction.one(
@@ -56,11 +64,19 @@ def accept(
     failures = _failures(transaction, plan, frozenset())
     if failures:
         raise StalePlan(failures)
-    return _enter(transaction, plan, body, who=who, now_ms=now_ms, uid=ids.uid())
+    owner = owner or owner_of(who)
+    return _enter(transaction, plan, body, who=who, owner=owner, now_ms=now_ms, uid=ids.uid())
 
 
 def _enter(
-    transaction: Transaction, plan: Plan, body: bytes, *, who: str, now_ms: int, uid: str
+    transaction: Transaction,
+    plan: Plan,
+    body: bytes,
+    *,
+    who: str,
+    owner: str,
+    now_ms: int,
+    uid: str,
 ) -> Accepted:
     transaction.execute(
         "INSERT INTO plans (digest, created_at_ms, who, tree_commit, summary, body)"
@@ -68,9 +84,9 @@ def _enter(
         (plan.digest, now_ms, who, plan.commit, change_summary(plan), pack(body)),
     )
     transaction.execute(
-        "INSERT INTO applies (uid, plan_digest, state, who, tree_commit, started_at_ms)"
-        " VALUES (?, ?, 'running', ?, ?, ?)",
-        (uid, plan.digest, who, plan.commit, now_ms),
+        "INSERT INTO applies (uid, plan_digest, state, who, owner, tree_commit, started_at_ms)"
+        " VALUES (?, ?, 'running', ?, ?, ?, ?)",
+        (uid, plan.digest, who, owner, plan.commit, now_ms),
     )
     closings = closings_of(plan)
     transaction.many(

@@ -178,7 +178,7 @@ SHOWN_VERBS = {
 @dataclass(frozen=True, slots=True)
 class Context:
     """
-    `commit` and `who` are the apply's; every run that it submits has them.
+    `commit`, `who` and `owner` are the apply's; every run that it submits has them.
 
     `refused` collects the sentences of steps that could not be written down as asked, by key.
     """
@@ -190,6 +190,7 @@ class Context:
     now_ms: int
     ids: Ids
     refused: dict[str, str] = field(default_factory=dict)
+    owner: str = ""
 
     def log(self, event: str, what: str, resource: ResourceKey) -> None:
         """Append an event about a resource; `what` follows its kind and name: `was removed`."""
@@ -199,8 +200,9 @@ class Context:
     @classmethod
     def of(cls, transaction: Transaction, apply_uid: str, now_ms: int, ids: Ids) -> Context:
         row = transaction.one(
-            "SELECT tree_commit, who FROM applies WHERE uid = ? AND state = 'running'", (apply_uid,)
+            "SELECT tree_commit, who, owner FROM applies WHERE uid = ? AND state = 'running'",
+            (apply_uid,),
         )
         assert row is not None, f"apply {apply_uid} is not running"
-        commit, who = row
-        return cls(transaction, apply_uid, commit, who, now_ms, ids)
+        commit, who, owner = row
+        return cls(transaction, apply_uid, commit, who, now_ms, ids, owner=owner)

@@ -56,7 +56,7 @@ _ATTEMPT_STATES = {state.value: state for state in AttemptState}
 RUN = (
     "uid", "name", "state", "number", "attempt", "generation", "cause", "message",
     "stop_requested", "submitted_at_ms", "started_at_ms", "finished_at_ms", "not_before_ms",
-    "uncounted", "after_uid", "execution_digest", "parent", "document",
+    "uncounted", "after_uid", "execution_digest", "owner", "parent", "document",
 )  # fmt: skip
 ATTEMPT = (
     "run_uid", "number", "state", "submitted_at_ms", "started_at_ms", "finished_at_ms", "cause",
@@ -66,7 +66,7 @@ JOB = (
     "uid", "run_uid", "attempt", "rank", "state", "gen", "instance_uid", "boot_id",
     "stop_wanted", "cpu_millicores", "memory_bytes", "memory_limited", "disk_bytes", "gpus",
     "blocks", "cause", "exit_code", "signal", "message", "started_at_ms", "finished_at_ms",
-    "forgotten", "peak_memory_bytes", "cpu_time_ms", "log_bytes", "env",
+    "forgotten", "peak_memory_bytes", "cpu_time_ms", "log_bytes", "env", "account",
 )  # fmt: skip
 ALLOCATION = (
     "instance_uid", "job_uid", "run_uid", "cpu_millicores", "memory_bytes", "disk_bytes",
@@ -102,7 +102,7 @@ def attempt_of(row: Sequence[Any], jobs: Sequence[Job]) -> Attempt:
 def job_of(row: Sequence[Any]) -> Job:
     (uid, run_uid, attempt, rank, state, gen, instance_uid, boot_id, stop_wanted, cpu, memory,
      memory_limited, disk, gpus, blocks, cause, exit_code, signal, message, started, finished,
-     forgotten, peak, cpu_time, log_bytes, env) = row  # fmt: skip
+     forgotten, peak, cpu_time, log_bytes, env, account) = row  # fmt: skip
     return Job(
         uid,
         JobKey(run_uid, attempt, rank),
@@ -128,6 +128,7 @@ def job_of(row: Sequence[Any]) -> Job:
         cpu_time,
         log_bytes,
         json.loads(env) if env else {},
+        account,
     )
 
 

@@ -43,6 +43,9 @@ CREATE TABLE instances (
     provider TEXT DEFAULT 'local' NOT NULL,
     endpoint TEXT DEFAULT '' NOT NULL,
     host_key TEXT DEFAULT '' NOT NULL,
+    run_as TEXT DEFAULT '' NOT NULL,
+    agent_account TEXT DEFAULT '' NOT NULL,
+    accounts TEXT DEFAULT '' NOT NULL,
     PRIMARY KEY (uid)
 );
 
@@ -145,6 +148,7 @@ CREATE TABLE runs (
     execution_digest TEXT DEFAULT '' NOT NULL,
     replaces TEXT DEFAULT '' NOT NULL,
     after_uid TEXT DEFAULT '' NOT NULL,
+    owner TEXT DEFAULT '' NOT NULL,
     stale INTEGER DEFAULT 0 NOT NULL,
     uncounted INTEGER DEFAULT 0 NOT NULL,
     tree_commit TEXT DEFAULT '' NOT NULL,
@@ -215,6 +219,7 @@ CREATE TABLE applies (
     plan_digest TEXT NOT NULL,
     state TEXT DEFAULT '' NOT NULL,
     who TEXT DEFAULT '' NOT NULL,
+    owner TEXT DEFAULT '' NOT NULL,
     tree_commit TEXT DEFAULT '' NOT NULL,
     started_at_ms INTEGER DEFAULT 0 NOT NULL,
     finished_at_ms INTEGER,
@@ -275,6 +280,7 @@ CREATE TABLE jobs (
     cpu_time_ms INTEGER,
     log_bytes INTEGER DEFAULT 0 NOT NULL,
     env TEXT DEFAULT '' NOT NULL,
+    account TEXT DEFAULT '' NOT NULL,
     PRIMARY KEY (run_uid, attempt, rank),
     FOREIGN KEY(run_uid, attempt) REFERENCES attempts (run_uid, number)
 ) WITHOUT ROWID;
@@ -317,4 +323,4 @@ CREATE TABLE alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO alembic_version VALUES ('0004');
+INSERT INTO alembic_version VALUES ('0005');

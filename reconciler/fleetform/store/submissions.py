@@ -69,7 +69,8 @@ def submit(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) ->
         state = RunState.PENDING if waits else RunState.SUBMITTED
         runs.append(
             (number, uid, name, type_, parent, element, state, nodes, now_ms,
-             said["execution_digest"], replaces, after_uid, context.commit, context.who, text)
+             said["execution_digest"], replaces, after_uid, context.commit, context.who,
+             context.owner, text)
         )  # fmt: skip
         resources.append(
             ResourceRow(
@@ -88,8 +89,8 @@ def submit(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) ->
 
 _INSERT_RUN = (
     "INSERT INTO runs (number, uid, name, type, parent, element, state, listed, nodes, attempt,"
-    " submitted_at_ms, execution_digest, replaces, after_uid, tree_commit, who, document)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, 1, ?, ?, ?, ?, ?, ?, ?)"
+    " submitted_at_ms, execution_digest, replaces, after_uid, tree_commit, who, owner, document)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 

@@ -149,6 +149,10 @@ instances = Table(
     _text("endpoint", since="0004"),
     # The key by which the host was recognised when it was first reached over SSH.
     _text("host_key", since="0004"),
+    # `run_as` of the fleet; the account of the agent; the accounts of the host, as JSON, if known.
+    _text("run_as", since="0005"),
+    _text("agent_account", since="0005"),
+    _text("accounts", since="0005"),
 )
 # A place of a fleet has one instance; terminated instances stay in the history.
 Index(
@@ -188,6 +192,8 @@ runs = Table(
     _text("replaces"),
     # An earlier run of this name that must be over first.
     _text("after_uid"),
+    # The account of the person who applied it; `who` is for people.
+    _text("owner", since="0005"),
     # What changed since in the document that it executed: `model.run_state.Outdated`.
     _number("stale"),
     _number("uncounted"),
@@ -252,6 +258,8 @@ jobs = Table(
     _number("log_bytes"),
     # `env` of its instance when it was placed: a start that is sent again has the same digest.
     _text("env", since="0003"),
+    # The account that it runs as; empty: that of the agent.
+    _text("account", since="0005"),
     ForeignKeyConstraint(["run_uid", "attempt"], ["attempts.run_uid", "attempts.number"]),
     sqlite_with_rowid=False,
 )
@@ -329,6 +337,8 @@ applies = Table(
     Column("plan_digest", _TEXT, ForeignKey("plans.digest"), nullable=False),
     _text("state"),
     _text("who"),
+    # The account of that person, or of the controller: what it submits runs as this one.
+    _text("owner", since="0005"),
     _text("tree_commit"),
     _number("started_at_ms"),
     _optional("finished_at_ms"),

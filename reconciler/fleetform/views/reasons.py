@@ -69,6 +69,7 @@ HELD_BY: Mapping[HeldBy, str] = {
     HeldBy.OVERRIDE: "override",
     HeldBy.OWNER: "owned by another environment",
     HeldBy.DRIFT: "drift",
+    HeldBy.ACCOUNT: "account on hosts",
 }
 
 

@@ -162,11 +162,13 @@ class Environment:
     `environment.yaml`: which environment this tree is.
 
     `uid` is minted by `fleetform init`, committed, and stamped on everything that is made.
+    `grants_root`: jobs may run as root on shared hosts.
     """
 
     name: str
     uid: str
     rules: Rules = field(default_factory=Rules)
+    grants_root: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -430,6 +430,16 @@ class RulesDocument(Model):
     """
 
 
+class GrantsDocument(Model):
+    """Permissions of the runs of the environment. Each is denied unless it is set."""
+
+    root: Annotated[Flag | None, default(False)] = None
+    """
+    Whether jobs may run as root on hosts over SSH, as fleets with `run_as: root` ask for. Example:
+    `true`.
+    """
+
+
 class EnvironmentDocument(Model):
     """
     The identity and the rules of an environment. One file, `environment.yaml`, at the top of the
@@ -466,6 +476,12 @@ class EnvironmentDocument(Model):
     """
     Rules for plans: what may be deleted, and when plans are blocked. Example: `{allow_destroy:
     true}`.
+    """
+
+    grants: Annotated[GrantsDocument | None, control("plan")] = None
+    """
+    What runs are permitted beyond their own account. An environment does not inherit it from its
+    base. Example: `{root: true}`.
     """
 
     extends: Annotated[str, Field(min_length=1), control("spec.overlay")] | None = None

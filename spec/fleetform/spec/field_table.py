@@ -101,6 +101,8 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
     "environment": {
         "abstract": Row(FieldClass.CONTROL, OnChange.UPDATE, "spec.tree", default=False),
         "extends": Row(FieldClass.CONTROL, OnChange.UPDATE, "spec.overlay"),
+        "grants": Row(FieldClass.CONTROL, OnChange.UPDATE, "plan"),
+        "grants.root": Row(FieldClass.CONTROL, OnChange.UPDATE, "plan", default=False),
         "import": Row(FieldClass.CONTROL, OnChange.UPDATE, "plan"),
         "moved": Row(FieldClass.CONTROL, OnChange.UPDATE, "plan"),
         "name": Row(FieldClass.COSMETIC, OnChange.RECORD, "store"),
@@ -155,7 +157,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "retry": Row(FieldClass.CONTROL, OnChange.UPDATE, ""),
         "retry.delay": Row(FieldClass.CONTROL, OnChange.UPDATE, "", unit="seconds"),
         "retry.duration": Row(FieldClass.CONTROL, OnChange.UPDATE, "", unit="seconds"),
-        "run_as": Row(FieldClass.CONTROL, OnChange.UPDATE, ""),
+        "run_as": Row(FieldClass.CONTROL, OnChange.UPDATE, "agents.host"),
         "runtime": Row(FieldClass.CONTROL, OnChange.UPDATE, "agents.host"),
         "sharing": Row(FieldClass.CONTROL, OnChange.UPDATE, "schedule", default="exact"),
         "slurm": Row(FieldClass.CONTROL, OnChange.UPDATE, ""),

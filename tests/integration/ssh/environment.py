@@ -98,12 +98,18 @@ class Environment(Lab):
         super().__init__(folder)
         self.hosts = hosts
 
+    def take_uid(self, uid: str) -> None:
+        super().take_uid(uid)
+        with (self.tree / "environment.yaml").open("a", encoding="utf-8") as file:
+            file.write("grants: {root: true}\n")
+
     # -- the configuration --------------------------------------------------------------------
 
     def fleet(self, *hosts: str) -> str:
-        """Write a fleet whose hosts run one job at a time."""
+        """Write a fleet whose hosts run one job at a time; root applies it, and its jobs run as root."""
         names = ", ".join(hosts)
-        return f"type: fleet\nname: lab\nsharing: whole\nssh_config:\n  hosts: [{names}]\n"
+        how = "sharing: whole\nrun_as: root"
+        return f"type: fleet\nname: lab\n{how}\nssh_config:\n  hosts: [{names}]\n"
 
     def job(self, name: str, more: str = "") -> str:
         """Write a task that works until `open_gate(name)`."""

@@ -30,6 +30,7 @@ class Tree:
         fleet = {
             "type": "fleet",
             "name": "far",
+            "run_as": "root",
             "ssh_config": {
                 "user": "root",
                 "identity_file": str(lab.identity),
@@ -44,7 +45,12 @@ class Tree:
             "fleets": ["far"],
             "commands": ["sleep 98765"],
         }
-        environment = {"type": "environment", "name": "lab", "uid": uuid.uuid4().hex}
+        environment = {
+            "type": "environment",
+            "name": "lab",
+            "uid": uuid.uuid4().hex,
+            "grants": {"root": True},
+        }
         for name, document in (("environment", environment), ("fleet", fleet), ("run", run)):
             (self._folder / f"{name}.yaml").write_text(json.dumps(document))
 

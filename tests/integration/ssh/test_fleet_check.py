@@ -16,13 +16,18 @@ FLEETFORM = str(Path(sys.executable).with_name("fleetform"))
 FLEET = """\
 type: fleet
 name: lab
+run_as: root
 ssh_config:
   user: root
   hosts:
     - node1
-    - {{hostname: node2, user: lab}}
     - {{hostname: node2, port: 2222}}
     - {{hostname: {address}, identity_file: {identity}}}
+---
+type: fleet
+name: plain
+ssh_config:
+  hosts: [{{hostname: node2, user: lab}}]
 """
 
 
@@ -74,7 +79,9 @@ def test_each_host_says_what_is_missing(check, hosts: Lab) -> None:
     by_host = found(output)
     assert all(severity != "error" for severity, _, _ in by_host["node1"].values())
     assert by_host["node1"]["account"][1] == "root"
-    assert by_host["node2"]["account"][1] == "lab, no sudo"
+    assert by_host["node1"]["jobs"][1] == "run as root"
+    assert by_host["node2"]["account"][1].startswith("lab, ")
+    assert by_host["node2"]["jobs"][1].startswith("run as lab for every person")
     assert by_host["node2"]["memory limit"][0] == "warning"
     severity, text, advice = by_host["node2:2222"]["connection"]
     assert (severity, "port 2222" in text, "ssh -v -p 2222 " in advice) == ("error", True, True)
@@ -103,7 +110,7 @@ def test_an_account_that_runs_no_commands(check, hosts: Lab) -> None:
     try:
         code, output, _ = check()
         assert code == 1
-        block = output[output.index("node2  fleet lab") :].split("\n\n")[0]
+        block = output[output.index("node2  fleet plain") :].split("\n\n")[0]
         assert "error    connection" in block
         assert "runs no commands" in block
         assert "chsh" in block

@@ -33,6 +33,7 @@ HOSTS = ("node1", "node2")
 FLEET = """\
 type: fleet
 name: lab
+run_as: root
 ssh_config:
   hosts:
     - {hostname: node1, capacity: {cpu: 12, memory: 64GB, disk: 1TB}}

@@ -24,12 +24,14 @@ ENVIRONMENT = """\
 type: environment
 name: lab
 uid: %s
+grants: {root: true}
 """
 
 FLEET = """\
 type: fleet
 name: pair
 placement: cluster
+run_as: root
 ssh_config:
   hosts:
     - hostname: node1

@@ -187,7 +187,7 @@ def test_an_agent_that_is_downgraded(environment: Environment, tell_counts: Tell
 def test_a_jump_host_that_is_off(environment: Environment, hosts: Lab, tell_counts: Tell) -> None:
     """The host behind it is unreachable until it is back; its job ends meanwhile."""
     fleet = (
-        "type: fleet\nname: lab\nsharing: whole\nssh_config:\n"
+        "type: fleet\nname: lab\nsharing: whole\nrun_as: root\nssh_config:\n"
         "  hosts: [node2]\n  proxy_jump: root@node1\n"
     )
     serve = environment.serve(fleet, environment.job("one"))

@@ -18,7 +18,7 @@ from fleetform.providers.ssh import setup
 from fleetform.providers.ssh.setup import Output
 
 REQUEST = InstanceRequest("uid-1", "gpu-0", "gpu", {})
-FOLDER = {"folder": ".local/state/fleetform"}
+FOLDER = {"folder": ".local/state/fleetform", "person": "root"}
 
 
 @pytest.fixture
@@ -120,10 +120,10 @@ def test_what_systemd_does_at_logout(
 
 def test_the_program_is_sent_to_the_hosts_python(home: Path) -> None:
     """Two commands, and the second answers with the facts."""
-    steps = setup.check(REQUEST)
+    steps = setup.check(REQUEST, "ada")
     next(steps)
     command = steps.send(Output("python /usr/bin/python3\n"))
-    assert command.line.endswith("exec '/usr/bin/python3' -I -S -")
+    assert command.line.endswith("exec '/usr/bin/python3' '-I' '-S' '-'")
     assert b"def read_facts" in command.stdin
     with pytest.raises(StopIteration) as end:
         steps.send(Output(json.dumps(host_facts.read_facts(FOLDER))))
@@ -132,7 +132,7 @@ def test_the_program_is_sent_to_the_hosts_python(home: Path) -> None:
 
 def test_an_answer_without_facts_is_refused() -> None:
     """Another program answered in the place of Python."""
-    steps = setup.check(REQUEST)
+    steps = setup.check(REQUEST, "ada")
     next(steps)
     steps.send(Output("python /usr/bin/python3\n"))
     with pytest.raises(PermanentError, match="instance gpu-0: the facts of the host are not"):

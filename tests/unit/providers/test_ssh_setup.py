@@ -47,7 +47,7 @@ def operation(command: Command) -> str:
 
 
 def found(*, is_sound: bool) -> dict[str, object]:
-    return {"root": "/root/r", "bundle": "/root/b.pyz", "any_bundle": "/root/old.pyz", "is_sound": is_sound, "earlier": ""}  # fmt: skip
+    return {"root": "/root/r", "bundle": "/root/b.pyz", "any_bundle": "/root/old.pyz", "is_sound": is_sound, "earlier": "", "volumes": "/v"}  # fmt: skip
 
 
 STARTED = {"bundle": "/root/b.pyz", "failure": "", "notes": []}
@@ -58,7 +58,7 @@ def test_a_bare_host_gets_the_bundle() -> None:
     commands, installed = install(found(is_sound=False), {"bundle": "/root/b.pyz"}, STARTED)
     assert [operation(command) for command in commands[1:]] == ["claim", "store", "start"]
     assert all(command.line.startswith(f"echo {MARKER}; exec ") for command in commands)
-    assert installed == setup.Installed(PYTHON, "/root/b.pyz", "/root/r")
+    assert installed == setup.Installed(setup.Python(PYTHON), "/root/b.pyz", "/root/r", "/v")
     assert installed.connect.line == (
         f"echo {MARKER}; exec '{PYTHON}' '-I' '-S' '/root/b.pyz' 'connect' '--root' '/root/r'"
     )
@@ -78,6 +78,51 @@ def test_finding_takes_the_bundle_of_any_release() -> None:
     assert installed.bundle == "/root/old.pyz"
     steps = setup.find(REQUEST, "e" * 32, BUNDLE)
     assert drive(steps, Output(f"python {PYTHON}\n"), {"root": ""})[1] is None
+
+
+BECOMING = InstanceRequest("uid-1", "gpu-0", "gpu", {}, endpoint={"user": "lab", "become": "sudo"})
+
+
+def become(sudo: str):
+    """Install as an account that becomes root; `sudo` is the exit code and what sudo printed."""
+    found_python = Output(f"python {PYTHON}\nsudo {sudo}\n")
+    return drive(
+        setup.install(BECOMING, "e" * 32, BUNDLE), found_python, found(is_sound=True), STARTED
+    )
+
+
+def test_an_account_becomes_root_by_sudo() -> None:
+    """Each program runs by `sudo -n` with the home folder of root, and so does the connection."""
+    commands, installed = become("0 ")
+    assert b"sudo -n -H" in commands[0].stdin
+    prefix = f"echo {MARKER}; exec sudo -n -H '{PYTHON}' '-I' '-S' "
+    assert [command.line for command in commands[1:]] == [f"{prefix}'-'"] * 2
+    assert installed.connect.line.startswith(f"{prefix}'/root/b.pyz' 'connect'")
+    assert not any(command.has_terminal for command in (*commands, installed.connect))
+
+
+def test_sudo_that_wants_a_terminal_gets_one() -> None:
+    """The program is then read by its size, since the input of a terminal does not end."""
+    commands, installed = become("1 sudo: sorry, you must have a tty to run sudo")
+    assert [command.has_terminal for command in (*commands, installed.connect)] == [
+        False, True, True, True,
+    ]  # fmt: skip
+    assert f"sys.stdin.buffer.read({len(commands[1].stdin)})" in commands[1].line
+
+
+@pytest.mark.parametrize(
+    ("sudo", "message", "advice"),
+    [
+        ("1 sudo: a password is required", "sudo asks lab for a password", "NOPASSWD"),
+        ("127 sh: 1: sudo: not found", "its host has no sudo", "install it"),
+        ("1 Sorry, user lab is not allowed to execute", "lab cannot become root by sudo", "visudo"),
+    ],
+)
+def test_what_keeps_an_account_from_becoming_root(sudo: str, message: str, advice: str) -> None:
+    """The error says what sudo lacks and how the account gets it."""
+    with pytest.raises(PermanentError, match=message) as caught:
+        become(sudo)
+    assert advice in caught.value.advice
 
 
 @pytest.mark.parametrize(

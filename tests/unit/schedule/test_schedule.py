@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from fleetform.model.instance import InstanceState
+from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.ports import Outcome
 from fleetform.model.run import Dependency, GpuRequirement, RunState, RunUid, When
 from unit.schedule.cases import (
@@ -505,3 +505,25 @@ def test_a_range_allots_its_minimum():
     host = with_gpus(instance("h"), *gpus(4))
     decisions = decide([run("r", 1, need(gpu=GpuRequirement(1, 4)))], [host])
     assert len(decisions.starts[0].shares[0].gpus) == 1
+
+
+def over_ssh(name: str, number: int, *accounts: str) -> Instance:
+    """A host whose agent is root, with these accounts."""
+    return instance(
+        name, "gpu", number, provider="ssh", agent_account="root", accounts=frozenset(accounts)
+    )
+
+
+def test_a_run_starts_where_its_owner_has_an_account():
+    """Hosts without it are passed over, however well the run fits there."""
+    hosts = [over_ssh("a", 0, "ada"), over_ssh("b", 1, "ada", "bob")]
+    owned = [replace(run(name, number), owner="bob") for number, name in enumerate("xy")]
+    decisions = decide(owned, hosts)
+    assert [one.shares[0].instance_uid for one in decisions.starts] == ["uid-b", "uid-b"]
+
+
+def test_a_run_waits_for_the_account_of_its_owner():
+    """It is not impossible: somebody may create the account, and the reason names host and account."""
+    decisions = decide([replace(run("x"), owner="bob")], [over_ssh("a", 0, "ada")])
+    assert (codes(decisions, "x"), decisions.impossible) == (["account"], ())
+    assert details(decisions, "x") == ["account bob does not exist on host a"]

@@ -100,7 +100,8 @@ class HostFacts:
     `service` is what would keep the agent running: `system` or `user` (a unit of systemd), `linger` (a
     unit, if systemd lets the account linger), `cron` or `daemon` (nothing after a reboot).
     `has_sudo`: the account is not root and `sudo -n` works. `now_ms` is the host's clock when the
-    reading began; it took `took_ms`.
+    reading began; it took `took_ms`. `person` is the account of the person who asks, and `has_person`
+    tells whether the host has one of that name.
     """
 
     now_ms: int
@@ -112,6 +113,8 @@ class HostFacts:
     home: str
     is_root: bool
     has_sudo: bool
+    person: str
+    has_person: bool
     python: str
     python_version: str
     system: str

@@ -83,6 +83,10 @@ class Host(Protocol):
     def silent_seconds(self) -> float:
         """For how long nothing has arrived from the agent."""
 
+    async def look_again(self) -> HostSeen:
+        """Ask what the host has now, such as accounts: `seen` without records, with another report."""
+        ...
+
     async def prepare(self, job: StartJob) -> Reply: ...
     async def start(self, key: JobKey, gen: int, boot_id: str) -> Reply: ...
     async def stop(

@@ -34,6 +34,8 @@ class HostSeen:
     """Where the host's jobs are reached by other hosts of its fleet; empty: as the ledger has it."""
     host_key: str = ""
     """The key by which the host was recognised, in the format of `known_hosts`; empty: no SSH."""
+    capabilities: tuple[str, ...] = ()
+    """What its agent can do beyond the version of the protocol: `Welcome.capabilities`."""
 
 
 @dataclass(frozen=True, slots=True)

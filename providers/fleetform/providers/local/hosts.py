@@ -157,8 +157,8 @@ class LocalHosts:
 
     async def check(self, request: InstanceRequest) -> HostChecked:
         asked_at_ms = time.time_ns() // 1_000_000
-        folder = {"folder": str(self._state_home)}
-        facts = HostFacts.read(await asyncio.to_thread(host_facts.read_facts, folder))
+        question = {"folder": str(self._state_home), "person": host_facts.account_name()}
+        facts = HostFacts.read(await asyncio.to_thread(host_facts.read_facts, question))
         return HostChecked(
             "",
             facts,

@@ -9,6 +9,7 @@ from fleetform.agents.client.bundle import bundle_name
 from fleetform.providers.contract.checks import HostChecked
 from fleetform.providers.contract.errors import PermanentError, ProviderError
 from fleetform.providers.contract.hosts import InstanceRequest
+from fleetform.providers.host_facts import account_name
 from fleetform.providers.ssh import setup
 from fleetform.providers.ssh.driver import drive
 
@@ -21,7 +22,7 @@ async def check_host(connection: Connection, request: InstanceRequest) -> HostCh
     where = connection.where
     asked_at_ms = _now_ms()
     try:
-        facts = await drive(connection, setup.check(request))
+        facts = await drive(connection, setup.check(request, account_name()))
     except ProviderError as error:
         advice = error.advice if isinstance(error, PermanentError) else ""
         return HostChecked(where, None, problem=str(error), advice=advice)

@@ -118,7 +118,7 @@ class Connection:
         with _channel_trouble(self._name, self._client):
             async with asyncio.timeout(COMMAND_SECONDS):
                 process = await self._client.create_process(
-                    command.line, encoding=None, request_pty=False
+                    command.line, encoding=None, **_terminal(command)
                 )
                 # A shell that runs no command has ended by now, and what it printed says why.
                 with contextlib.suppress(BrokenPipeError):
@@ -139,7 +139,7 @@ class Connection:
         with _channel_trouble(self._name, self._client):
             async with asyncio.timeout(CONNECT_SECONDS):
                 process = await self._client.create_process(
-                    command.line, encoding=None, request_pty=False, stderr=asyncssh.DEVNULL
+                    command.line, encoding=None, stderr=asyncssh.DEVNULL, **_terminal(command)
                 )
         try:
             with _channel_trouble(self._name, self._client):
@@ -176,6 +176,23 @@ class Connection:
                     f" connection; it printed {preface[-200:].decode('utf-8', 'replace')!r}"
                 )
             data += more
+
+
+# RFC 4254, section 8: nothing of what passes is echoed, collected into lines or changed.
+_RAW_ON = (asyncssh.PTY_CS8,)
+_RAW_OFF = (
+    asyncssh.PTY_ECHO, asyncssh.PTY_ICANON, asyncssh.PTY_ICRNL, asyncssh.PTY_IEXTEN,
+    asyncssh.PTY_IGNCR, asyncssh.PTY_INLCR, asyncssh.PTY_ISIG, asyncssh.PTY_ISTRIP,
+    asyncssh.PTY_IXOFF, asyncssh.PTY_IXON, asyncssh.PTY_OPOST, asyncssh.PTY_PARENB,
+)  # fmt: skip
+
+
+def _terminal(command: Command) -> dict[str, Any]:
+    """Return the options of a channel with the terminal that a command needs, or without one."""
+    if not command.has_terminal:
+        return {"request_pty": False}
+    modes = {**dict.fromkeys(_RAW_ON, 1), **dict.fromkeys(_RAW_OFF, 0)}
+    return {"request_pty": "force", "term_type": "dumb", "term_modes": modes}
 
 
 class StreamReader:

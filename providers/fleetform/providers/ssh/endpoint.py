@@ -27,6 +27,8 @@ class Endpoint:
     hostname: str
     port: int | None = None
     user: str = ""
+    become: str = ""
+    """`sudo`: the account becomes root by it; empty: it stays what it is."""
     identity_file: str = ""
     proxy_jump: Endpoint | None = None
     host_keys: HostKeys = "known"
@@ -45,6 +47,7 @@ class Endpoint:
             hostname=fields["hostname"],
             port=fields.get("port"),
             user=fields.get("user") or "",
+            become=fields.get("become") or "",
             identity_file=_expanded(fields.get("identity_file") or ""),
             # The ledger keeps no keys of jump hosts, so theirs must be in `known_hosts`.
             proxy_jump=None

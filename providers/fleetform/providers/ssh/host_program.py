@@ -25,6 +25,7 @@ import socket
 import sys
 import tempfile
 import time
+import zlib
 from typing import Any
 
 from fleetform.providers import host_service
@@ -33,6 +34,9 @@ STATE = ".local/state/fleetform"
 
 _READY_SECONDS = 10.0
 """How long an agent that has just been started elsewhere may take until it listens."""
+
+SHARED = "/var/lib/fleetform"
+"""What jobs of other accounts reach where the agent is root: as in `agents.host.layout`."""
 
 _END_SECONDS = 10.0
 _END_LOOK_SECONDS = 0.02
@@ -220,6 +224,7 @@ def remove(request: dict[str, Any]) -> dict[str, Any]:
         _remove_tree(leaving)
         os.replace(root, leaving)
         _remove_tree(leaving)
+        _remove_shared(root)
     with contextlib.suppress(OSError):
         os.rmdir(os.path.dirname(root))
     state = _state(request)
@@ -230,6 +235,18 @@ def remove(request: dict[str, Any]) -> dict[str, Any]:
         shutil.rmtree(os.path.join(state, "agents"))
         os.rmdir(state)
     return {}
+
+
+def _remove_shared(root: str) -> None:
+    """Remove the working directories of other accounts' jobs; named as in `agents.host.layout`."""
+    number = zlib.crc32(os.fsencode(root))
+    _remove_tree(os.path.join(SHARED, "jobs", f"{os.path.basename(root)}-{number:08x}"))
+    with contextlib.suppress(OSError):
+        os.rmdir(os.path.join(SHARED, "jobs"))
+        # That succeeds only where no agent has such jobs: nobody needs the programs for them.
+        for name in ("slurm", "launcher"):
+            shutil.rmtree(os.path.join(SHARED, name), ignore_errors=True)
+        os.rmdir(SHARED)
 
 
 _OPERATIONS = {
@@ -257,7 +274,15 @@ def _described(request: dict[str, Any], root: str) -> dict[str, Any]:
         "is_sound": is_sound,
         "any_bundle": usable[0],
         "earlier": earlier if os.path.exists(earlier) else "",
+        "volumes": _volumes(request),
     }
+
+
+def _volumes(request: dict[str, Any]) -> str:
+    """Say where volumes are: other accounts than root's must be able to reach theirs."""
+    own = os.path.join(_state(request), "volumes")
+    is_shared = os.geteuid() == 0 and not os.path.isdir(own)
+    return os.path.join(SHARED, "volumes") if is_shared else own
 
 
 def _root(request: dict[str, Any]) -> str:

@@ -12,9 +12,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import posixpath
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -52,6 +51,19 @@ for name in {" ".join(_PYTHONS)}; do
 done
 """
 
+# `sudo` as it is called later: a rule may permit this program and no other. In the language of the
+# answers that are known below.
+_TRY_SUDO = """\
+LC_ALL=C; export LC_ALL
+answer=$(sudo -n -H "$path" -I -S -c "" </dev/null 2>&1)
+echo "sudo $? $(printf %s "$answer" | tr '\\n' ' ')"
+"""
+
+_NEEDS_TERMINAL = "must have a tty"
+"""sudoers(5), `requiretty`."""
+
+_NEEDS_PASSWORD = ("a password is required", "no askpass program")
+
 # In single quotes all of the shells above take these literally.
 _PLAIN = re.compile(r"[^'\\!\n]+")
 
@@ -60,10 +72,15 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A line for the login shell, which prints the marker first, and its standard input."""
+    """
+    A line for the login shell, which prints the marker first, and its standard input.
+
+    `has_terminal`: it gets a terminal that passes all bytes as they are, and no end of its input.
+    """
 
     line: str
     stdin: bytes = b""
+    has_terminal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +95,26 @@ class Output:
 
 
 Steps = Generator[Command, Output, _Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Python:
+    """
+    The Python of a host, and how the account becomes root to run it.
+
+    `has_terminal`: sudo wants a terminal.
+    """
+
+    path: str
+    by_sudo: bool = False
+    has_terminal: bool = False
+
+    def command(self, words: Sequence[str], stdin: bytes = b"") -> Command:
+        """Return the command that runs it, with this standard input."""
+        line = " ".join(_quoted(word) for word in (self.path, *words))
+        if self.by_sudo:
+            line = f"sudo -n -H {line}"
+        return Command(f"echo {MARKER}; exec {line}", stdin, self.has_terminal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +134,12 @@ class Bundle:
 class Installed:
     """An agent's place on its host, as absolute paths there."""
 
-    python: str
+    python: Python
     bundle: str
     root: str
+    volumes: str
+    """The folder that has the volumes of all environments."""
+
     failure: str = ""
     """Why the agent of this release does not run; `bundle` is that of the earlier one, which does."""
 
@@ -109,14 +149,7 @@ class Installed:
     @property
     def connect(self) -> Command:
         """Return the command that connects its input and output to the agent."""
-        words = (self.python, "-I", "-S", self.bundle, "connect", "--root", self.root)
-        return _command(" ".join(_quoted(word) for word in words))
-
-    @property
-    def volumes(self) -> str:
-        """Return the folder that has the volumes of all environments."""
-        state = posixpath.dirname(posixpath.dirname(posixpath.dirname(self.root)))
-        return f"{state}/volumes"
+        return self.python.command(("-I", "-S", self.bundle, "connect", "--root", self.root))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +160,12 @@ class Claimed:
     `earlier` is the bundle of the agent that runs, or ran last; empty where there was none.
     """
 
-    python: str
+    python: Python
     bundle: str
     root: str
     folder: str
     earlier: str
+    volumes: str
 
     @property
     def is_update(self) -> bool:
@@ -140,13 +174,15 @@ class Claimed:
 
 def claim(request: InstanceRequest, environment_uid: str, bundle: Bundle) -> Steps[Claimed]:
     """Make the instance's folder, and upload the agent where it is missing."""
-    python = yield from _find_python(request.name)
+    python = yield from _find_python(request)
     facts = _facts(request, environment_uid, bundle)
     found = yield from _operation(request.name, python, "claim", facts)
     if not found["is_sound"]:
         content = base64.b64encode(bundle.content).decode("ascii")
         yield from _operation(request.name, python, "store", {**facts, "content": content})
-    return Claimed(python, found["bundle"], found["root"], facts["folder"], found["earlier"])
+    return Claimed(
+        python, found["bundle"], found["root"], facts["folder"], found["earlier"], found["volumes"]
+    )
 
 
 def start(name: str, claimed: Claimed, bundle: str) -> Steps[Installed]:
@@ -154,7 +190,12 @@ def start(name: str, claimed: Claimed, bundle: str) -> Steps[Installed]:
     place = {"bundle": bundle, "root": claimed.root, "folder": claimed.folder}
     found = yield from _operation(name, claimed.python, "start", place)
     return Installed(
-        claimed.python, found["bundle"], claimed.root, found["failure"], tuple(found["notes"])
+        claimed.python,
+        found["bundle"],
+        claimed.root,
+        claimed.volumes,
+        found["failure"],
+        tuple(found["notes"]),
     )
 
 
@@ -182,7 +223,7 @@ class FoundInstance:
 
 def instances(request: InstanceRequest, environment_uid: str) -> Steps[list[FoundInstance]]:
     """List the instances of an environment on a host, without changing anything there."""
-    python = yield from _find_python(request.name)
+    python = yield from _find_python(request)
     asked = {"environment_uid": environment_uid, "folder": _folder(request)}
     answer = yield from _operation(request.name, python, "list", asked)
     return [
@@ -193,30 +234,30 @@ def instances(request: InstanceRequest, environment_uid: str) -> Steps[list[Foun
 
 def find(request: InstanceRequest, environment_uid: str, bundle: Bundle) -> Steps[Installed | None]:
     """Find the instance's agent, installed by whichever release; None where there is none."""
-    python = yield from _find_python(request.name)
+    python = yield from _find_python(request)
     facts = _facts(request, environment_uid, bundle)
     found = yield from _operation(request.name, python, "find", facts)
     if not found["root"]:
         return None
-    return Installed(python, found["any_bundle"], found["root"])
+    return Installed(python, found["any_bundle"], found["root"], found["volumes"])
 
 
 def remove(request: InstanceRequest, environment_uid: str, bundle: Bundle) -> Steps[None]:
     """Remove the folder of an agent that has ended."""
-    python = yield from _find_python(request.name)
+    python = yield from _find_python(request)
     facts = _facts(request, environment_uid, bundle)
     yield from _operation(request.name, python, "remove", facts)
 
 
-def check(request: InstanceRequest) -> Steps[HostFacts]:
-    """Read what the host is like, without changing anything there."""
-    python = yield from _find_python(request.name)
+def check(request: InstanceRequest, person: str) -> Steps[HostFacts]:
+    """Read what the host is like for a person's account, without changing anything there."""
+    python = yield from _find_python(request)
     answer = yield from _program(
         request.name,
         python,
         "check",
         host_facts,
-        {"folder": _folder(request) or host_program.STATE},
+        {"folder": _folder(request) or host_program.STATE, "person": person},
     )
     try:
         return HostFacts.read(answer)
@@ -224,13 +265,25 @@ def check(request: InstanceRequest) -> Steps[HostFacts]:
         raise PermanentError(f"instance {request.name}: {error}") from error
 
 
-def _find_python(name: str) -> Steps[str]:
-    output = yield _command("/bin/sh -s", _FIND_PYTHON.encode())
+def _find_python(request: InstanceRequest) -> Steps[Python]:
+    name = request.name
+    by_sudo = bool(request.endpoint.get("become"))
+    script = _FIND_PYTHON
+    if by_sudo:
+        script = script.replace(
+            'echo "python $path"; exit', f'echo "python $path"\n{_TRY_SUDO}exit'
+        )
+    output = yield _command("/bin/sh -s", script.encode())
     _check_begun(name, output)
+    path = ""
     for line in output.text.splitlines():
         word, _, value = line.partition(" ")
         if word == "python" and value.startswith("/"):
-            return value
+            path = value
+        if path and not by_sudo:
+            return Python(path)
+        if path and word == "sudo":
+            return _by_sudo(request, path, value)
         if word == "system":
             raise PermanentError(
                 f"instance {name}: its host runs {value}, and agents run on Linux only",
@@ -242,7 +295,32 @@ def _find_python(name: str) -> Steps[str]:
     )
 
 
-def _operation(name: str, python: str, operation: str, facts: Mapping[str, Any]) -> Steps[Any]:
+def _by_sudo(request: InstanceRequest, path: str, answer: str) -> Python:
+    """Judge what `sudo` answered: its exit code and what it printed."""
+    code, _, printed = answer.partition(" ")
+    if code == "0":
+        return Python(path, by_sudo=True)
+    if _NEEDS_TERMINAL in printed:
+        # Whether it permits the program shows when it has one.
+        return Python(path, by_sudo=True, has_terminal=True)
+    user = request.endpoint.get("user") or "the account"
+    rule = (
+        f"`{user} ALL=(root) NOPASSWD: ALL`"
+        if user != "the account"
+        else "a rule with `NOPASSWD: ALL`"
+    )
+    visudo = f"add {rule} to the sudoers of the host with `visudo -f /etc/sudoers.d/fleetform`"
+    if code == "127" or "not found" in printed:
+        message, advice = "its host has no sudo", "install it on the host, or sign in as root"
+    elif any(words in printed for words in _NEEDS_PASSWORD):
+        message, advice = f"sudo asks {user} for a password on its host", visudo
+    else:
+        last = printed.strip()[-300:] or f"exit code {code}"
+        message, advice = f"{user} cannot become root by sudo on its host: {last}", visudo
+    raise PermanentError(f"instance {request.name}: {message}", advice=advice)
+
+
+def _operation(name: str, python: Python, operation: str, facts: Mapping[str, Any]) -> Steps[Any]:
     """Run one operation of `host_program`, and raise what it refuses."""
     request = {"operation": operation, **facts}
     answer = yield from _program(name, python, operation, host_program, request)
@@ -255,7 +333,7 @@ def _operation(name: str, python: str, operation: str, facts: Mapping[str, Any])
 
 
 def _program(
-    name: str, python: str, purpose: str, module: ModuleType, request: Mapping[str, Any]
+    name: str, python: Python, purpose: str, module: ModuleType, request: Mapping[str, Any]
 ) -> Steps[Any]:
     """Run `run` of a module in the host's Python; returns the JSON that it prints."""
     # JSON twice: a JSON string in ASCII is a Python string.
@@ -264,14 +342,21 @@ def _program(
         f"{_LOADER}\nload({host_service.__name__!r}, {_source(host_service)})\n"
         f"run = load({module.__name__!r}, {_source(module)}).run\nrun(json.loads({text}))\n"
     )
-    output = yield _command(f"{_quoted(python)} -I -S -", program.encode())
+    words = ["-"]
+    if python.has_terminal:
+        # A terminal has no end of input, so the program is read by its size.
+        size = len(program.encode())
+        words = ["-c", f'import sys; exec(compile(sys.stdin.buffer.read({size}), "-", "exec"))']
+    output = yield python.command(("-I", "-S", *words), program.encode())
     _check_begun(name, output)
     try:
-        return json.loads(output.text)
+        # What comes before it on a terminal was said by sudo.
+        return json.loads(output.text.strip().rpartition("\n")[2])
     except ValueError:
+        sudo = "sudo -n " if python.by_sudo else ""
         raise PermanentError(
             f"instance {name}: its host cannot be set up ({purpose}): {_last_line(output)}",
-            advice=f"try `{python} -I -S -c 'import json'` on the host",
+            advice=f"try `{sudo}{python.path} -I -S -c 'import json'` on the host",
         ) from None
 
 

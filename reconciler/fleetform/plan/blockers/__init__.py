@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fleetform.plan.blockers.account import hold_ungranted_root, hold_without_account
 from fleetform.plan.blockers.budget import hold_beyond_budget
 from fleetform.plan.blockers.dependency import hold_dependants
 from fleetform.plan.blockers.freeze import (
@@ -52,6 +53,8 @@ PASSES: tuple[Callable[[PlanDraft], None], ...] = (
     hold_owned_elsewhere,
     hold_hostless,
     hold_on_missing_volumes,
+    hold_ungranted_root,
+    hold_without_account,
     # Protection cannot be allowed away by a flag: it comes before what can.
     hold_protected,
     hold_volumes_in_use,

@@ -222,7 +222,7 @@ def places_of(fleet: str, document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 # What a host over SSH has from its fleet unless it has its own.
-_ENDPOINT_FIELDS = ("port", "user", "identity_file", "proxy_jump")
+_ENDPOINT_FIELDS = ("port", "user", "become", "identity_file", "proxy_jump")
 
 
 def _ssh_place(

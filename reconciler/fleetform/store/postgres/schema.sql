@@ -44,6 +44,9 @@ CREATE TABLE instances (
     provider TEXT COLLATE "C" DEFAULT 'local' NOT NULL,
     endpoint TEXT COLLATE "C" DEFAULT '' NOT NULL,
     host_key TEXT COLLATE "C" DEFAULT '' NOT NULL,
+    run_as TEXT COLLATE "C" DEFAULT '' NOT NULL,
+    agent_account TEXT COLLATE "C" DEFAULT '' NOT NULL,
+    accounts TEXT COLLATE "C" DEFAULT '' NOT NULL,
     PRIMARY KEY (uid)
 );
 
@@ -146,6 +149,7 @@ CREATE TABLE runs (
     execution_digest TEXT COLLATE "C" DEFAULT '' NOT NULL,
     replaces TEXT COLLATE "C" DEFAULT '' NOT NULL,
     after_uid TEXT COLLATE "C" DEFAULT '' NOT NULL,
+    owner TEXT COLLATE "C" DEFAULT '' NOT NULL,
     stale BIGINT DEFAULT 0 NOT NULL,
     uncounted BIGINT DEFAULT 0 NOT NULL,
     tree_commit TEXT COLLATE "C" DEFAULT '' NOT NULL,
@@ -216,6 +220,7 @@ CREATE TABLE applies (
     plan_digest TEXT COLLATE "C" NOT NULL,
     state TEXT COLLATE "C" DEFAULT '' NOT NULL,
     who TEXT COLLATE "C" DEFAULT '' NOT NULL,
+    owner TEXT COLLATE "C" DEFAULT '' NOT NULL,
     tree_commit TEXT COLLATE "C" DEFAULT '' NOT NULL,
     started_at_ms BIGINT DEFAULT 0 NOT NULL,
     finished_at_ms BIGINT,
@@ -276,6 +281,7 @@ CREATE TABLE jobs (
     cpu_time_ms BIGINT,
     log_bytes BIGINT DEFAULT 0 NOT NULL,
     env TEXT COLLATE "C" DEFAULT '' NOT NULL,
+    account TEXT COLLATE "C" DEFAULT '' NOT NULL,
     PRIMARY KEY (run_uid, attempt, rank),
     FOREIGN KEY(run_uid, attempt) REFERENCES attempts (run_uid, number)
 );
@@ -318,4 +324,4 @@ CREATE TABLE alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO alembic_version VALUES ('0004');
+INSERT INTO alembic_version VALUES ('0005');

@@ -302,10 +302,12 @@ class Fleet(OfferChoice):
     max_unavailable: 2}`.
     """
 
-    run_as: Annotated[Literal["agent", "owner"] | None, control()] = None
+    run_as: Annotated[Literal["agent", "owner", "root"] | None, control("agents.host")] = None
     """
-    The account of the jobs on a host. `agent`: the account of the agent. `owner`: the account of
-    the owner of the run; the agent must be root. Example: `owner`.
+    The account of the jobs on a host. `owner`: the account with the name of the person who applied
+    the run; the agent must be root. `agent`: the account of the agent, which must not be root on
+    hosts over SSH. `root`: root; `grants` of the environment must permit it. Default: `owner` on
+    hosts over SSH whose agent is root, else `agent`. Example: `owner`.
     """
 
     gpu_isolation: Annotated[Literal["enforced", "advisory"] | None, control()] = None

@@ -271,6 +271,14 @@ class Host(Model):
     user: Text | None = None
     """The user to sign in as. Default: `user` of the fleet. Example: `ubuntu`."""
 
+    become: Literal["sudo"] | None = None
+    """
+    How the account to sign in as becomes root, so that the agent runs as root and starts jobs as
+    their owners. `sudo`: by `sudo -n`, which must ask for no password. Default: `become` of
+    the fleet. Example:
+    `sudo`.
+    """
+
     identity_file: Text | None = None
     """
     The file with the private key, on the machine that runs fleetform. Default: `identity_file` of
@@ -391,6 +399,14 @@ class SshConfig(Model):
 
     user: Text | None = None
     """The user to sign in as. Example: `ubuntu`."""
+
+    become: Literal["sudo"] | None = None
+    """
+    How the account to sign in as becomes root, so that the agent runs as root and starts jobs as
+    their owners. `sudo`: by `sudo -n`, which must ask for no password. Default: the account
+    stays what it is. Example:
+    `sudo`.
+    """
 
     port: Port | None = None
     """The port. Default: 22. Example: `2222`."""

@@ -45,7 +45,6 @@ WHY: Mapping[str, Mapping[str, str]] = {
             ),
             "Keys in documents are not supported yet: name a file with `identity_file`.",
         ),
-        "run_as": "Other accounts are not supported yet: jobs run as the user of the agent.",
     },
     "queue": {
         "host_tags": "Choosing hosts by tag is not supported yet: name `fleets`.",

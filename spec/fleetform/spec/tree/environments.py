@@ -481,4 +481,6 @@ class Environments:
 
 def _environment(document: EnvironmentDocument, rules: Mapping[str, Any]) -> Environment:
     assert document.uid is not None, "it is not abstract"
-    return Environment(document.name, document.uid, Rules.of(rules))
+    grants = document.grants
+    grants_root = grants is not None and bool(grants.root)
+    return Environment(document.name, document.uid, Rules.of(rules), grants_root)
