@@ -54,7 +54,7 @@ def account_obstacle(instance: Instance, owner: str) -> str:
 
 
 def _obstacle_of_root(instance: Instance, owner: str) -> str:
-    """Judge an owner where the agent could start jobs as anybody."""
+    """Judge an owner where the agent could start jobs as any account."""
     if not owner:
         return "it is not known which person applied it: `fleetform rerun` it"
     if owner == ROOT:

@@ -138,7 +138,7 @@ def make_passage(path: str) -> None:
 
     Raises:
         OSError: It cannot be made.
-        AccountError: Somebody else made one of its folders, and could exchange what is in it.
+        AccountError: Another account owns one of its folders, and could exchange what is in it.
     """
     assert path == layout.SHARED or path.startswith(f"{layout.SHARED}/"), path
     below = path[len(layout.SHARED) :].split("/")[1:]
@@ -158,7 +158,7 @@ def make_passage(path: str) -> None:
 
 def give(path: str, account: Account) -> None:
     """
-    Make what is below a folder the account's. Nobody but root may have reached it before.
+    Make what is below a folder the account's. Only root may have reached it before.
 
     Links are not followed. The folder stays root's, which puts a socket into it later; it is opened
     last, because from then on the account can reach what is below.
@@ -187,7 +187,7 @@ def give_volume(path: str, mark: str, account: Account) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         seen = os.fstat(descriptor)
-        # Closed to all but root so far, so nobody else can have changed what is in it.
+        # Closed to all but root so far, so no other account can have changed what is in it.
         is_new = (seen.st_uid, stat.S_IMODE(seen.st_mode)) == (0, 0o700)
         if is_new and os.listdir(descriptor) == [mark]:
             os.fchown(descriptor, account.uid, account.gid)

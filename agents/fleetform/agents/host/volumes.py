@@ -199,7 +199,7 @@ def remove(command: RemoveVolume, owner: str) -> None:
 @contextlib.contextmanager
 def _pinned(path: str) -> Iterator[str]:
     """
-    Give the directory that bears the mark of a path a name that nobody else can give to another one.
+    Give the directory with the mark of a path a name that no other process can give to another one.
 
     An account that may write above it could put a link to /etc in its place while it is emptied.
     """

@@ -29,7 +29,7 @@ _GONE = frozenset({InstanceState.TERMINATING, InstanceState.TERMINATED})
 
 
 def hold_ungranted_root(draft: PlanDraft) -> None:
-    """Hold fleets of shared hosts that would run jobs as root; on this machine nobody else is asked."""
+    """Hold fleets of shared hosts that would run jobs as root; a fleet of this machine needs no grant."""
     for key in sorted(draft.changes):
         declared = draft.wanted.get(key)
         if key.kind == "fleet" and declared is not None and _is_ungranted(draft, declared.document):
