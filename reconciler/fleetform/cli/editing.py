@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fleetform.cli.command import directory_option, several_options
+from fleetform.cli.command import directory_option, json_option, several_options
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
-from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import print_warnings
 

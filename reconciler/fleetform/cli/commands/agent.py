@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fleetform.cli.command import directory_option, group
-from fleetform.cli.output_format import json_option
+from fleetform.cli.command import directory_option, group, json_option
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_workspace, or_default
 

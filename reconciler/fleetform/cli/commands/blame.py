@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import directory_option
+from fleetform.cli.command import directory_option, json_option
 from fleetform.cli.failure import Refused
-from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.selection import some
 from fleetform.cli.tree import open_reader, open_workspace, or_default

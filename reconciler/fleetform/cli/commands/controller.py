@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 import click
 
-from fleetform.cli.command import directory_option, group
+from fleetform.cli.command import directory_option, group, json_option
 from fleetform.cli.failure import Failure, explain, report_bug
-from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import Screen, error_screen, screen
 from fleetform.cli.tree import open_workspace, or_default
 from fleetform.model.history import LogLevel

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import directory_option
+from fleetform.cli.command import directory_option, json_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
-from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import is_environment, maybe_reader, open_workspace
 from fleetform.model.figures import counted

@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import directory_argument
+from fleetform.cli.command import directory_argument, json_option
 from fleetform.cli.exit import Exit
-from fleetform.cli.output_format import json_option
 from fleetform.cli.plan_options import unrecorded_text
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import open_reader, open_workspace, or_default

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fleetform.cli.arguments import DURATION, REASON, who_asks
-from fleetform.cli.command import directory_option, group, several_options
+from fleetform.cli.command import directory_option, group, json_option, several_options
 from fleetform.cli.failure import Refused
-from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.selection import complete_runs, say_of_each
 from fleetform.cli.tree import (

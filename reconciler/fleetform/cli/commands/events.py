@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import directory_option, limit_option
-from fleetform.cli.output_format import json_option
+from fleetform.cli.command import directory_option, json_option, limit_option
 from fleetform.cli.screen import Screen, screen
 from fleetform.cli.selection import complete_runs, require_run
 from fleetform.cli.tree import open_reader, open_workspace, or_default

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
+from fleetform.cli.command import json_option
 from fleetform.cli.failure import Refused
-from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator
 
 import click
 
-from fleetform.cli.command import directory_option, group
+from fleetform.cli.command import directory_option, group, json_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
-from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.selection import unknown
 from fleetform.cli.tree import load, maybe_reader, open_reader, open_workspace, or_default

@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import directory_option, limit_option
-from fleetform.cli.output_format import json_option
+from fleetform.cli.command import directory_option, json_option, limit_option
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_reader, open_workspace, or_default
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 
 from fleetform.cli.arguments import REASON, who_asks
-from fleetform.cli.command import directory_option, group
+from fleetform.cli.command import directory_option, group, json_option
 from fleetform.cli.failure import Refused
-from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_to_write, open_workspace, or_default
 

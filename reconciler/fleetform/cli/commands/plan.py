@@ -8,10 +8,9 @@ import click
 
 from fleetform.cli.arguments import who_asks
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import directory_argument
+from fleetform.cli.command import directory_argument, format_option
 from fleetform.cli.exit import PLAN_CODES, Exit
 from fleetform.cli.failure import Refused
-from fleetform.cli.output_format import format_option
 from fleetform.cli.plan_options import (
     look_first,
     look_only,

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import directory_option, folder_first
+from fleetform.cli.command import directory_option, folder_first, json_option
 from fleetform.cli.failure import Refused
-from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.selection import complete_runs
 from fleetform.cli.tree import open_reader, open_workspace, or_default

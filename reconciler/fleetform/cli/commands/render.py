@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import directory_option, folder_first
+from fleetform.cli.command import directory_option, folder_first, format_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
-from fleetform.cli.output_format import format_option
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import print_findings, print_warnings
 

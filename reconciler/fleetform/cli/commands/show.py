@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import directory_option
+from fleetform.cli.command import directory_option, format_option
 from fleetform.cli.failure import Refused
-from fleetform.cli.output_format import format_option
 from fleetform.cli.plan_output import Form, show_plan
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_reader, open_workspace, or_default

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetform.cli.arguments import who_asks
-from fleetform.cli.command import directory_option, group
+from fleetform.cli.command import directory_option, group, json_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
-from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import load, open_reader, open_to_write, open_workspace, print_warnings
 from fleetform.model.figures import counted

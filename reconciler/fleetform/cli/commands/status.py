@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import directory_argument
+from fleetform.cli.command import directory_argument, json_option
 from fleetform.cli.exit import STATUS_CODES, Exit
-from fleetform.cli.output_format import json_option
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_workspace, or_default
 

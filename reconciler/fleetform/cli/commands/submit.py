@@ -12,12 +12,11 @@ import click
 
 from fleetform.cli.arguments import parse_setting, who_asks
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import directory_option
+from fleetform.cli.command import directory_option, json_option
 from fleetform.cli.editing import shown
 from fleetform.cli.exit import SUBMIT_CODES, Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.interrupts import Interrupts
-from fleetform.cli.output_format import json_option
 from fleetform.cli.progress.plain import PlainProgress
 from fleetform.cli.run_output import EndLast, RunOutput
 from fleetform.cli.screen import error_screen, screen

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fleetform.cli.command import directory_option, group
-from fleetform.cli.output_format import json_option
+from fleetform.cli.command import directory_option, group, json_option
 from fleetform.cli.screen import screen
 from fleetform.cli.selection import unknown
 from fleetform.cli.tree import open_reader, open_workspace, or_default
