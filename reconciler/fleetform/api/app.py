@@ -8,6 +8,7 @@ scripts come from another site: `/` lists the routes, `/api/v1/openapi.json` des
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +20,6 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from fleetform.api.guard import Guard, allowed_hosts
-from fleetform.api.moments import MomentsResponse, describe_moments
 from fleetform.api.problem import ApiProblem, ProblemBody, shortened
 from fleetform.api.routes import (
     environments,
@@ -37,6 +37,52 @@ from fleetform.model.leadership import Holder
 from fleetform.model.ports import LogStore, Reader
 from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
 from fleetform.spec.desired import Environment
+from fleetform.views.json_value import moment_name, with_moments
+
+# Moments as text: each `…_at_ms` of an answer also has `…_at` in RFC 3339, UTC.
+#
+# Rows have milliseconds alone, so that no row can say two different times. The text is put in
+# where an answer becomes JSON, and into the description likewise: routes know nothing of it.
+
+_VERBATIM = frozenset({"document"})
+"""What people wrote, with names of their own."""
+
+
+class MomentsResponse(JSONResponse):
+    """An answer in which each moment is text as well."""
+
+    def render(self, content: Any) -> bytes:
+        return super().render(_filled(content))
+
+
+def _filled(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_filled(one) for one in value]
+    if isinstance(value, dict):
+        return with_moments(
+            {name: one if name in _VERBATIM else _filled(one) for name, one in value.items()}
+        )
+    return value
+
+
+def describe_moments(document: dict[str, Any]) -> None:
+    """Add the texts to the models of a description."""
+    for schema in document.get("components", {}).get("schemas", {}).values():
+        properties = schema.get("properties", {})
+        for name, one in list(properties.items()):
+            text = moment_name(name)
+            if text is None or text in properties:
+                continue
+            may_be_null = {"type": "null"} in one.get("anyOf", ())
+            words = {"type": "string", "format": "date-time"}
+            properties[text] = {
+                "title": text.replace("_", " ").title(),
+                "description": f"`{name}` in RFC 3339, UTC.",
+                **({"anyOf": [words, {"type": "null"}]} if may_be_null else words),
+            }
+            if name in schema.get("required", ()):
+                schema["required"].append(text)
+
 
 _log = logging.getLogger(__name__)
 _ROUTERS = (environments.router, resources.router, plans.router, logs.router, runs.router,
@@ -172,3 +218,20 @@ def _answer_fault(request: Request, error: Exception) -> JSONResponse:
         advice="report it with the traceback in the log of `fleetform serve`",
     )
     return JSONResponse(body.model_dump(), status_code=500)
+
+
+# The API's own description: `schemas/openapi.json`, made from the routes.
+#
+# Written by `fleetform schema --write` and compared by `--check`, so that a change of the API is
+# a change in review.
+
+
+def openapi_text() -> str:
+    """Write the description as the file has it: sorted, so that reviews show changes only."""
+    return json.dumps(description(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def description() -> dict[str, Any]:
+    """Return the description. It holds no address: where the API listens is asked for."""
+    document: dict[str, Any] = create_api().openapi()
+    return document

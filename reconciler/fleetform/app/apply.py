@@ -17,9 +17,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fleetform.app.clock import SystemClock
-from fleetform.app.contents import freeze_contents
 from fleetform.app.driving import build_manager, under
-from fleetform.app.handover import become_manager, take_from_background
+from fleetform.app.handover import PickUpWatch, become_manager, take_from_background
 from fleetform.app.ledger import (
     host_provider,
     open_for_writing,
@@ -29,7 +28,7 @@ from fleetform.app.ledger import (
 )
 from fleetform.app.managing import try_manage
 from fleetform.app.problems import LedgerProblem
-from fleetform.app.silent_manager import PickUpWatch
+from fleetform.app.saved import freeze_contents
 from fleetform.app.wait_policy import WaitPolicy
 from fleetform.model.leadership import BACKGROUND
 from fleetform.model.plan import Plan

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from fleetform.app.account import this_account
 from fleetform.app.controllers import read_controller
 from fleetform.app.ledger import host_provider
-from fleetform.app.ledger_address import FILE_VARIABLE
+from fleetform.app.paths import FILE_VARIABLE
 from fleetform.app.problems import Problem
 from fleetform.model.live import LedgerStatus
 from fleetform.spec.private_folder import make_private_folder

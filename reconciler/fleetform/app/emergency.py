@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from fleetform.agents.host import directory, layout, processes
 from fleetform.app.clock import SystemClock
 from fleetform.app.driving import build_manager, under
+from fleetform.app.handover import wait_until_ends
 from fleetform.app.ledger import (
     host_provider,
     open_for_writing,
@@ -30,7 +31,6 @@ from fleetform.app.ledger import (
 )
 from fleetform.app.managing import keep_reserve, try_manage
 from fleetform.app.problems import LedgerProblem
-from fleetform.app.silent_manager import wait_until_ends
 from fleetform.model.ports import LedgerOutgrown, LedgerUnavailable
 from fleetform.model.run import RunState, RunUid
 from fleetform.store.gate import WriterGate

@@ -8,20 +8,23 @@ manages the environment itself; `serve` and `apply` do not, and are left to what
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from fleetform.app.clock import SystemClock
+from fleetform.app.ledger import open_for_writing
 from fleetform.app.managing import REQUEST_SECONDS, requesting, try_manage
 from fleetform.app.problems import Locked
 from fleetform.model.leadership import BACKGROUND
+from fleetform.model.run import AttemptState, RunUid
+from fleetform.spec.names import natural_order
 from fleetform.views.controllers import held_by
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.leadership import Holder, ManagerLease
-
-__all__ = ["become_manager", "take_from_background"]
+    from fleetform.model.ports import Clock, Ledger, SchedulerState
 
 LOOK_SECONDS = 0.02
 
@@ -88,3 +91,97 @@ def _silent(holder: Holder | None) -> Locked:
         f" {REQUEST_SECONDS:.0f} s: it hangs, or is stopped",
         "end it with `fleetform lock break --force --reason TEXT`, then run this command again",
     )
+
+
+# Tells whether the manager of an environment still acts on the ledger.
+#
+# A process that hangs, or was stopped, holds its lock all the same, and the kernel says nothing of
+# it. So whoever leaves something to it waits for a sign, and says after a while who gives none, and
+# what helps.
+
+ACTS_MS = 10_000
+"""How long a manager may take to begin what is asked of it; it takes a second at most."""
+
+_LOOK_SECONDS = 0.05
+
+_MANAGES = frozenset({"apply", "serve", BACKGROUND})
+"""Commands that carry out plans; others hold the environment for a while and leave them alone."""
+
+_ENDS = frozenset({AttemptState.STOPPING, AttemptState.ABORTING, AttemptState.FINISHED})
+
+
+async def wait_until_ends(workspace: Workspace, names: Collection[str], *, clock: Clock) -> bool:
+    """
+    Wait until the manager has begun to end these runs; False once there is no manager.
+
+    Raises:
+        Locked: They have not in `ACTS_MS`, so the runs are at work still.
+    """
+    until_ms = clock.boot_ms() + ACTS_MS
+    with contextlib.closing(open_for_writing(workspace)) as ledger:
+        book = ledger.read_book()
+        uids = _at_work(book, [uid for uid, run in book.runs.items() if run.name in names])
+        while uids:
+            if (found := workspace.manager()) is None:
+                return False
+            if clock.boot_ms() > until_ms:
+                raise Locked(
+                    f"{held_by(found)} manages this environment and has not begun to end"
+                    f" {_named(book, uids)} for {ACTS_MS // 1000} s: it hangs, or is stopped",
+                    "end it with `fleetform lock break --force --reason TEXT`, then run this"
+                    " command again: it then stops the runs",
+                )
+            await asyncio.sleep(max(_LOOK_SECONDS, ledger.poll_seconds))
+            uids = _at_work(ledger.read_book(tuple(uids)), uids)
+    return True
+
+
+def _named(book: SchedulerState, uids: Collection[RunUid]) -> str:
+    """Name one of these runs, and count the others."""
+    names = sorted({book.runs[uid].name for uid in uids}, key=natural_order)
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def _at_work(book: SchedulerState, uids: Collection[RunUid]) -> tuple[RunUid, ...]:
+    """Return the runs whose requested end has not begun."""
+    return tuple(
+        uid
+        for uid in uids
+        if uid in book.runs
+        and (attempt := book.attempts.get(uid)) is not None
+        and attempt.state is not AttemptState.WAITING
+        and attempt.state not in _ENDS
+    )
+
+
+class PickUpWatch:
+    """Whether the manager has started an apply that another process entered."""
+
+    def __init__(self, apply_uid: str, *, clock: Clock) -> None:
+        self._apply_uid = apply_uid
+        self._clock = clock
+        self._since_ms = clock.boot_ms()
+        self._serial = -1
+        self._is_reported = False
+
+    def is_due(self, serial: int) -> bool:
+        """Tell whether it is time to ask: the ledger has not changed for long."""
+        if serial != self._serial:
+            self._serial, self._since_ms = serial, self._clock.boot_ms()
+        return not self._is_reported and self._clock.boot_ms() - self._since_ms > ACTS_MS
+
+    def complaint(self, ledger: Ledger, holder: Holder | None) -> str:
+        """Say once that it has not, and what helps; empty where it has, or is busy with another's."""
+        self._is_reported = True
+        if holder is None or holder.command not in _MANAGES:
+            return ""
+        oldest = ledger.unfinished_apply()
+        if oldest is None or oldest[0].apply_uid != self._apply_uid:
+            return ""
+        if any(one.state != "planned" for one in ledger.read_operations(self._apply_uid)):
+            return ""
+        return (
+            f"{held_by(holder)} has not started to apply this plan for {ACTS_MS // 1000} s: if it"
+            " hangs, `fleetform lock break --force --reason TEXT` ends it, and this command applies"
+            " the plan"
+        )

@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING
 
 from fleetform.app.clock import SystemClock
 from fleetform.app.ledger import open_for_writing
-from fleetform.app.ledger_address import ledger_backend
 from fleetform.app.managing import problems
-from fleetform.app.paths import state_home
+from fleetform.app.paths import ledger_backend, state_home
 from fleetform.app.problems import Locked, Problem
 from fleetform.app.serve import takeover
 from fleetform.model.history import LoggedEvent

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING
 from fleetform.app.account import this_account
 from fleetform.app.api_server import AddressUnusable, answer
 from fleetform.app.clock import SystemClock
-from fleetform.app.contents import freeze_contents
 from fleetform.app.driving import build_manager, stop_on_signals, under, until_stopped
 from fleetform.app.handover import become_manager
-from fleetform.app.kept_plans import keep_converged
 from fleetform.app.ledger import (
     host_provider,
     open_for_writing,
@@ -27,6 +25,7 @@ from fleetform.app.managing import keep_reserve
 from fleetform.app.observe import DRIFT_MS, DriftWatch
 from fleetform.app.plan import checked_plan, claimed
 from fleetform.app.problems import Locked, Problem, RecoveringProblem
+from fleetform.app.saved import freeze_contents, keep_converged
 from fleetform.app.workspace import ENVIRONMENT_FILE
 from fleetform.controllers.task_group import TaskGroup
 from fleetform.controllers.tree import (

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from fleetform.api.waiting import waiting_reasons
 from fleetform.app.controllers import read_controller
 from fleetform.app.generations import behind, known_generation
-from fleetform.app.kept_plans import read_blocked
 from fleetform.app.problems import LedgerProblem
+from fleetform.app.saved import read_blocked
 from fleetform.model.live import LedgerStatus
 from fleetform.model.redaction import short_uid
 from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
@@ -22,7 +22,6 @@ from fleetform.model.run_state import RunState
 from fleetform.plan.exit import exit_code_of_status
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.tree.git import Commit, count_ahead
-from fleetform.views.at_work import at_work_lines
 from fleetform.views.controllers import ControllerRow
 from fleetform.views.overrides import in_force_lines
 from fleetform.views.reasons import HELD_BY
@@ -42,6 +41,7 @@ from fleetform.views.status import (
 from fleetform.views.why import (
     Why,
     WhyElement,
+    at_work_lines,
     blocked_why,
     explain,
     lacks_directory,

@@ -21,17 +21,18 @@ from fleetform.agents.protocol.messages import BUNDLE_BYTES_MAX, BUNDLE_FILES_MA
 from fleetform.app.edit import Editor
 from fleetform.app.edits import Edits, write_edits
 from fleetform.app.problems import BlockedProblem, EditProblem, LedgerProblem
-from fleetform.app.scripts import Made, document_of
 from fleetform.app.submitted_document import (
+    Made,
     Setting,
     TypedPlaces,
     complete_document,
+    document_of,
     variables_of_shell,
 )
 from fleetform.model.figures import counted
 from fleetform.model.run_state import FINAL, RunState
 from fleetform.source.bundle import Bundle, BundleRefused, make_bundle
-from fleetform.source.git import working_tree
+from fleetform.source.tree import working_tree
 from fleetform.spec.convert.conversion import derive_name
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Level

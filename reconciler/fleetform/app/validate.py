@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fleetform.app.workspace import TreeLoader, find_root, load_alone
-from fleetform.source.git import working_tree
+from fleetform.source.tree import working_tree
 from fleetform.spec.desired import FILE_NAME, Desired
 from fleetform.spec.findings import SUMMARIES, Finding, Level, Place
 from fleetform.spec.syntax import read_documents

@@ -180,7 +180,7 @@ class Workspace:
         Raises:
             LedgerProblem: The address cannot be used.
         """
-        from fleetform.app.ledger_address import ledger_backend
+        from fleetform.app.paths import ledger_backend
 
         return ledger_backend(self.state)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fleetform.cli.arguments import who_asks
 from fleetform.cli.failure import explain
 from fleetform.cli.screen import error_screen, screen
-from fleetform.cli.words import directory_words
+from fleetform.cli.tree import directory_words
 from fleetform.model.figures import counted
 from fleetform.views.controllers import ControllerKind, ControllerRow, controller_lines
 

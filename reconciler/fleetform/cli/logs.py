@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from fleetform.cli.words import not_driven
+from fleetform.cli.tree import not_driven
 from fleetform.model.run import FINAL, Attempt
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from fleetform.cli.arguments import who_asks
 from fleetform.cli.background import leave, leave_quietly, say_left
 from fleetform.cli.failure import Refused
 from fleetform.cli.interrupts import Interrupts
-from fleetform.cli.plan_output import show_plan
+from fleetform.cli.plan import show_plan
 from fleetform.cli.progress.plain import PlainProgress
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import load, print_plan_warnings

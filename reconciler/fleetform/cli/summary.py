@@ -14,7 +14,7 @@ from fleetform.cli.failure import explain
 from fleetform.cli.logs import last_lines
 from fleetform.cli.progress.board import printable
 from fleetform.cli.screen import Screen, error_screen, screen
-from fleetform.cli.words import not_driven
+from fleetform.cli.tree import not_driven
 from fleetform.model.figures import counted
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run import FINAL, AttemptState, RunState

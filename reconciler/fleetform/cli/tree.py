@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -196,3 +197,27 @@ def print_findings(findings: Iterable[Finding]) -> None:
     text = render_findings(findings, width=screen.width or 100, colour=screen.colour)
     if text:
         screen.line(f"{text}\n")
+
+
+def directory_words(workspace: Workspace, *, finds_default: bool = False) -> str:
+    """
+    Return ` -C PATH` for a command in a hint where the command does not find the environment by itself.
+
+    Args:
+        workspace: The environment.
+        finds_default: The command uses the default environment outside of any.
+    """
+    from fleetform.app.workspace import default_root, root_around
+
+    here = Path.cwd()
+    if workspace.root in (here, *here.parents):
+        return ""
+    if finds_default and root_around() is None and default_root() == workspace.root:
+        return ""
+    return f" -C {quote(str(workspace.root))}"
+
+
+def not_driven(workspace: Workspace) -> str:
+    """Say that a run is not over and no process brings it to its end, and which command does."""
+    where = directory_words(workspace)
+    return f"no controller is running; `fleetform apply{where}` or `fleetform serve{where}` drives the runs"

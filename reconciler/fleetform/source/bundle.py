@@ -21,7 +21,7 @@ from typing import IO, Final
 
 from fleetform.model.figures import counted
 from fleetform.source.commits import GitRefused, has_git, run_git
-from fleetform.source.git import working_tree
+from fleetform.source.tree import working_tree
 
 __all__ = ["IGNORE_FILE", "Bundle", "BundleRefused", "make_bundle"]
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from fleetform.source.git import is_changing, working_tree
+from fleetform.source.tree import is_changing, working_tree
 from fleetform.spec.tree.git import (
     GIT,
     Setting,

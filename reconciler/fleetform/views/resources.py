@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import Change, FieldChange, Plan, Step
+from fleetform.model.recovery import Difference, Recovered
 from fleetform.model.redaction import Seal
 from fleetform.spec.names import natural_order
 from fleetform.spec.secrecy import names_secret
+from fleetform.views.table import Cell, Column, Table, make_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +140,28 @@ def _values(value: Any) -> Any:
     if value is None:
         return None
     return dict.fromkeys(value, WITHHELD) if isinstance(value, Mapping) else WITHHELD
+
+
+# What a rebuild of the ledger found: a line a fleet, host, volume and run.
+
+_TONES = {"unknown": "warn", "lost": "warn", "failed": "bad", "done": "good", "ready": "good"}
+
+
+def recovered_table(rows: Iterable[Recovered]) -> Table:
+    columns: tuple[Column[Recovered], ...] = (
+        Column("KIND", lambda row: row.kind),
+        Column("NAME", lambda row: row.name),
+        Column("STATE", lambda row: Cell(row.state, _TONES.get(row.state, "plain"))),
+        Column("FOUND", lambda row: row.found),
+        Column("RESULT", lambda row: Cell(row.note, "dim"), optional=True),
+    )
+    return make_table(columns, rows)
+
+
+def differences_table(rows: Iterable[Difference]) -> Table:
+    columns: tuple[Column[Difference], ...] = (
+        Column("RESOURCE", lambda row: row.resource),
+        Column("IN THE LEDGER", lambda row: row.here),
+        Column("FROM HOSTS", lambda row: Cell(row.rebuilt, "warn")),
+    )
+    return make_table(columns, rows)

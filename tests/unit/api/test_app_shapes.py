@@ -7,7 +7,7 @@ import re
 import pytest
 
 import applied
-from fleetform.api.openapi import description
+from fleetform.api.app import description
 from unit.api.test_app import get
 
 LISTS = ("environments", "resources", "runs", "events", "plans", "history", "overrides")

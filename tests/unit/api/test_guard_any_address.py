@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import applied
-from fleetform.api.app import create_app
-from fleetform.api.openapi import description
+from fleetform.api.app import create_app, description
 from fleetform.app.workspace import Workspace
 
 ROUTES = sorted(description()["paths"])

@@ -9,7 +9,7 @@ import pytest
 
 import applied
 from fleetform.app import apply as applying
-from fleetform.app import handover, silent_manager
+from fleetform.app import handover
 from fleetform.app.apply import failed_steps
 from fleetform.app.plan import make_plan
 from fleetform.app.problems import RecoveringProblem
@@ -106,7 +106,7 @@ def test_who_leaves_a_plan_to_a_manager_that_hangs_is_told(
     """A stopped process holds its lock all the same: it is named after a while, with what helps."""
     monkeypatch.setenv("FLEETFORM_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("FLEETFORM_CACHE_HOME", "")
-    monkeypatch.setattr(silent_manager, "ACTS_MS", 50)
+    monkeypatch.setattr(handover, "ACTS_MS", 50)
     monkeypatch.setattr(handover, "try_manage", lambda *_, **__: None)
     holder = Holder(1, "serve", "serve", 0, "node1")
     monkeypatch.setattr(Workspace, "manager", lambda _: holder)

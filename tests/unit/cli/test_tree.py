@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from fleetform.app.workspace import Workspace
+from fleetform.cli.tree import directory_words
+
 
 @pytest.mark.parametrize(
     "line",
@@ -55,3 +58,17 @@ def _open_files():
         except OSError:  # The folder's own, which is closed by now.
             continue
     return sorted(found)
+
+
+def test_a_command_that_finds_the_default_environment_needs_no_folder(root, tmp_path, monkeypatch):
+    """Commands that plan or apply never use it by themselves: they keep their -C."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    monkeypatch.chdir(outside)
+    workspace = Workspace.open(str(root))
+    assert directory_words(workspace, finds_default=True) == f" -C {root}"
+    monkeypatch.setenv("FLEETFORM_ENVIRONMENT", str(root))
+    assert directory_words(workspace, finds_default=True) == ""
+    assert directory_words(workspace) == f" -C {root}"
+    monkeypatch.chdir(root)
+    assert directory_words(workspace) == ""

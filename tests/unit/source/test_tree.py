@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetform.source import git
+from fleetform.source import tree as git
 from fleetform.source.tree import Fingerprint, Unreadable, fingerprint
 
 

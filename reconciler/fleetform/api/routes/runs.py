@@ -16,9 +16,8 @@ from fleetform.model.instance import Instance
 from fleetform.model.ports import Reader, RunHistory, RunQuery
 from fleetform.model.run import FINAL, RunState, RunUid
 from fleetform.spec.desired import ResourceKey
-from fleetform.views.at_work import at_work_lines
 from fleetform.views.runs import RunDetail, RunRow, run_detail, run_rows
-from fleetform.views.why import Why, explain
+from fleetform.views.why import Why, at_work_lines, explain
 
 router = APIRouter(tags=["runs"])
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fleetform.cli.arguments import DURATION, REASON, who_asks
 from fleetform.cli.command import command as make_command
-from fleetform.cli.command import directory_option, take_folder
+from fleetform.cli.command import directory_option, several_options, take_folder
 from fleetform.cli.exit import APPLY_CODES, Exit
 from fleetform.cli.failure import Refused
-from fleetform.cli.plan_options import (
+from fleetform.cli.plan import (
     flag_given,
     look_first,
     look_only,
@@ -23,10 +24,9 @@ from fleetform.cli.plan_options import (
     scope_of,
     scope_options,
     show_drift,
+    show_plan,
 )
-from fleetform.cli.plan_output import show_plan
-from fleetform.cli.screen import screen
-from fleetform.cli.takeover import take_over_first, takeover_options
+from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import load, open_to_write, print_plan_warnings
 from fleetform.model.figures import counted
 
@@ -34,6 +34,60 @@ if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.cli.apply_flow import Watching
     from fleetform.model.plan import Plan
+
+# The options by which `apply` has `serve` rest first.
+
+takeover_options = several_options(
+    click.option("--takeover", is_flag=True, help="Pause `serve` first; needs --for and --reason."),
+    click.option(
+        "--for", "for_ms", type=DURATION, metavar="1h", help="Longest duration of the takeover."
+    ),
+    click.option(
+        "--reason",
+        type=REASON,
+        metavar="TEXT",
+        help="Reason; commands show it while the takeover is in force.",
+    ),
+)
+"""Take --takeover, and how long and why."""
+
+
+def take_over_first(
+    workspace: Workspace, *, takeover: bool, for_ms: int | None, reason: str | None, yes: bool
+) -> None:
+    """
+    Take the environment over where that was asked for; with `yes` the apply asks no question.
+
+    Raises:
+        Refused: It was not said for how long, or why; or the apply could not be confirmed.
+        Locked: Somebody else has taken over.
+    """
+    if not takeover:
+        if for_ms is not None or reason is not None:
+            raise Refused("--for and --reason belong to --takeover", advice="pass that too")
+        return
+    if not for_ms or not reason:
+        raise Refused(
+            "--takeover needs --for and --reason",
+            advice="fleetform apply --takeover --for 1h --reason TEXT",
+        )
+    import asyncio
+
+    from fleetform.app.lock import take_over
+    from fleetform.cli.apply_flow import require_terminal
+    from fleetform.cli.progress.plain import PlainProgress
+
+    require_terminal(yes=yes, how="-y", look="nothing was taken over;")
+    asyncio.run(
+        take_over(
+            workspace,
+            who=who_asks(),
+            reason=reason,
+            for_ms=for_ms,
+            progress=PlainProgress(error_screen()),
+        )
+    )
+
 
 _EXAMPLES = (
     ("fleetform apply", "Show the plan, ask, apply it, and follow the runs to their end"),
@@ -202,7 +256,7 @@ def _is_over(plan: Plan, follows: int, *, detach: bool) -> bool:
 
 def _leave_unchanged(workspace: Workspace, plan: Plan, watching: Watching, *, kept: bool) -> None:
     """Note that there is nothing to change; runs at work get a controller where they lost theirs."""
-    from fleetform.app.kept_plans import keep_converged
+    from fleetform.app.saved import keep_converged
     from fleetform.cli.apply_flow import record_nothing
     from fleetform.cli.arguments import who_asks
     from fleetform.cli.background import leave, say_left

@@ -20,8 +20,7 @@ from fleetform.cli.exit import ATTACH_CODES, Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import error_screen
 from fleetform.cli.selection import Reread, complete_runs, one_run, select_runs, some
-from fleetform.cli.tree import open_reader, open_workspace, or_default
-from fleetform.cli.words import directory_words
+from fleetform.cli.tree import directory_words, open_reader, open_workspace, or_default
 from fleetform.model.instance import LOCAL
 from fleetform.model.run_state import FINAL, RunState
 

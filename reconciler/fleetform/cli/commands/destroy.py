@@ -9,7 +9,7 @@ import click
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import directory_argument
 from fleetform.cli.failure import Refused
-from fleetform.cli.plan_output import show_plan
+from fleetform.cli.plan import show_plan
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import load, open_to_write, print_plan_warnings
 

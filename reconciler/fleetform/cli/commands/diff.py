@@ -129,8 +129,7 @@ def _show_runs(
 ) -> bool:
     from fleetform.plan.diff import run_differences
     from fleetform.views.difference import run_facts, run_facts_table
-    from fleetform.views.plan.fields import field_rows
-    from fleetform.views.plan.groups import row_lines
+    from fleetform.views.plan.groups import field_rows, row_lines
 
     facts = run_facts(left[1], right[1], seal)
     fields = run_differences(left[1].document, right[1].document, seal)

@@ -7,7 +7,7 @@ import click
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import directory_argument, json_option
 from fleetform.cli.exit import Exit
-from fleetform.cli.plan_options import unrecorded_text
+from fleetform.cli.plan import unrecorded_text
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.tree import open_reader, open_workspace, or_default
 

@@ -14,8 +14,7 @@ from fleetform.cli.failure import Refused
 from fleetform.cli.logs import ControllerNotice
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.selection import Reread, complete_runs, one_run, select_runs, some
-from fleetform.cli.tree import open_reader, open_workspace, or_default
-from fleetform.cli.words import not_driven
+from fleetform.cli.tree import not_driven, open_reader, open_workspace, or_default
 from fleetform.model.run_state import FINAL, RunState
 
 if TYPE_CHECKING:

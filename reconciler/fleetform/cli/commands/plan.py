@@ -11,7 +11,7 @@ from fleetform.cli.command import command as make_command
 from fleetform.cli.command import directory_argument, format_option
 from fleetform.cli.exit import PLAN_CODES, Exit
 from fleetform.cli.failure import Refused
-from fleetform.cli.plan_options import (
+from fleetform.cli.plan import (
     look_first,
     look_only,
     permission_options,
@@ -21,14 +21,15 @@ from fleetform.cli.plan_options import (
     scope_of,
     scope_options,
     show_drift,
+    show_errored,
+    show_plan,
 )
-from fleetform.cli.plan_output import show_errored, show_plan
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import load, open_workspace, print_plan_warnings
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
-    from fleetform.cli.plan_output import Form
+    from fleetform.cli.plan import Form
 
 _EXAMPLES = (
     ("fleetform plan", "Show what apply would change, value by value"),
@@ -99,8 +100,8 @@ def command(
             show_errored(screen(), workspace, refusal.message)
         raise
     from fleetform.app.clock import SystemClock
-    from fleetform.app.kept_plans import keep_plan
     from fleetform.app.plan import make_plan
+    from fleetform.app.saved import keep_plan
     from fleetform.plan.exit import plan_code
 
     found = look_first(workspace) if refresh else None

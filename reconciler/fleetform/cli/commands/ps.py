@@ -11,8 +11,7 @@ from fleetform.cli.command import directory_option, folder_first, json_option
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.selection import complete_runs
-from fleetform.cli.tree import open_reader, open_workspace, or_default
-from fleetform.cli.words import not_driven
+from fleetform.cli.tree import not_driven, open_reader, open_workspace, or_default
 from fleetform.model.run_state import FINAL, RunState
 from fleetform.spec.names import nearest
 
@@ -86,7 +85,7 @@ def command(
     """
     from fleetform.app.clock import SystemClock
     from fleetform.app.controllers import find_controller
-    from fleetform.cli.run_listing import RunListing, RunQuery
+    from fleetform.cli.run_list import RunListing, RunQuery
     from fleetform.model.override import holding
     from fleetform.views.overrides import in_force_notice
     from fleetform.views.run_list import counts_text
@@ -97,7 +96,7 @@ def command(
     out = screen()
     if watch:
         from fleetform.cli.full_screen import can_redraw
-        from fleetform.cli.run_watch import print_changes, redraw
+        from fleetform.cli.run_list import print_changes, redraw
 
         if can_redraw(out) and not as_json:
             redraw(listing, workspace, out)

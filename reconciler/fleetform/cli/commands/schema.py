@@ -97,7 +97,7 @@ def _files(folder: Path) -> dict[str, str]:
     files = generate()
     files[_PLAN] = schema_text()
     if importlib.util.find_spec("fastapi") is not None:
-        from fleetform.api.openapi import openapi_text
+        from fleetform.api.app import openapi_text
 
         files[_API] = openapi_text()
     return files

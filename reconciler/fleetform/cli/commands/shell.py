@@ -21,8 +21,7 @@ from fleetform.cli.failure import Refused
 from fleetform.cli.interrupts import Interrupts
 from fleetform.cli.screen import error_screen
 from fleetform.cli.selection import Reread, one_run
-from fleetform.cli.tree import open_reader, open_to_write, or_default
-from fleetform.cli.words import directory_words
+from fleetform.cli.tree import directory_words, open_reader, open_to_write, or_default
 from fleetform.model.run_state import FINAL, RunState
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import click
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import directory_option, format_option
 from fleetform.cli.failure import Refused
-from fleetform.cli.plan_output import Form, show_plan
+from fleetform.cli.plan import Form, show_plan
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_reader, open_workspace, or_default
 

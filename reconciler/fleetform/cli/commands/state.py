@@ -240,7 +240,7 @@ def rebuild(
 
 def _show_proof(out: Screen, result: Rebuilt) -> None:
     """Say what a ledger that was lost now would not be found again as it is."""
-    from fleetform.views.recovery import differences_table
+    from fleetform.views.resources import differences_table
 
     out.line()
     if not result.differs:
@@ -252,7 +252,7 @@ def _show_proof(out: Screen, result: Rebuilt) -> None:
 
 
 def _show(out: Screen, result: Rebuilt, *, trial: bool) -> None:
-    from fleetform.views.recovery import recovered_table
+    from fleetform.views.resources import recovered_table
 
     if result.kept:
         out.line(f"the previous ledger is kept in {result.kept}", "dim")

@@ -21,8 +21,7 @@ from fleetform.cli.progress.plain import PlainProgress
 from fleetform.cli.run_output import EndLast, RunOutput
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.selection import read_live
-from fleetform.cli.tree import open_to_write, or_default, print_findings
-from fleetform.cli.words import directory_words
+from fleetform.cli.tree import directory_words, open_to_write, or_default, print_findings
 from fleetform.model.figures import counted
 from fleetform.spec.names import EXPRESSION_MARK
 

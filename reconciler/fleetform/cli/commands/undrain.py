@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from fleetform.cli.command import command as make_command
-from fleetform.cli.drains import FleetHost, undrained
+from fleetform.cli.commands.drain import FleetHost, undrained
 from fleetform.cli.editing import EditOptions, edit_options, finish, open_editor
 
 _EXAMPLES = (

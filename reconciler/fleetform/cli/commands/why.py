@@ -11,8 +11,7 @@ from fleetform.cli.command import directory_option, json_option
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import screen
 from fleetform.cli.selection import complete_runs, select_runs, unknown
-from fleetform.cli.tree import open_reader, open_workspace, or_default
-from fleetform.cli.words import not_driven
+from fleetform.cli.tree import not_driven, open_reader, open_workspace, or_default
 from fleetform.model.run_state import FINAL, RunState
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from fleetform.model.plan import Step
 from fleetform.model.run import FINAL, Run, RunState
+from fleetform.model.verbs import VERBS, Effect, Verb, VerbFacts
 from fleetform.views.lines import printable_lines
 
 # The order of attention: what is bad, then what moves, then what waits, then what is over.
@@ -227,3 +228,47 @@ def _without_sequences(text: str) -> Iterable[str]:
             continue
         yield text[position]
         position += 1
+
+
+# What a step does and has done, in a few words.
+
+_DONE = {
+    Effect.CREATE: "created",
+    Effect.ADOPT: "adopted",
+    Effect.SET: "set",
+    Effect.UPDATE: "updated",
+    Effect.RESTORE: "restored",
+    Effect.STOP: "asked to stop",
+    Effect.DELETE: "removed",
+    Effect.RELEASE: "released",
+    Effect.MOVE: "renamed",
+}
+_DOING = {
+    Effect.CREATE: "creating",
+    Effect.ADOPT: "adopting",
+    Effect.SET: "setting",
+    Effect.UPDATE: "updating",
+    Effect.RESTORE: "restoring",
+    Effect.STOP: "stopping",
+    Effect.DELETE: "removing",
+    Effect.RELEASE: "releasing",
+    Effect.MOVE: "renaming",
+}
+
+
+def _facts(step: Step) -> VerbFacts | None:
+    return VERBS[Verb(step.verb)] if step.verb in VERBS else None
+
+
+def step_done(step: Step) -> str:
+    facts = _facts(step)
+    done = step.verb if facts is None else facts.done or _DONE[facts.effect]
+    # A volume whose data was lost starts empty.
+    starts_empty = step.resource.kind == "volume" and step.arguments.get("lost")
+    return f"{step.resource}: {'recreated' if starts_empty else done}"
+
+
+def step_doing(step: Step) -> str:
+    facts = _facts(step)
+    doing = step.verb if facts is None else facts.doing or _DOING[facts.effect]
+    return f"{doing} {step.resource}"

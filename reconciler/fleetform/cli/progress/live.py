@@ -17,8 +17,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from fleetform.cli.progress.board import Board, Item, most_urgent
-from fleetform.cli.words import step_doing
+from fleetform.cli.progress.board import Board, Item, most_urgent, step_doing
 from fleetform.model.figures import span
 from fleetform.model.history import NoticeFacts
 from fleetform.model.plan import Plan, Step

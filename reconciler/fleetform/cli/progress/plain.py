@@ -11,9 +11,16 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Literal, Unpack
 
-from fleetform.cli.progress.board import BAD, FAILURES_NAMED_MAX, Board, Elements, Item, printable
+from fleetform.cli.progress.board import (
+    BAD,
+    FAILURES_NAMED_MAX,
+    Board,
+    Elements,
+    Item,
+    printable,
+    step_done,
+)
 from fleetform.cli.screen import Screen
-from fleetform.cli.words import step_done
 from fleetform.model.figures import span
 from fleetform.model.history import LogLevel, NoticeFacts
 from fleetform.model.plan import Plan, Step

@@ -16,7 +16,7 @@ from fleetform.model.redaction import sensitive_part
 from fleetform.model.run_state import Outdated
 from fleetform.spec.findings import Finding
 from fleetform.views import json_value
-from fleetform.views.plan.fields import LEAVING, document_after, document_before, nested, path_parts
+from fleetform.views.plan.groups import LEAVING, document_after, document_before, nested, path_parts
 from fleetform.views.plan.notes import hosts_removed, hosts_set_up
 from fleetform.views.plan.schema import (
     PLAN_FORMAT,

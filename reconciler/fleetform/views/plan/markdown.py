@@ -15,12 +15,13 @@ from fleetform.model import figures
 from fleetform.model.plan import Plan
 from fleetform.views.lines import printable
 from fleetform.views.overrides import in_force_notice
-from fleetform.views.plan.fields import FORCES, field_row
 from fleetform.views.plan.groups import (
     ALL_OF_THEM,
+    FORCES,
     SAME_TEXT,
     Group,
     HeldGroup,
+    field_row,
     fold,
     group_changes,
     more_text,

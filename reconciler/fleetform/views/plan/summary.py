@@ -14,7 +14,7 @@ from fleetform.model.figures import counted
 from fleetform.model.plan import Action, Change, FieldChange, HeldBy, Plan
 from fleetform.views.field_text import change_texts
 from fleetform.views.lines import printable
-from fleetform.views.plan.fields import leaf_changes
+from fleetform.views.plan.groups import leaf_changes
 from fleetform.views.plan.notes import count_text, earlier_runs
 
 __all__ = ["change_summary", "counts", "executions", "summary"]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import applied
-from fleetform.cli.drains import drained, undrained
+from fleetform.cli.commands.drain import drained, undrained
 from fleetform.cli.failure import Refused
 
 

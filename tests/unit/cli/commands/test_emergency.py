@@ -8,7 +8,7 @@ import applied
 from fleetform.app.ledger import open_for_writing
 from fleetform.app.plan import make_plan
 from fleetform.app.workspace import Workspace
-from fleetform.cli.emergency import place_targets, run_targets
+from fleetform.cli.commands.emergency import place_targets, run_targets
 from fleetform.cli.failure import Refused
 from fleetform.model.plan import Permissions
 from fleetform.plan.serialize import dump

@@ -16,8 +16,7 @@ from fleetform.spec import interpolate
 from fleetform.spec.desired import Declared
 from fleetform.spec.names import element_name, scalar_text, split_parameters
 from fleetform.views.element_names import name_elements
-from fleetform.views.plan.fields import leaf_changes
-from fleetform.views.plan.groups import Group, field_lines, group_changes
+from fleetform.views.plan.groups import Group, field_lines, group_changes, leaf_changes
 from fleetform.views.plan.json import to_json
 from fleetform.views.plan.markdown import render as markdown
 from fleetform.views.plan.text import render

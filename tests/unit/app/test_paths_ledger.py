@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetform.app.ledger_address import ledger_backend
+from fleetform.app.paths import ledger_backend
 from fleetform.app.problems import LedgerProblem
 from fleetform.store.postgres.backend import PostgresBackend
 from fleetform.store.sqlite import SqliteBackend

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from fleetform.api.openapi import description, openapi_text
+from fleetform.api.app import description, openapi_text
 
 
 def test_every_route_only_reads():

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
+from fleetform.app.saved import applied_text, standing_text
 from fleetform.model.history import HistoryEntry
 from fleetform.model.plan import FieldChange
 from fleetform.spec.desired import ResourceKey
-from fleetform.views.staleness import applied_text, standing_text
 
 KEY = ResourceKey("run", "train")
 

@@ -10,9 +10,8 @@ from fleetform.model.history import LoggedEvent
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.ports import RunHistory, SchedulerState
 from fleetform.model.run import RunState
-from fleetform.views.at_work import at_work_lines
 from fleetform.views.runs import run_detail
-from fleetform.views.why import explain, why_lines
+from fleetform.views.why import at_work_lines, explain, why_lines
 from unit.views.rows import NOW, history, instance, job
 
 ASKED = LoggedEvent("run.stop-requested", NOW - 24_000, "run train is to end")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleetform.views.plan.fields import nested, path_parts
+from fleetform.views.plan.groups import nested, path_parts
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 WRITING = """
 import sys
 from pathlib import Path
-from fleetform.cli.bounded_log import BoundedLog
+from fleetform.cli.commands.controller import BoundedLog
 log = BoundedLog(Path(sys.argv[1]), bytes_max=1000)
 for number in range(200):
     log.write(f"line {number}\\n")
@@ -34,7 +34,7 @@ def test_a_log_never_grows_beyond_two_files(tmp_path: Path) -> None:
 FULL = """
 import sys
 from pathlib import Path
-from fleetform.cli.bounded_log import BoundedLog
+from fleetform.cli.commands.controller import BoundedLog
 log = BoundedLog(Path("/dev/full"))
 log.write("lost\\n")
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -14,7 +14,7 @@ from fleetform.cli.screen import Screen, error_screen
 if TYPE_CHECKING:
     from fleetform.app.observe import Look
     from fleetform.app.workspace import Workspace
-    from fleetform.model.plan import Permissions, Scope
+    from fleetform.model.plan import Permissions, Plan, Scope
 
 # The options that say what a plan is made of: shared by `plan` and `apply`.
 
@@ -196,3 +196,44 @@ def show_drift(out: Screen, found: Look, *, quiet: bool = False) -> None:
     out.lines(render(found.live.drift, observed_at_ms=found.live.observed_at_ms))
     if quiet:
         out.line()
+
+
+# A plan on standard output: as text, as JSON for scripts, as Markdown for a pull request.
+
+Form = Literal["text", "json", "markdown"]
+
+
+def show_errored(screen: Screen, workspace: Workspace, problem: str) -> None:
+    """Print the JSON of a plan that could not be made, with what is wrong with the configuration."""
+    from fleetform.agents.host import VERSION
+    from fleetform.model.redaction import fingerprint
+    from fleetform.views.plan.json import errored_json
+
+    environment = workspace.environment
+    screen.json(
+        errored_json(
+            environment.name,
+            fingerprint(environment.uid),
+            workspace.load().findings,
+            problem=problem,
+            version=VERSION,
+        )
+    )
+
+
+def show_plan(screen: Screen, plan: Plan, form: Form = "text") -> None:
+    """Print the plan; only text has colours."""
+    if form == "json":
+        from fleetform.agents.host import VERSION
+        from fleetform.views.plan import json as plan_json
+
+        screen.json(plan_json.to_json(plan, version=VERSION))
+    elif form == "markdown":
+        from fleetform.views.lines import harmless
+        from fleetform.views.plan import markdown as plan_markdown
+
+        screen.stream.write(harmless(plan_markdown.render(plan)))
+    else:
+        from fleetform.views.plan import text as plan_text
+
+        screen.lines(plan_text.rendered(plan))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from fleetform.app.silent_manager import ACTS_MS, PickUpWatch
+from fleetform.app.handover import ACTS_MS, PickUpWatch
 from fleetform.model.leadership import Holder
 
 SERVE = Holder(7, "serve", "serve", 0, "node1")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fleetform.source.git import working_tree
+from fleetform.source.tree import working_tree
 
 
 def test_the_nearest_repository_is_the_trees(tmp_path):
