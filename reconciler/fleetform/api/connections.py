@@ -25,8 +25,6 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["Connection", "Connections", "accept_forever"]
-
 WAIT_SECONDS = 10.0
 """
 How long a connection may wait for its peer without an end of that.

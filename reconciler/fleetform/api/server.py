@@ -21,8 +21,6 @@ from uvicorn.server import ServerState
 
 from fleetform.api.connections import CONNECTIONS_MAX, Connection, Connections, accept_forever
 
-__all__ = ["answer_forever", "log_to_stderr", "make_connections"]
-
 THREADS = 4
 """
 Requests that are worked on at once; others wait for their turn.

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.ports import Progress
 
-__all__ = ["AddressUnusable", "answer"]
 
 _PACKAGES = ("fastapi", "uvicorn")
 

@@ -55,21 +55,6 @@ if TYPE_CHECKING:
     from fleetform.model.run import RunState
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.store.ledger import StoredLedger
-__all__ = [
-    "FOLLOW_SECONDS",
-    "HANDED_OVER_MS",
-    "LEDGER_AWAY_MS",
-    "OUTPUT_GRACE_MS",
-    "STOPS_MS",
-    "STOPS_NOTICE_MS",
-    "ApplyResult",
-    "Stops",
-    "apply_plan",
-    "failed_steps",
-    "find_apply",
-    "settle",
-    "unfinished",
-]
 
 
 FOLLOW_SECONDS = 0.05

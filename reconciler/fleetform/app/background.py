@@ -40,15 +40,6 @@ if TYPE_CHECKING:
     from fleetform.model.ports import Gate, Progress
     from fleetform.model.run import Run
     from fleetform.store.ledger import StoredLedger
-__all__ = [
-    "AWAY_SECONDS",
-    "LINGER_MS",
-    "POLL_SECONDS",
-    "REQUEST_LOOK_SECONDS",
-    "YIELD_SECONDS",
-    "drive",
-    "note_not_driven",
-]
 
 
 LINGER_MS = 10_000

@@ -30,15 +30,6 @@ from fleetform.spec.private_folder import make_private_folder
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.views.controllers import ControllerRow
-__all__ = [
-    "JOB_VARIABLES",
-    "START_SECONDS",
-    "USUAL_VARIABLES",
-    "child_environment",
-    "has_work",
-    "leave_background",
-    "session_warning",
-]
 
 
 USUAL_VARIABLES = ("HOME", "LANG", "PATH", "TZ", "USER")

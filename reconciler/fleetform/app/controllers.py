@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.leadership import Holder
 
-__all__ = ["CHANGE_SECONDS", "BackgroundStart", "find_controller", "note_start", "read_controller"]
 
 CHANGE_SECONDS = 2.0
 """How long a change of controllers takes at most: a connection to the ledger's server is made in it."""

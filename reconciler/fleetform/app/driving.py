@@ -23,14 +23,6 @@ if TYPE_CHECKING:
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.store.ledger import StoredLedger
 
-__all__ = [
-    "WATCH_SECONDS",
-    "build_manager",
-    "fence_of",
-    "stop_on_signals",
-    "under",
-    "until_stopped",
-]
 
 WATCH_SECONDS = 0.25
 """How late a manager that does nothing notices that its manager lease is over; each effect asks again."""

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.spec.desired import Declared, Desired, Loaded
     from fleetform.spec.findings import Finding
-__all__ = ["ABSENT", "Editor", "Steps", "refuse_ineffective"]
 
 
 Steps: TypeAlias = tuple[str | int, ...]

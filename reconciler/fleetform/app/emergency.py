@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from fleetform.controllers.manager import Manager
     from fleetform.model.override import Override, OverrideKind, PutInForce
     from fleetform.model.ports import Progress
-__all__ = ["SILENCE_MS", "PausedJobs", "drive_ends", "lift", "make_room", "put_in_force"]
 
 
 _REPEAT = "if its disk is full, free some space there; then run the command again"

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.instance import Instance
     from fleetform.providers.contract.hosts import ExecRequest, ExecSession, JobStreams
-__all__ = ["CONNECT_SECONDS", "ExecProblem", "host_problems", "open_exec", "open_streams"]
 
 T = TypeVar("T")
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from fleetform.model.plan import Plan, Step
     from fleetform.schedule import Queue
     from fleetform.spec.renaming import Renames
-__all__ = ["LISTED_MAX", "RUNS_MAX", "Machine", "MachineSize", "ThisMachine", "forecast"]
 
 
 RUNS_MAX = 3_000

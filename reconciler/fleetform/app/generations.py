@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from fleetform.providers.contract.observed import InstanceSeen
     from fleetform.store.ledger import StoredLedger
 
-__all__ = ["GenerationNotes", "behind", "doubts", "generation_file", "hosts_know_all", "known_generation",
-           "lost", "mark_if_behind", "note_generation", "with_generation"]  # fmt: skip
-
 
 def generation_file(environment_uid: str) -> Path | None:
     """Say where the note about an environment is; None where no folder is kept for it."""

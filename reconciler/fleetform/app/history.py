@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from fleetform.model.plan import Change, Plan
     from fleetform.model.ports import Reader
     from fleetform.spec.desired import Desired, Loaded
-__all__ = ["PAST_MAX", "TreeSide", "find_plan", "find_run", "open_tree", "past_of"]
 
 
 PAST_MAX = 500

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from fleetform.model.instance import Instance
     from fleetform.providers.contract.checks import HostChecker
     from fleetform.spec.desired import Declared
-__all__ = ["HOST_SECONDS", "PARALLEL_MAX", "Question", "check_hosts", "questions_of"]
 
 PARALLEL_MAX = 16
 """Connections opened at a time: jump hosts refuse more (`MaxStartups` of sshd_config is 10:30:100)."""

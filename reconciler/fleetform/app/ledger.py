@@ -33,22 +33,6 @@ if TYPE_CHECKING:
     from fleetform.providers.contract.checks import HostChecker
     from fleetform.providers.contract.hosts import HostProvider, InstanceRequest
     from fleetform.store.ledger import StoredLedger
-__all__ = [
-    "KEPT_MAX",
-    "backup_before",
-    "host_checker",
-    "host_provider",
-    "is_damaged",
-    "keep_ledger",
-    "open_for_writing",
-    "outgrown_by",
-    "proof_of_loss",
-    "prove_outgrown",
-    "recovering",
-    "refuse_if_hosts_know",
-    "refuse_if_outgrown",
-    "told",
-]
 
 
 _NAMES_SHOWN = 8

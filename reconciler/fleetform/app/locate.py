@@ -23,16 +23,6 @@ if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.spec.desired import Loaded
 
-__all__ = [
-    "ENVIRONMENT",
-    "Source",
-    "Steps",
-    "documents_of",
-    "find_source",
-    "is_environment",
-    "value_at",
-    "written_path",
-]
 
 Steps: TypeAlias = tuple[str | int, ...]
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from fleetform.model.leadership import Holder
     from fleetform.model.ports import Progress, Reader
 
-__all__ = ["KILL_SECONDS", "TERM_SECONDS", "break_lock", "list_locks", "show_lock", "take_over"]
-
 
 TERM_SECONDS = 10.0
 """What a manager needs to end in good order; `serve` takes 5 s at most."""

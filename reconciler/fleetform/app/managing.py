@@ -20,16 +20,6 @@ if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.leadership import Holder, ManagerLease
 
-__all__ = [
-    "REQUEST_SECONDS",
-    "holder",
-    "is_requested",
-    "keep_reserve",
-    "problems",
-    "requesting",
-    "try_manage",
-]
-
 
 REQUEST_SECONDS = 12.0
 """How long a request for the lease is waited for: a lease of a dead holder is over by then."""

@@ -27,18 +27,6 @@ if TYPE_CHECKING:
     from fleetform.model.ports import Clock, Gate, Ledger, Progress, Reader
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.providers.contract.observed import HostSeen, PlaceSeen
-__all__ = [
-    "DRIFT_MS",
-    "HOST_SECONDS",
-    "PARALLEL_MAX",
-    "DriftWatch",
-    "Look",
-    "accept_drift",
-    "log_drift",
-    "look",
-    "refreshed",
-    "with_accounts",
-]
 
 
 PARALLEL_MAX = 64

@@ -40,15 +40,6 @@ if TYPE_CHECKING:
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.providers.contract.observed import PlaceSeen
     from fleetform.spec.desired import Desired, Loaded
-__all__ = [
-    "LISTED_MAX",
-    "checked_plan",
-    "claimed",
-    "make_plan",
-    "nothing_yet",
-    "only_on_callers_path",
-    "with_claims",
-]
 
 
 _DIRTY = "+dirty"

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from fleetform.providers.contract.observed import HostSeen
     from fleetform.store.soundness import Upgraded
     from fleetform.store.statements import Statements
-__all__ = ["Restored", "Verified", "backup", "restore", "upgrade_if_older", "verify"]
 
 
 @dataclass(frozen=True, slots=True)

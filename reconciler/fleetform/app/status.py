@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from fleetform.model.ports import Reader, RunHistory
     from fleetform.store.generations import Generation
     from fleetform.views.why import VolumeTrouble
-__all__ = ["read_status", "why_absent", "why_resource", "why_run", "why_runs"]
 
 
 class _Reading(NamedTuple):

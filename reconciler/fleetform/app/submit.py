@@ -48,14 +48,6 @@ if TYPE_CHECKING:
     from fleetform.spec.convert.slurm import Partitions
     from fleetform.spec.findings import Finding
 
-__all__ = [
-    "SCRATCH",
-    "Submission",
-    "is_scratch",
-    "prepare_submission",
-    "withdraw",
-    "write_submission",
-]
 
 SCRATCH: Final = "scratch"
 """The folder in the tree, relative to it."""

@@ -20,8 +20,6 @@ from fleetform.spec.syntax import read_documents
 from fleetform.spec.tree.walk import read_file, walk
 from fleetform.views.findings import Report
 
-__all__ = ["check"]
-
 
 def check(path: str | None, *, strict: bool = False, list_files: bool = False) -> Report:
     """

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from fleetform.lifecycle.progress import Rows
     from fleetform.model.ports import Clock
 
-__all__ = ["SILENCE_MS", "WaitPolicy"]
 
 SILENCE_MS = 10_000
 """How long a run must be unknown to count as settled: an agent that restarts is back before."""

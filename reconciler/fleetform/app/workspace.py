@@ -36,22 +36,6 @@ if TYPE_CHECKING:
     from fleetform.spec.tree.cache import ReadingCache
     from fleetform.store.backend import LedgerBackend
 
-__all__ = [
-    "ENVIRONMENT_FILE",
-    "FLEET",
-    "VARIABLE",
-    "TreeLoader",
-    "Workspace",
-    "create_default",
-    "default_root",
-    "find_root",
-    "is_created_here",
-    "known_environment",
-    "load_alone",
-    "root_around",
-    "validate_words",
-]
-
 
 ENVIRONMENT_FILE = "environment.yaml"
 

@@ -21,9 +21,6 @@ from fleetform.model.ports import Accepted, Begun, Clock, Gate, Ledger, Progress
 from fleetform.model.verbs import ACTS_ON_HOSTS, Verb
 from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
 
-__all__ = ["ATTEMPTS_MAX", "Outcome", "StepGraph", "execute"]
-
-
 ATTEMPTS_MAX = 5
 """Tries of a call that fails for a passing reason, 0.2 s to 1.6 s apart: 3 s in all."""
 

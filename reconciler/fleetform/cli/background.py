@@ -16,7 +16,6 @@ from fleetform.views.controllers import ControllerKind, ControllerRow, controlle
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
-__all__ = ["given_back", "leave", "leave_quietly", "say_left", "say_not_driven", "stop_background"]
 
 
 def leave(workspace: Workspace) -> ControllerRow | None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["main"]
-
 
 def main() -> int:
     """Run what was typed; returns the exit code."""

@@ -24,7 +24,6 @@ from fleetform.agents.protocol.exec_pieces import Size
 
 if TYPE_CHECKING:
     from fleetform.providers.contract.hosts import ExecEnd, ExecSession
-__all__ = ["has_terminal", "join", "terminal_size"]
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _READ_BYTES = 32 << 10

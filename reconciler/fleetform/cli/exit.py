@@ -12,20 +12,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 
-__all__ = [
-    "APPLY_CODES",
-    "ATTACH_CODES",
-    "CODES",
-    "EXEC_CODES",
-    "PLAN_CODES",
-    "PROXY_CODES",
-    "SERVE_CODES",
-    "SHELL_CODES",
-    "STATUS_CODES",
-    "SUBMIT_CODES",
-    "Exit",
-]
-
 
 class Exit(enum.IntEnum):
     """What a finished command says to the script that called it."""

@@ -22,8 +22,6 @@ from typing import Any, Self
 from fleetform.cli.interrupts import Interrupts
 from fleetform.cli.screen import Screen
 
-__all__ = ["FullScreen", "can_redraw"]
-
 # Alternate screen, hidden cursor, and no automatic wrap: a line that is too long is cut by the
 # terminal and never scrolls the frame.
 _ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"

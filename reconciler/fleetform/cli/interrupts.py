@@ -19,8 +19,6 @@ from typing import Any, Self, TypeVar
 
 from fleetform.cli.exit import Exit
 
-__all__ = ["Interrupts"]
-
 T = TypeVar("T")
 
 _SHOW_CURSOR = "\x1b[?25h"

@@ -24,19 +24,6 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from fleetform.cli.screen import Screen
     from fleetform.model.ports import LogStore, RunHistory
-__all__ = [
-    "FOLLOW_SECONDS",
-    "Channel",
-    "ControllerNotice",
-    "Prefixes",
-    "channels",
-    "follow",
-    "follow_all",
-    "last_lines",
-    "prefixed",
-    "print_all",
-    "whole",
-]
 
 
 _POLL_SECONDS = 0.125

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from fleetform.model.ports import Reader, RunHistory
     from fleetform.model.run import Run
 
-__all__ = ["EndLast", "RunOutput", "single_output"]
 
 _POLL_SECONDS = 0.03
 """How late a line of the run is shown: shorter than for `logs`, because a person waits for the first one."""

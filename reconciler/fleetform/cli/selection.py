@@ -27,24 +27,6 @@ if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.live import Live, LiveResource
     from fleetform.model.ports import Reader, RunHistory
-__all__ = [
-    "DEFAULTS",
-    "Reread",
-    "WantedRun",
-    "ask_for_stop",
-    "complete_runs",
-    "elements_of",
-    "find_runs",
-    "one_run",
-    "read_live",
-    "require_run",
-    "say_of_each",
-    "select_histories",
-    "select_runs",
-    "some",
-    "unknown",
-    "without",
-]
 
 
 T = TypeVar("T")

@@ -20,8 +20,6 @@ from pathlib import Path
 
 from fleetform.spec.private_folder import make_private_folder
 
-__all__ = ["FileLogStore"]
-
 
 @dataclass(frozen=True, slots=True)
 class Gap:

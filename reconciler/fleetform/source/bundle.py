@@ -23,8 +23,6 @@ from fleetform.model.figures import counted
 from fleetform.source.commits import GitRefused, has_git, run_git
 from fleetform.source.tree import working_tree
 
-__all__ = ["IGNORE_FILE", "Bundle", "BundleRefused", "make_bundle"]
-
 IGNORE_FILE: Final = ".fleetformignore"
 
 # What programs leave behind, where there is no git to say so.

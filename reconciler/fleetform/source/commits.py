@@ -28,21 +28,6 @@ from fleetform.spec.tree.git import (
     without_programs,
 )
 
-__all__ = [
-    "Committed",
-    "Files",
-    "GitRefused",
-    "changed_files",
-    "commit",
-    "commit_on_branch",
-    "current_branch",
-    "has_git",
-    "ignored_files",
-    "push",
-    "require_committable",
-    "run_git",
-]
-
 
 class GitRefused(Exception):
     """Git will not, or is not there. `message` is a clause for people, `advice` the next step."""

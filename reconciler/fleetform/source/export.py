@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from git import Repo
     from git.objects import Blob
 
-__all__ = ["COMMIT_BYTES_MAX", "CommitUnreadable", "export_commit"]
 
 COMMIT_BYTES_MAX = 1 << 30
 """One GiB: a repository of configuration is far below, and a disk full of data is not copied."""

@@ -13,21 +13,6 @@ from fleetform.views.history import OperationRow
 from fleetform.views.moments import age
 from fleetform.views.table import Cell, Column, Table, make_table
 
-__all__ = [
-    "ControllerKind",
-    "ControllerRow",
-    "LockRow",
-    "LockShown",
-    "WaitingRow",
-    "controller_lines",
-    "controller_row",
-    "held_by",
-    "lock_row",
-    "locks_table",
-    "waiting_row",
-    "waiting_table",
-]
-
 
 class ControllerKind(enum.StrEnum):
     """

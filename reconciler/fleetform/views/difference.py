@@ -15,15 +15,6 @@ from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.plan.groups import field_lines, group_changes
 from fleetform.views.table import Cell, Column, Table, make_table
 
-__all__ = [
-    "Fact",
-    "RunSide",
-    "difference_json",
-    "difference_lines",
-    "run_facts",
-    "run_facts_table",
-]
-
 _SIGNS = {Action.CREATE: ("+", "good"), Action.DELETE: ("-", "bad"), Action.UPDATE: ("~", "warn")}
 
 

@@ -15,8 +15,6 @@ from fleetform.model.figures import counted
 from fleetform.views.lines import BLANK, Line, line, printable
 from fleetform.views.moments import moment
 
-__all__ = ["DriftRow", "drift_rows", "render"]
-
 _TONES = {DriftClass.ENFORCED: "bad", DriftClass.FLOOR: "warn", DriftClass.OBSERVED: "info"}
 
 

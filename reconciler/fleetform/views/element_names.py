@@ -16,8 +16,6 @@ from fleetform.model.plan import Change
 from fleetform.spec.names import natural_order, split_element
 from fleetform.views.lines import printable
 
-__all__ = ["ElementNames", "element_of", "name_elements", "shorten_elements"]
-
 NAMES_MAX = 4
 
 VALUES_MAX = 6

@@ -20,8 +20,6 @@ from fleetform.views.lines import Written, printable
 from fleetform.views.moments import moment
 from fleetform.views.text_diff import same_length
 
-__all__ = ["VALUE_WIDTH", "brief_leaves", "change_texts", "leaf_values", "value_text"]
-
 VALUE_WIDTH = 100
 """Characters from which on a value is shown without most of what stays the same in it."""
 

@@ -22,17 +22,6 @@ from fleetform.spec.findings import Finding, Level, render_findings, summarize
 from fleetform.views import json_value
 from fleetform.views.lines import printable
 
-__all__ = [
-    "FINGERPRINT",
-    "ROOT",
-    "SCHEMA",
-    "Report",
-    "github_commands",
-    "junit_xml",
-    "sarif_log",
-    "to_json",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Report:

@@ -16,23 +16,6 @@ from fleetform.views.moments import moment
 from fleetform.views.reasons import reason_sentence
 from fleetform.views.table import Cell, Column, Table, make_table
 
-__all__ = [
-    "FieldRow",
-    "HistoryRow",
-    "OperationRow",
-    "Past",
-    "TouchRow",
-    "field_origins",
-    "fields_table",
-    "history_rows",
-    "history_table",
-    "operation_rows",
-    "operations_table",
-    "touch_rows",
-    "touches_table",
-]
-
-
 DIGEST_SHOWN = 12
 """Letters of a digest or a commit that tell it from all others of one environment."""
 

@@ -14,8 +14,6 @@ from typing import Any
 
 from fleetform.views.moments import moment
 
-__all__ = ["moment_name", "to_json", "with_moments"]
-
 _MOMENTS = ("at_ms", "since_ms", "until_ms")
 """How fields end that hold a moment; other names with `_ms` hold a duration."""
 

@@ -12,8 +12,6 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["BLANK", "Line", "Span", "Written", "harmless", "line", "printable", "printable_lines"]
-
 
 class Span(NamedTuple):
     """A piece of one line; a plan of ten thousand changes has a hundred thousand."""

@@ -15,15 +15,6 @@ if TYPE_CHECKING:
     from fleetform.model.plan import Held
     from fleetform.spec.desired import Declared, Loaded
     from fleetform.spec.findings import Finding
-__all__ = [
-    "LINES_MAX",
-    "NOTHING_CHANGES",
-    "Warnings",
-    "held_notices",
-    "mistake_notices",
-    "not_planned",
-    "split_warnings",
-]
 
 
 LINES_MAX = 20

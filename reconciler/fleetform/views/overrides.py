@@ -13,9 +13,6 @@ from fleetform.views.lines import printable
 from fleetform.views.moments import moment
 from fleetform.views.table import Cell, Column, Table, make_table
 
-__all__ = ["OverrideRow", "in_force", "in_force_lines", "in_force_notice", "override_rows",
-           "overrides_table"]  # fmt: skip
-
 
 def in_force(override: Override) -> str:
     """Say what is in force, by whom, why, and until when; a terminal obeys nothing in it."""

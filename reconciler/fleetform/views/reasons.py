@@ -16,19 +16,6 @@ from fleetform.model.plan import Action, Change, HeldBy, Plan, Reason, StaleResu
 from fleetform.model.run_state import Outdated
 from fleetform.spec.names import split_element
 
-__all__ = [
-    "HELD_BY",
-    "OUTDATED_HEADLINE",
-    "REASONS",
-    "blocked_text",
-    "changes_text",
-    "outdates_text",
-    "reason_sentence",
-    "stale_results",
-    "stale_text",
-]
-
-
 REASONS: Mapping[Reason, str] = {
     Reason.ABSENT: "",  # The sign says it.
     Reason.RETURNED: "declared again",

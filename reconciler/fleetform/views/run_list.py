@@ -18,18 +18,6 @@ from fleetform.views.element_names import shorten_elements
 from fleetform.views.moments import moment
 from fleetform.views.runs import RunRow, row_message
 
-__all__ = [
-    "RunChange",
-    "RunList",
-    "change_text",
-    "counts_text",
-    "list_runs",
-    "state_changes",
-    "state_counts",
-    "states_text",
-]
-
-
 FAILURE_ROWS_MAX = 6
 """Rows of one array that name failed elements: more kinds of failure are looked at one by one."""
 

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from fleetform.model.decision import Waiting
     from fleetform.model.instance import Instance
     from fleetform.model.ports import RunHistory
-__all__ = ["SubmittedRow"]
 
 
 TONES: Mapping[RunState, str] = {

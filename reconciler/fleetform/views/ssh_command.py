@@ -10,17 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fleetform.model.instance import Instance
-__all__ = [
-    "DOMAIN",
-    "JobName",
-    "JobServer",
-    "config_text",
-    "job_words",
-    "key_alias",
-    "known_hosts_line",
-    "parse_job_name",
-    "ssh_words",
-]
 
 DOMAIN = "fleetform"
 """What follows the name of a run in the name that OpenSSH knows: `ssh train.fleetform`."""

@@ -20,10 +20,6 @@ from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.moments import age, moment
 from fleetform.views.reasons import blocked_text
 
-__all__ = ["AppliedRow", "BlockedChange", "BlockedRow", "DriftSeen", "HostsRow", "InProgressRow", "LedgerRow",
-           "RunsRow", "Status", "attention", "drift_rows", "hosts_row", "in_progress_rows", "runs_row",
-           "status_lines"]  # fmt: skip
-
 READY = "ready"
 
 _DIGITS = 12

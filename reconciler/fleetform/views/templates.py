@@ -19,8 +19,6 @@ from fleetform.spec import interpolate
 from fleetform.spec.names import scalar_text
 from fleetform.views.lines import Written
 
-__all__ = ["MARK", "Family", "Sample", "families", "reproduces"]
-
 MARK = interpolate.MARK
 
 STATES_MAX = 20_000

@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from fleetform.views.lines import Line, line, printable
 
-__all__ = ["TONES", "DiffLine", "diff_lines", "same_length", "text_diff"]
-
 TONES = {"+": "good", "-": "bad", "@": "info", " ": "plain", "\\": "dim"}
 """By a line's sign."""
 

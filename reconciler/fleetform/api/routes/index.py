@@ -18,8 +18,6 @@ from fastapi.responses import HTMLResponse
 from fleetform.api.page import Page
 from fleetform.api.sources import FromSources, MaybeReader
 
-__all__ = ["PREFIX", "RouteRow", "router"]
-
 PREFIX = "/api/v1"
 
 router = APIRouter(tags=["index"])

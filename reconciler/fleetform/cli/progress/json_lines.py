@@ -21,7 +21,6 @@ from fleetform.model.run import Run
 if TYPE_CHECKING:
     from fleetform.app.apply import ApplyResult
 
-__all__ = ["EVENTS", "JsonProgress"]
 
 EVENTS: Mapping[str, Mapping[str, str]] = {
     "plan": {

@@ -30,17 +30,6 @@ from fleetform.views.lines import printable_lines
 from fleetform.views.moments import moment
 from fleetform.views.plan.summary import change_summary
 
-__all__ = [
-    "LogFormat",
-    "LogProgress",
-    "OutputLines",
-    "PlainProgress",
-    "SeveralProgress",
-    "is_news",
-    "item_words",
-]
-
-
 # Two screens of lines: what a person still reads in a build log.
 _RUNS_SHOWN_SINGLY = 40
 _COUNT_INTERVAL_SECONDS = 2.0

@@ -33,8 +33,6 @@ from fleetform.views.plan.schema import (
 from fleetform.views.plan.summary import counts, summary
 from fleetform.views.reasons import reason_sentence
 
-__all__ = ["actions_of", "change_json", "errored_json", "to_json"]
-
 
 def to_json(plan: Plan, *, version: str) -> PlanDocument:
     """

@@ -55,9 +55,6 @@ from fleetform.views.reasons import (
     stale_results,
 )
 
-__all__ = ["SIZE_MAX", "render"]
-
-
 SIZE_MAX = 60_000
 """Characters. GitHub takes 65 536 in a comment; the rest is for text around this one."""
 

@@ -17,33 +17,6 @@ from fleetform.views.lines import printable
 from fleetform.views.moments import age
 from fleetform.views.plan.groups import Group
 
-__all__ = [
-    "SEEN_EARLIER",
-    "EarlierRuns",
-    "command_lines",
-    "cost_text",
-    "count_text",
-    "depth_text",
-    "drift_text",
-    "earlier_drift",
-    "earlier_runs",
-    "forecast_lines",
-    "group_impact_text",
-    "hosts_removed",
-    "hosts_removed_text",
-    "hosts_set_up",
-    "hosts_set_up_text",
-    "impact_text",
-    "joining_texts",
-    "names_text",
-    "progressing",
-    "remaining_drift",
-    "still_aborted_text",
-    "total_cost_text",
-    "unknown_texts",
-]
-
-
 NAMES_MAX = 10
 
 

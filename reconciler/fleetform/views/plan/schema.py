@@ -31,18 +31,6 @@ from fleetform.model.lineage import InputEvent
 from fleetform.model.override import OverrideKind
 from fleetform.model.plan import Action, HeldBy, Reason
 
-__all__ = [
-    "PLAN_FORMAT",
-    "ChangeBody",
-    "DriftChange",
-    "FieldBody",
-    "PlanDocument",
-    "ResourceChange",
-    "plan_schema",
-    "schema_text",
-]
-
-
 PLAN_FORMAT = "1.0"
 """
 The number after the dot grows with each added key, the one before it when a key changes its meaning.

@@ -17,9 +17,6 @@ from fleetform.views.lines import printable
 from fleetform.views.plan.groups import leaf_changes
 from fleetform.views.plan.notes import count_text, earlier_runs
 
-__all__ = ["change_summary", "counts", "executions", "summary"]
-
-
 _NAMES_MAX = 3
 
 _FIELDS_MAX = 3

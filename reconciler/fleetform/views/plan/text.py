@@ -55,9 +55,6 @@ from fleetform.views.reasons import (
     stale_results,
 )
 
-__all__ = ["SIGNS", "render", "rendered", "short_commit"]
-
-
 SIGNS: dict[Action, tuple[str, str]] = {
     Action.CREATE: ("+", "good"),
     Action.ADOPT: ("+", "good"),
