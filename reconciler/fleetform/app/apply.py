@@ -22,7 +22,6 @@ from fleetform.app.handover import PickUpWatch, become_manager, take_from_backgr
 from fleetform.app.ledger import (
     host_provider,
     open_for_writing,
-    recovering,
     refuse_if_hosts_know,
     refuse_if_outgrown,
 )
@@ -30,12 +29,12 @@ from fleetform.app.managing import try_manage
 from fleetform.app.problems import LedgerProblem
 from fleetform.app.saved import freeze_contents
 from fleetform.app.wait_policy import WaitPolicy
+from fleetform.model.figures import first_of
 from fleetform.model.leadership import BACKGROUND
 from fleetform.model.plan import Plan
 from fleetform.model.ports import (
     Accepted,
     FenceLost,
-    LedgerOutgrown,
     RunHistory,
 )
 from fleetform.plan.exit import apply_code
@@ -142,11 +141,8 @@ async def apply_plan(
 
 def unfinished(workspace: Workspace) -> bool:
     """Tell whether an apply was entered and has not finished."""
-    reader = workspace.reader()
-    if reader is None:
-        return False
-    with contextlib.closing(reader):
-        return any(record.state == "running" for record in reader.read_applies(limit=20))
+    applies = workspace.read(lambda reader: reader.read_applies(limit=20), ())
+    return any(record.state == "running" for record in applies)
 
 
 async def settle(workspace: Workspace, *, who: str, progress: Progress) -> None:
@@ -312,10 +308,7 @@ class _Apply:
             who=self._who,
             progress=self._progress,
         )
-        try:
-            await under(manager_lease, manager.run(self._driven))
-        except LedgerOutgrown as proof:
-            raise recovering(str(proof)) from proof
+        await under(manager_lease, manager.run(self._driven))
 
     def _driven(self, manager: Manager) -> bool:
         """Every accepted plan is carried out; are our runs over, and is their output here?"""
@@ -493,4 +486,4 @@ def _hosts(owed: Collection[tuple[str, str]]) -> str:
 
 def _runs(owed: Collection[tuple[str, str]]) -> str:
     names = sorted({run for run, _ in owed}, key=natural_order)
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+    return first_of(names, 1)

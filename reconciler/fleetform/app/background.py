@@ -19,7 +19,6 @@ from fleetform.app.driving import build_manager, stop_on_signals, under, until_s
 from fleetform.app.ledger import (
     host_provider,
     open_for_writing,
-    recovering,
     refuse_if_outgrown,
 )
 from fleetform.app.managing import is_requested, try_manage
@@ -28,7 +27,7 @@ from fleetform.model.figures import counted
 from fleetform.model.history import LoggedEvent, LogLevel
 from fleetform.model.instance import InstanceState
 from fleetform.model.leadership import BACKGROUND
-from fleetform.model.ports import FenceLost, LedgerOutgrown, LedgerUnavailable
+from fleetform.model.ports import FenceLost, LedgerUnavailable
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.store.gate import WriterGate
 from fleetform.views.controllers import held_by
@@ -214,10 +213,7 @@ class _Background:
             self._is_ready = True
             self._ready("")
         managing = under(manager_lease, manager.run(self._is_over))
-        try:
-            await until_stopped(managing, self._stopped, seconds=YIELD_SECONDS)
-        except LedgerOutgrown as proof:
-            raise recovering(str(proof)) from proof
+        await until_stopped(managing, self._stopped, seconds=YIELD_SECONDS)
 
     def _is_over(self, manager: Manager) -> bool:
         """Tell whether to end: asked after every round in which no plan is carried out."""
@@ -263,11 +259,7 @@ def note_not_driven(workspace: Workspace, *, who: str) -> int:
         LedgerUnavailable: The ledger does not answer now.
         LedgerProblem: It cannot be used.
     """
-    reader = workspace.reader()
-    if reader is None:
-        return 0
-    with contextlib.closing(reader):
-        runs = reader.read_overview().work_count
+    runs = workspace.read(lambda reader: reader.read_overview().work_count, 0)
     if runs:
         sentence = (
             f"no controller drives the runs any more: {who} ended it, with"

@@ -62,13 +62,11 @@ def leave_background(workspace: Workspace, *, who: str) -> ControllerRow | None:
 
 def has_work(workspace: Workspace) -> bool:
     """Tell whether a plan is not carried out, a run can change, or a host leaves."""
-    reader = workspace.reader()
-    if reader is None:
-        return False
-    with contextlib.closing(reader):
-        found = reader.read_overview()
+    found = workspace.read(lambda reader: reader.read_overview(), None)
     # While it is recovering, no controller may do anything.
-    return found.status is not LedgerStatus.RECOVERING and found.needs_controller
+    return (
+        found is not None and found.status is not LedgerStatus.RECOVERING and found.needs_controller
+    )
 
 
 def child_environment(

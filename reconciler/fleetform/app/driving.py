@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from fleetform.app.clock import SystemClock
 from fleetform.app.generations import GenerationNotes
+from fleetform.app.ledger import recovering
 from fleetform.controllers.fencing import FencedHosts
 from fleetform.controllers.manager import Manager
 from fleetform.model.history import LogLevel
+from fleetform.model.ports import LedgerOutgrown
 from fleetform.plan.serialize import load as load_plan
 from fleetform.providers.contract.hosts import Identity
 from fleetform.store.blobs import FileBlobStore
@@ -86,6 +88,7 @@ async def under(manager_lease: ManagerLease, work: Coroutine[Any, Any, None]) ->
 
     Raises:
         FenceLost: It does not hold any more; `work` was cancelled.
+        RecoveringProblem: Hosts remember more than the ledger.
     """
     working = asyncio.ensure_future(work)
     try:
@@ -93,6 +96,8 @@ async def under(manager_lease: ManagerLease, work: Coroutine[Any, Any, None]) ->
             manager_lease.require()
             await asyncio.wait((working,), timeout=WATCH_SECONDS)
         working.result()
+    except LedgerOutgrown as proof:
+        raise recovering(str(proof)) from proof
     finally:
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)

@@ -13,7 +13,6 @@ changed there; else a patch is added.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
@@ -437,14 +436,10 @@ def _covers(pattern: str, path: Steps) -> bool:
 
 
 def _is_there(workspace: Workspace, key: ResourceKey) -> bool:
-    reader = workspace.reader()
-    if reader is None:
-        return False
-    with contextlib.closing(reader):
-        rows = reader.read_live().resources
-    return any(
+    live = workspace.read(lambda reader: reader.read_live(), None)
+    return live is not None and any(
         not row.archived and (one == key or (one.kind == key.kind and row.parent == key.name))
-        for one, row in rows.items()
+        for one, row in live.resources.items()
     )
 
 

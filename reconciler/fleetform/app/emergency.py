@@ -26,12 +26,11 @@ from fleetform.app.handover import wait_until_ends
 from fleetform.app.ledger import (
     host_provider,
     open_for_writing,
-    recovering,
     refuse_if_outgrown,
 )
 from fleetform.app.managing import keep_reserve, try_manage
 from fleetform.app.problems import LedgerProblem
-from fleetform.model.ports import LedgerOutgrown, LedgerUnavailable
+from fleetform.model.ports import LedgerUnavailable
 from fleetform.model.run import RunState, RunUid
 from fleetform.store.gate import WriterGate
 
@@ -143,10 +142,7 @@ async def drive_ends(
                 progress=progress,
                 ends_only=True,
             )
-            try:
-                await under(manager_lease, manager.run(_Ended(names)))
-            except LedgerOutgrown as proof:
-                raise recovering(str(proof)) from proof
+            await under(manager_lease, manager.run(_Ended(names)))
     return True
 
 

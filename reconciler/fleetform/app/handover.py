@@ -16,6 +16,7 @@ from fleetform.app.clock import SystemClock
 from fleetform.app.ledger import open_for_writing
 from fleetform.app.managing import REQUEST_SECONDS, requesting, try_manage
 from fleetform.app.problems import Locked
+from fleetform.model.figures import first_of
 from fleetform.model.leadership import BACKGROUND
 from fleetform.model.run import AttemptState, RunUid
 from fleetform.spec.names import natural_order
@@ -139,7 +140,7 @@ async def wait_until_ends(workspace: Workspace, names: Collection[str], *, clock
 def _named(book: SchedulerState, uids: Collection[RunUid]) -> str:
     """Name one of these runs, and count the others."""
     names = sorted({book.runs[uid].name for uid in uids}, key=natural_order)
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+    return first_of(names, 1)
 
 
 def _at_work(book: SchedulerState, uids: Collection[RunUid]) -> tuple[RunUid, ...]:

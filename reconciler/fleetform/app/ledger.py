@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from fleetform.app.clock import RandomIds, SystemClock
 from fleetform.app.generations import lost, mark_if_behind
 from fleetform.app.problems import LedgerProblem, Problem, RecoveringProblem
+from fleetform.model.figures import first_of
 from fleetform.model.live import LedgerStatus
 from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.providers.routing import RoutedHosts
@@ -220,10 +221,7 @@ def _knows_more(one: InstanceSeen, live: Live) -> bool:
 
 
 def _names(hosts: Sequence[str]) -> str:
-    shown = ", ".join(hosts[:_NAMES_SHOWN])
-    more = len(hosts) - _NAMES_SHOWN
-    if more > 0:
-        shown = f"{shown} and {more} more"
+    shown = first_of(hosts, _NAMES_SHOWN)
     return f"host {shown} knows" if len(hosts) == 1 else f"hosts {shown} know"
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from fleetform.app.problems import EditProblem
+from fleetform.model.figures import first_of
 from fleetform.model.selection import split_correction
 from fleetform.spec.desired import Declared, ResourceKey
 from fleetform.spec.kinds import KINDS
@@ -265,9 +266,7 @@ def _unknown(loaded: Loaded, typed: Address, wanted: str, kinds: Sequence[str]) 
     if close:
         advice = f"did you mean `{close}`?"
     elif names:
-        shown = sorted(names)[:5]
-        advice = f"there is {', '.join(f'`{name}`' for name in shown)}"
-        advice += f" and {len(names) - 5} more" if len(names) > 5 else ""
+        advice = f"there is {first_of([f'`{name}`' for name in sorted(names)], 5)}"
     else:
         advice = "the configuration has none"
     return EditProblem(f"the configuration has no {word} `{typed.name}`", advice)

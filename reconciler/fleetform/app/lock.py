@@ -64,11 +64,7 @@ def list_locks() -> tuple[LockRow, ...]:
 def show_lock(workspace: Workspace) -> LockShown:
     """Return the manager of an environment, the steps that are open, and the applies that wait."""
     lock = lock_row(workspace.environment.name, workspace.environment.uid, workspace.manager())
-    reader = workspace.reader()
-    if reader is None:
-        return LockShown(lock, (), (), "")
-    with contextlib.closing(reader):
-        return _shown(reader, lock)
+    return workspace.read(lambda reader: _shown(reader, lock), LockShown(lock, (), (), ""))
 
 
 def _shown(reader: Reader, lock: LockRow) -> LockShown:

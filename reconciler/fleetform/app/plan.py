@@ -17,6 +17,7 @@ from fleetform.app.generations import known_generation, lost, with_generation
 from fleetform.app.problems import PlanProblem, ScopeProblem
 from fleetform.app.silent_hosts import with_asked_hosts
 from fleetform.checker import check
+from fleetform.model.figures import first_of
 from fleetform.model.instance import LOCAL
 from fleetform.model.live import LedgerStatus, Live, RowsOutdated, unchanged_digests
 from fleetform.model.plan import WHOLE, HeldBy, Permissions, Plan, Scope
@@ -86,7 +87,7 @@ def make_plan(
         annex["watched_by"] = holder.command
     if any(step.verb.startswith("run.") for step in made.steps):
         annex["forecast"] = _forecast(workspace, made, now_ms)
-        if missing := _lost_programs(made, loaded.desired):
+        if missing := only_on_callers_path(made, loaded.desired, os.environ.get("PATH", "")):
             annex["only_on_callers_path"] = missing
     return dataclasses.replace(made, annex={**made.annex, **annex}) if annex else made
 
@@ -123,10 +124,10 @@ def _compared(
         return with_claims(workspace, desired, _without_lost(live, lost))
 
     if live is not None:
-        live = completed(live)
-        if (reader := workspace.reader()) is not None:
-            with contextlib.closing(reader):
-                live = _with_newer_commit(workspace, desired, live, reader)
+        seen = completed(live)
+        live = workspace.read(
+            lambda reader: _with_newer_commit(workspace, desired, seen, reader), seen
+        )
         return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
     # Before the ledger is read: the controller goes on meanwhile.
     known = known_generation(desired.environment.uid)
@@ -192,17 +193,8 @@ def _forecast(workspace: Workspace, made: Plan, now_ms: int) -> dict[str, Any]:
     if submitted > RUNS_MAX:
         return {"skipped": f"{submitted} runs are new; the forecast covers up to {RUNS_MAX}"}
     machine = ThisMachine(workspace.state)
-    reader = workspace.reader()
-    if reader is None:
-        return forecast(made, None, machine=machine, now_ms=now_ms)
-    with contextlib.closing(reader):
-        book = reader.read_book()
+    book = workspace.read(lambda reader: reader.read_book(), None)
     return forecast(made, book, machine=machine, now_ms=now_ms)
-
-
-def _lost_programs(made: Plan, desired: Desired) -> list[dict[str, str]]:
-
-    return only_on_callers_path(made, desired, os.environ.get("PATH", ""))
 
 
 def checked_plan(
@@ -241,11 +233,7 @@ def _refuse_idle(desired: Desired, live: Live, scope: Scope) -> None:
 def _there(addresses: Sequence[str]) -> str:
     if not addresses:
         return "are no resources yet"
-    shown = ", ".join(addresses[:_SHOWN_MAX])
-    more = len(addresses) - _SHOWN_MAX
-    return f"{'is' if len(addresses) == 1 else 'are'} {shown}" + (
-        f" and {more} more" if more > 0 else ""
-    )
+    return f"{'is' if len(addresses) == 1 else 'are'} {first_of(addresses, _SHOWN_MAX)}"
 
 
 def _without_ledger(workspace: Workspace, desired: Desired) -> Live:

@@ -12,7 +12,6 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterable
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fleetform.app.clock import RandomIds, SystemClock
 from fleetform.app.problems import LedgerProblem, PlanProblem
 from fleetform.checker.saved import check_saved
+from fleetform.model.figures import first_of
 from fleetform.model.history import HistoryEntry
 from fleetform.model.plan import FieldChange, Kept, Permissions, Plan
 from fleetform.model.redaction import fingerprint
@@ -245,9 +245,8 @@ def applied_text(at_ms: int, who: str, undone: tuple[ResourceKey, ...]) -> str:
     text = f"this plan was applied already, at {moment(at_ms)} by {who or 'an unknown user'}"
     if not undone:
         return text
-    first = printable(str(undone[0]))
-    more = f" and {len(undone) - 1} more" if len(undone) > 1 else ""
-    return f"{text}; {first}{more} {'have' if more else 'has'} changed since"
+    names = first_of([printable(str(key)) for key in undone], 1)
+    return f"{text}; {names} {'has' if len(undone) == 1 else 'have'} changed since"
 
 
 # Freezes the files that a plan's runs need, before the plan is entered.
@@ -383,12 +382,12 @@ def keep_converged(workspace: Workspace, plan: Plan, *, who: str) -> bool:
 
 
 def _is_known(workspace: Workspace, plan: Plan) -> bool:
-    reader = workspace.reader()
-    if reader is None:
+    found = workspace.read(
+        lambda reader: (reader.read_applies(limit=1), read_blocked(reader)), None
+    )
+    if found is None:
         return True
-    with closing(reader):
-        last = reader.read_applies(limit=1)
-        blocked = read_blocked(reader)
+    last, blocked = found
     has_failed = any(one.state in {"failed", "interrupted"} for one in last)
     return not has_failed and _blocked_texts(
         () if blocked is None else blocked.held

@@ -17,7 +17,6 @@ from fleetform.app.handover import become_manager
 from fleetform.app.ledger import (
     host_provider,
     open_for_writing,
-    recovering,
     refuse_if_hosts_know,
     refuse_if_outgrown,
 )
@@ -39,7 +38,7 @@ from fleetform.model.history import LogLevel
 from fleetform.model.leadership import BACKGROUND
 from fleetform.model.override import Override, OverrideKind, holding
 from fleetform.model.plan import HeldBy, Permissions, Plan
-from fleetform.model.ports import FenceLost, LedgerOutgrown, LedgerUnavailable
+from fleetform.model.ports import FenceLost, LedgerUnavailable
 from fleetform.model.redaction import short_uid
 from fleetform.model.refusals import PolicyRefused
 from fleetform.plan.exit import CONVERGED, ERROR, POLICY, apply_code
@@ -245,19 +244,16 @@ class _Serving:
                 over or takeover(manager.runs.mirror.overrides, SystemClock().now_ms()) is not None
             )
 
-        try:
-            async with TaskGroup() as task_group:
-                task_group.start(keeper.keep(), name="tree")
-                name, root = self._workspace.environment.name, self._workspace.root
-                self._progress.notice(
-                    f"serving {name} from {root}",
-                    event="serve.started",
-                    details={"environment": name},
-                )
-                managing = under(manager_lease, manager.run(finished))
-                await task_group.run(until_stopped(managing, self._stopped, seconds=STOP_SECONDS))
-        except LedgerOutgrown as proof:
-            raise recovering(str(proof)) from proof
+        async with TaskGroup() as task_group:
+            task_group.start(keeper.keep(), name="tree")
+            name, root = self._workspace.environment.name, self._workspace.root
+            self._progress.notice(
+                f"serving {name} from {root}",
+                event="serve.started",
+                details={"environment": name},
+            )
+            managing = under(manager_lease, manager.run(finished))
+            await task_group.run(until_stopped(managing, self._stopped, seconds=STOP_SECONDS))
         if over and not self._stopped.is_set():
             self.code = await self._gate(keeping.exit_code)
         return over or self._stopped.is_set()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fleetform.lifecycle.progress import kept_by_silence
-from fleetform.model.figures import counted
+from fleetform.model.figures import counted, first_of
 from fleetform.model.run import FINAL, RunState, RunUid
 from fleetform.spec.names import natural_order
 
@@ -102,8 +102,8 @@ class WaitPolicy:
 
     def _no_host(self) -> str:
         names = sorted(self._kept, key=natural_order)
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        return f"no fleet has a host, and {names[0]}{more} {'wait' if more else 'waits'} for one"
+        verb = "waits" if len(names) == 1 else "wait"
+        return f"no fleet has a host, and {first_of(names, 1)} {verb} for one"
 
     def _tell_silence(self) -> None:
         """Say once for which hosts runs wait."""

@@ -7,15 +7,16 @@ show. Heavy drivers are imported by the call that needs them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from fleetform.agents.protocol.naming import short_uid
 from fleetform.app.paths import (
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from fleetform.spec.tree.cache import ReadingCache
     from fleetform.store.backend import LedgerBackend
 
+
+T = TypeVar("T")
+D = TypeVar("D")
 
 ENVIRONMENT_FILE = "environment.yaml"
 
@@ -156,6 +160,14 @@ class Workspace:
             return self.backend().open_reader(self.environment.uid)
         except LedgerError as problem:
             raise LedgerProblem(str(problem), problem.advice) from problem
+
+    def read(self, call: Callable[[Reader], T], otherwise: D) -> T | D:
+        """Return what `call` reads of the ledger; `otherwise` when nothing was ever applied."""
+        reader = self.reader()
+        if reader is None:
+            return otherwise
+        with contextlib.closing(reader):
+            return call(reader)
 
     def backend(self) -> LedgerBackend:
         """

@@ -21,7 +21,7 @@ from fleetform.cli.interrupts import Interrupts
 from fleetform.cli.progress.json_lines import JsonProgress
 from fleetform.cli.progress.plain import PlainProgress, SeveralProgress
 from fleetform.cli.screen import error_screen, screen
-from fleetform.model.figures import counted
+from fleetform.model.figures import counted, first_of
 from fleetform.model.refusals import StalePlan
 from fleetform.model.run_state import FINAL
 from fleetform.plan.approval import following, is_within, runs_ended_by
@@ -357,10 +357,9 @@ def _say_begun(runs: list[str]) -> None:
     if not runs:
         return
     out = screen()
-    more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
-    verb = "have" if more else "has"
+    verb = "has" if len(runs) == 1 else "have"
     out.line(
-        f"run/{runs[0]}{more} {verb} started meanwhile on hosts that are removed, and will end too",
+        f"run/{first_of(runs, 1)} {verb} started meanwhile on hosts that are removed, and will end too",
         "note",
     )
     out.flush()

@@ -86,11 +86,8 @@ def single_output(
 
 
 def _read(workspace: Workspace, name: str) -> list[RunHistory]:
-    reader = workspace.reader()
-    if reader is None:
-        return []
-    with contextlib.closing(reader):
-        return [one for one in reader.read_runs([name]) if one.run.name == name]
+    found = workspace.read(lambda reader: reader.read_runs([name]), ())
+    return [one for one in found if one.run.name == name]
 
 
 class EndLast(PlainProgress):

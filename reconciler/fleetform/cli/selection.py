@@ -7,7 +7,6 @@ is refused with the names that are near.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -15,7 +14,7 @@ import click
 
 from fleetform.cli.failure import Refused, bad_address
 from fleetform.cli.screen import Screen
-from fleetform.model.figures import counted
+from fleetform.model.figures import counted, first_of
 from fleetform.model.run_state import FINAL
 from fleetform.model.selection import Selection, address_problem
 from fleetform.spec.desired import ResourceKey
@@ -176,9 +175,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> Refused:
 
 def some(names: Sequence[str]) -> str:
     """List a few names, and say how many more there are."""
-    listed = ", ".join(f"`{name}`" for name in names[:_NAMES_SHOWN_MAX])
-    more = len(names) - _NAMES_SHOWN_MAX
-    return f"{listed} and {more} more" if more > 0 else listed
+    return first_of([f"`{name}`" for name in names], _NAMES_SHOWN_MAX)
 
 
 def say_of_each(out: Screen, names: Sequence[str], what: str) -> None:
@@ -200,11 +197,8 @@ def complete_runs(ctx: click.Context, parameter: click.Parameter, incomplete: st
     try:
         path = ctx.params.get("path")
         root = (path or root_around() or default_root()) if ctx.command.name in DEFAULTS else path
-        reader = open_workspace(None if root is None else str(root)).reader()
-        if reader is None:
-            return []
-        with contextlib.closing(reader):
-            runs = reader.read_runs()
+        workspace = open_workspace(None if root is None else str(root))
+        runs = workspace.read(lambda reader: reader.read_runs(), ())
     except Exception:  # noqa: BLE001 -- see above
         return []
     return [each.run.name for each in runs if each.run.name.startswith(incomplete)]
@@ -326,11 +320,7 @@ def without(entries: Mapping[str, Any], element: str) -> dict[str, Any]:
 
 def read_live(workspace: Workspace) -> Live | None:
     """Read the ledger; None where nothing was ever applied."""
-    reader = workspace.reader()
-    if reader is None:
-        return None
-    with contextlib.closing(reader):
-        return reader.read_live()
+    return workspace.read(lambda reader: reader.read_live(), None)
 
 
 def _find_source(editor: Editor, live: Live | None, name: str) -> Source:

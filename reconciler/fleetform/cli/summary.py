@@ -15,7 +15,7 @@ from fleetform.cli.logs import last_lines
 from fleetform.cli.progress.board import printable
 from fleetform.cli.screen import Screen, error_screen, screen
 from fleetform.cli.tree import not_driven
-from fleetform.model.figures import counted
+from fleetform.model.figures import counted, first_of
 from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run import FINAL, AttemptState, RunState
 from fleetform.spec.names import natural_order
@@ -112,20 +112,15 @@ def show_interrupted(workspace: Workspace, left: ControllerRow | None) -> None:
 
 def _say_ending(notices: Screen, workspace: Workspace) -> None:
     """Name the runs whose end was requested and that may still run: no controller is there to end them."""
-    reader = workspace.reader()
-    if reader is None:
+    book = workspace.read(lambda reader: reader.read_book(), None)
+    if book is None:
         return
-    try:
-        book = reader.read_book()
-    finally:
-        reader.close()
     begun = (book.runs[uid] for uid, one in book.attempts.items() if one.state not in _NOT_BEGUN)
     names = sorted({run.name for run in begun if run.stop_requested}, key=natural_order)
     if names:
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        verb = "are" if more else "is"
+        verb = "is" if len(names) == 1 else "are"
         notices.line(
-            f"{names[0]}{more} {verb} asked to stop and may continue until a controller drives the runs",
+            f"{first_of(names, 1)} {verb} asked to stop and may continue until a controller drives the runs",
             "warn",
         )
 
@@ -180,13 +175,7 @@ def _show_runs(out: Screen, workspace: Workspace, runs: tuple[RunHistory, ...]) 
 
 def _instances(workspace: Workspace) -> tuple[Instance, ...]:
     """Read the hosts, so that the table has their names."""
-    reader = workspace.reader()
-    if reader is None:
-        return ()
-    try:
-        return reader.read_book(only=()).instances
-    finally:
-        reader.close()
+    return workspace.read(lambda reader: reader.read_book(only=()).instances, ())
 
 
 def _show_trouble(out: Screen, workspace: Workspace, history: RunHistory) -> None:

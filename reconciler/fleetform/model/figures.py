@@ -7,11 +7,19 @@ Pure rooms that do not know each other share it, so that one amount looks the sa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fleetform.spec.names import counted
 
-__all__ = ["cores", "counted", "cpus", "decimal", "dollars", "size", "span"]
+__all__ = ["cores", "counted", "cpus", "decimal", "dollars", "first_of", "size", "span"]
 
 _UNITS = (("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
+
+
+def first_of(names: Sequence[str], limit: int) -> str:
+    """Write the first names, and count the others: `train, eval and 3 more`."""
+    more = len(names) - limit
+    return ", ".join(names[:limit]) + (f" and {more} more" if more > 0 else "")
 
 
 def cpus(millicores: int) -> str:

@@ -304,12 +304,11 @@ def _state(row: InstanceRow) -> Cell:
 
 def _runs(row: InstanceRow) -> str:
     """Write `train (GPU 0,1), eval`; the first runs of many."""
-    shown = [
+    users = [
         f"{one.run} (GPU {','.join(map(str, one.gpus))})" if one.gpus else one.run
-        for one in row.users[:_RUNS_SHOWN]
+        for one in row.users
     ]
-    more = len(row.users) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    return figures.first_of(users, _RUNS_SHOWN)
 
 
 def _heard(row: InstanceRow, now_ms: int) -> str:

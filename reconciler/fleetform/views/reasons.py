@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from fleetform.model.drift import OTHER_DATA
-from fleetform.model.figures import counted
+from fleetform.model.figures import counted, first_of
 from fleetform.model.lineage import InputChange, InputEvent
 from fleetform.model.plan import Action, Change, HeldBy, Plan, Reason, StaleResult
 from fleetform.model.run_state import Outdated
@@ -177,5 +177,4 @@ def outdates_text(plan: Plan) -> str:
     names = plan.annex.get("outdates", ())
     if not names:
         return ""
-    more = f" and {len(names) - _OUTDATES_MAX} more" if len(names) > _OUTDATES_MAX else ""
-    return f"These results become outdated: {', '.join(names[:_OUTDATES_MAX])}{more}"
+    return f"These results become outdated: {first_of(names, _OUTDATES_MAX)}"

@@ -435,9 +435,7 @@ def _duration(row: RunRow) -> str:
 
 def _hosts(row: RunRow) -> str:
     """Name two hosts at most: a gang may have hundreds."""
-    if len(row.instances) <= 2:
-        return ", ".join(row.instances)
-    return f"{row.instances[0]} and {len(row.instances) - 1} more"
+    return figures.first_of(row.instances, 2 if len(row.instances) == 2 else 1)
 
 
 # A submission as scripts read it: what was frozen, what ran, and how it ended.

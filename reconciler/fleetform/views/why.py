@@ -269,9 +269,7 @@ def _where(attempt: AttemptRow) -> str:
 
 
 def _listed(names: tuple[str, ...]) -> str:
-    if len(names) <= 3:
-        return ", ".join(names) or "its host"
-    return f"{', '.join(names[:3])} and {len(names) - 3} more"
+    return figures.first_of(names, 3) or "its host"
 
 
 # Why the elements of an array or a sweep are where they are: one paragraph for all with the same reasons.

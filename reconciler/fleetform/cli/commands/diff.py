@@ -93,8 +93,7 @@ def _show_trees(
             )
         else:
             _title(out, one, other)
-            for line in difference_lines(changes):
-                out.line("".join(out.toned(span.text, span.tone) for span in line.spans).rstrip())
+            out.lines(difference_lines(changes))
         _warn(one, other)
     return bool(changes)
 

@@ -10,6 +10,7 @@ from fleetform.cli.command import command as make_command
 from fleetform.cli.command import json_option
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import screen
+from fleetform.model.figures import first_of
 
 if TYPE_CHECKING:
     from fleetform.spec.explain import Explanation, UnknownPath
@@ -65,8 +66,7 @@ def command(field: str | None, recursive: bool, as_json: bool) -> None:
             out.json([{"path": path, "part": part} for path, part in rows])
             return
         lines = part_lines(rows, width=out.width)
-    for line in lines:
-        out.line("".join(out.toned(span.text, span.tone) for span in line.spans).rstrip())
+    out.lines(lines)
 
 
 def _found(field: str) -> Explanation:
@@ -88,7 +88,5 @@ def _refusal(unknown: UnknownPath) -> Refused:
         message = f"`{unknown.known}` has no fields"
     if unknown.meant:
         return Refused(message, advice=f"did you mean `{unknown.meant}`?")
-    listed = ", ".join(f"`{name}`" for name in unknown.parts[:_NAMES_SHOWN_MAX])
-    more = len(unknown.parts) - _NAMES_SHOWN_MAX
-    advice = f"there is: {listed}{f' and {more} more' if more > 0 else ''}" if listed else ""
-    return Refused(message, advice=advice)
+    listed = first_of([f"`{name}`" for name in unknown.parts], _NAMES_SHOWN_MAX)
+    return Refused(message, advice=f"there is: {listed}" if listed else "")

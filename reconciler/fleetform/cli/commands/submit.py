@@ -22,17 +22,16 @@ from fleetform.cli.run_output import EndLast, RunOutput
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.selection import read_live
 from fleetform.cli.tree import directory_words, open_to_write, or_default, print_findings
-from fleetform.model.figures import counted
+from fleetform.model.figures import counted, first_of
 from fleetform.spec.names import EXPRESSION_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from fleetform.app.submit import Submission
     from fleetform.app.submitted_document import Setting
     from fleetform.app.workspace import Workspace
     from fleetform.model.live import Live
     from fleetform.model.plan import Plan
+    from fleetform.model.ports import Reader
     from fleetform.spec.findings import Finding
     from fleetform.views.runs import RunRow
 
@@ -249,7 +248,7 @@ def _say_submitted(submission: Submission) -> None:
         options = " ".join(f"--file {one}" for one in paths[:_FILES_SHOWN_MAX])
         say.labelled(
             "note",
-            f"{submission.source} uses {_listed(paths)}, which {verb} not sent: add `{options}`",
+            f"{submission.source} uses {first_of(paths, _FILES_SHOWN_MAX)}, which {verb} not sent: add `{options}`",
         )
     if submission.taken_name:
         why = (
@@ -273,7 +272,7 @@ def _say_submitted(submission: Submission) -> None:
     sent = f"{counted(bundle.files, 'file')} of {bundle.root}{commit}"
     if bundle.only:
         sent = (
-            f"only {_listed(bundle.only)} {'is' if len(bundle.only) == 1 else 'are'} sent (not in"
+            f"only {first_of(bundle.only, _FILES_SHOWN_MAX)} {'is' if len(bundle.only) == 1 else 'are'} sent (not in"
             " a git repository; add `--file` or `files:` for more)"
         )
     say.line(f"{submission.key.name}: {sent}", "dim")
@@ -287,13 +286,6 @@ def _in_one_line(note: Finding) -> str:
     place = note.place
     where = f"{place.file}:{place.line}" if place.line else place.file
     return " ".join(one for one in (f"{where}: {note.detail}", note.advice) if one)
-
-
-def _listed(names: Sequence[str]) -> str:
-    """List the first names, and count the others."""
-    more = len(names) - _FILES_SHOWN_MAX
-    text = ", ".join(names[:_FILES_SHOWN_MAX])
-    return f"{text} and {more} more" if more > 0 else text
 
 
 def plan_submission(workspace: Workspace, submission: Submission) -> Plan:
@@ -399,12 +391,13 @@ def _print_json(
         for change in plan.changes
         if change.key.kind == "run" and mine in {change.key.name, change.parent}
     ]
-    rows: tuple[RunRow, ...] = ()
-    if (reader := workspace.reader()) is not None:
-        with contextlib.closing(reader):
-            instances = reader.read_book(only=()).instances
-            histories = in_order(reader.read_runs(names))
-            rows = run_rows(histories, instances=instances, now_ms=SystemClock().now_ms())
+
+    def read(reader: Reader) -> tuple[RunRow, ...]:
+        instances = reader.read_book(only=()).instances
+        histories = in_order(reader.read_runs(names))
+        return run_rows(histories, instances=instances, now_ms=SystemClock().now_ms())
+
+    rows = workspace.read(read, ())
     bundle = submission.bundle
     screen().json(
         SubmittedRow(mine, outcome, int(code), submission.file, bundle.files, bundle.commit, rows)

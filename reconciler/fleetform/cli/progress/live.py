@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetform.cli.progress.board import Board, Item, most_urgent, step_doing
-from fleetform.model.figures import span
+from fleetform.model.figures import first_of, span
 from fleetform.model.history import NoticeFacts
 from fleetform.model.plan import Plan, Step
 from fleetform.model.run import Run, RunState
@@ -90,8 +90,7 @@ class LiveProgress:
         parts: list[RenderableType] = []
         active = list(self._board.steps_active.values())
         if active:
-            more = f" and {len(active) - 1} more" if len(active) > 1 else ""
-            self._spinner.update(text=Text(f" {step_doing(active[0])}{more}"))
+            self._spinner.update(text=Text(f" {first_of([*map(step_doing, active)], 1)}"))
             parts.append(self._spinner)
         if self._board.items:
             rows = self._board.rows()

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from fleetform.model import figures
 from fleetform.model.drift import expected_and_seen
-from fleetform.model.figures import counted
+from fleetform.model.figures import counted, first_of
 from fleetform.model.plan import Change, HeldBy, Impact, Plan, Reason, Settled
 from fleetform.model.run_state import RunState
 from fleetform.spec.desired import ResourceKey
@@ -41,9 +41,7 @@ def _unknown_text(hosts: tuple[str, ...], names: list[str]) -> str:
         return f"{which}: `fleetform why {names[0] if len(names) == 1 else 'NAME'}`"
     if len(hosts) == 1:
         return f"{which}: host {printable(hosts[0])} does not answer"
-    shown = ", ".join(map(printable, hosts[:NAMES_MAX]))
-    more = f" and {len(hosts) - NAMES_MAX} more" if len(hosts) > NAMES_MAX else ""
-    return f"{which}: hosts {shown}{more} do not answer"
+    return f"{which}: hosts {_host_names(hosts)} do not answer"
 
 
 def still_aborted_text(plan: Plan) -> str:
@@ -67,8 +65,7 @@ def names_text(keys: Iterable[ResourceKey]) -> str:
         printable(name + (shorten_elements(inside).text if inside else ""))
         for name, inside in sorted(elements.items(), key=lambda one: natural_order(one[0]))
     ]
-    more = f" and {len(names) - NAMES_MAX} more" if len(names) > NAMES_MAX else ""
-    return f"{', '.join(names[:NAMES_MAX])}{more}"
+    return first_of(names, NAMES_MAX)
 
 
 # What a plan costs an hour, in dollars: before and after, of a change and of the whole.
@@ -349,16 +346,13 @@ def joining_texts(plan: Plan) -> list[str]:
 
 
 def _host_names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMES_MAX} more" if len(names) > NAMES_MAX else ""
-    return f"{', '.join(map(printable, names[:NAMES_MAX]))}{more}"
+    return first_of([printable(name) for name in names], NAMES_MAX)
 
 
 def _whose(change: Change, impact: Impact) -> str:
     if change.key.kind == "run":
         return "its work"
-    runs = [printable(name) for name in sorted(impact.runs, key=natural_order)]
-    more = f" and {len(runs) - RUNS_MAX} more" if len(runs) > RUNS_MAX else ""
-    return f"{', '.join(runs[:RUNS_MAX])}{more}"
+    return first_of([printable(name) for name in sorted(impact.runs, key=natural_order)], RUNS_MAX)
 
 
 def _on(gpus: int) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from fleetform.model.figures import counted
+from fleetform.model.figures import counted, first_of
 from fleetform.model.plan import Action, Change, FieldChange, HeldBy, Plan
 from fleetform.views.field_text import change_texts
 from fleetform.views.lines import printable
@@ -67,9 +67,7 @@ def _detail(changes: Sequence[Change]) -> str:
     leaves = leaf_changes(first.key.kind, first.fields)
     if len(leaves) == 1:
         return f"{name}: {_field(first.key.kind, leaves[0])}"
-    paths = ", ".join(one.path for one in leaves[:_FIELDS_MAX])
-    more = len(leaves) - _FIELDS_MAX
-    return f"{name}: {paths}{f' and {more} more' if more > 0 else ''}"
+    return f"{name}: {first_of([one.path for one in leaves], _FIELDS_MAX)}"
 
 
 def _field(kind: str, one: FieldChange) -> str:
