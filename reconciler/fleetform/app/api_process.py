@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -101,6 +102,7 @@ def _readable(read: Callable[[], T]) -> T:
         raise LedgerUnavailable(problem.message) from problem
 
 
+@dataclass
 class _Remembered:
     """
     Who manages the environment, asked at most once a second.
@@ -111,20 +113,19 @@ class _Remembered:
 
     _SECONDS = 1.0
 
-    def __init__(
-        self, ask: Callable[[], Holder | None], clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._ask = ask
-        self._clock = clock
+    ask: Callable[[], Holder | None]
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._asked: float | None = None
         self._holder: Holder | None = None
 
     def get(self) -> Holder | None:
         with self._lock:
-            if self._asked is None or self._clock() - self._asked > self._SECONDS:
-                self._holder = self._ask()
-                self._asked = self._clock()
+            if self._asked is None or self.clock() - self._asked > self._SECONDS:
+                self._holder = self.ask()
+                self._asked = self.clock()
             return self._holder
 
 

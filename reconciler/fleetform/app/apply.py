@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -169,47 +169,36 @@ async def settle(workspace: Workspace, *, who: str, progress: Progress) -> None:
             await apply.finish()
 
 
+@dataclass
 class _Apply:
     """One accepted plan on its way to its end."""
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        plan: Plan,
-        accepted: Accepted,
-        ledger: StoredLedger,
-        hosts: HostProvider,
-        who: str,
-        progress: Progress,
-        *,
-        detach: bool,
-        leave: bool = False,
-        asked: bool = False,
-        manager_lease: ManagerLease | None = None,
-        makes_way: bool = False,
-        entered: Collection[str] = (),
-    ) -> None:
-        self._workspace = workspace
-        # Taken already; used once.
-        self._manager_lease = manager_lease
-        # A background controller carries it out; else its place is taken.
-        self._makes_way = makes_way
-        # The world was, and nobody else has managed since.
-        self._asked = asked
-        self._plan = plan
-        self._accepted = accepted
-        self._ledger = ledger
-        self._hosts = hosts
-        self._who = who
-        # Do not wait for runs; and for changes that somebody else makes only so long.
-        self._detach = detach
-        self._leaves_at_ms = SystemClock().boot_ms() + HANDED_OVER_MS if leave else None
-        self._progress = progress
-        self._names = waited_for(plan, entered)
-        self._ending = {} if detach else ending(plan)
-        besides = {} if detach else ended_besides(plan)
+    workspace: Workspace
+    plan: Plan
+    accepted: Accepted
+    ledger: StoredLedger
+    hosts: HostProvider
+    who: str
+    progress: Progress
+    _: KW_ONLY
+    # Do not wait for runs; and for changes that somebody else makes only so long.
+    detach: bool
+    leave: bool = False
+    # The world was, and nobody else has managed since.
+    asked: bool = False
+    # Taken already; used once.
+    manager_lease: ManagerLease | None = None
+    # A background controller carries it out; else its place is taken.
+    makes_way: bool = False
+    entered: Collection[str] = ()
+
+    def __post_init__(self) -> None:
+        self._leaves_at_ms = SystemClock().boot_ms() + HANDED_OVER_MS if self.leave else None
+        self._names = waited_for(self.plan, self.entered)
+        self._ending = {} if self.detach else ending(self.plan)
+        besides = {} if self.detach else ended_besides(self.plan)
         self._wait_policy = WaitPolicy(
-            ending={*self._ending, *besides}, clock=SystemClock(), notice=progress.notice
+            ending={*self._ending, *besides}, clock=SystemClock(), notice=self.progress.notice
         )
         self._stops = self._new_stops()
         self._over_since_ms: int | None = None
@@ -221,10 +210,10 @@ class _Apply:
             names = ", ".join(
                 sorted({one.name for one in self._ending.values()}, key=natural_order)
             )
-            self._progress.notice(f"waiting for {names} to stop")
+            self.progress.notice(f"waiting for {names} to stop")
         with contextlib.closing(WriterGate()) as gate:
             while True:
-                asked, self._asked = self._asked, False
+                asked, self.asked = self.asked, False
                 try:
                     if await self._is_over(gate):
                         break
@@ -233,7 +222,7 @@ class _Apply:
                             self._tell_succession()
                             if not asked:
                                 # Who managed may have gone before they asked, or have found out.
-                                await refuse_if_outgrown(self._ledger, self._hosts, manager_lease)
+                                await refuse_if_outgrown(self.ledger, self.hosts, manager_lease)
                             await self._drive(gate, manager_lease)
                             break
                         if await self._follow(gate):
@@ -241,9 +230,9 @@ class _Apply:
                 except FenceLost as lost:
                     # Nothing was caused since. Whoever manages now carries the plan out, and we
                     # watch; where nobody does, we are the next.
-                    self._progress.notice(f"this command lost the manager lease: {lost}")
+                    self.progress.notice(f"this command lost the manager lease: {lost}")
                 except UnreachableLedgerError as problem:
-                    self._progress.notice(f"waiting for the ledger: {problem}")
+                    self.progress.notice(f"waiting for the ledger: {problem}")
                     await self._wait_for_ledger(gate)
             return await gate(self._result)
 
@@ -257,7 +246,7 @@ class _Apply:
         until_ms = SystemClock().boot_ms() + LEDGER_AWAY_MS
         while True:
             try:
-                await gate(self._ledger.serial)
+                await gate(self.ledger.serial)
             except UnreachableLedgerError:
                 if SystemClock().boot_ms() > until_ms:
                     raise
@@ -267,7 +256,7 @@ class _Apply:
 
     @contextlib.asynccontextmanager
     async def _lock(self) -> AsyncIterator[ManagerLease | None]:
-        manager_lease, self._manager_lease = self._manager_lease, None
+        manager_lease, self.manager_lease = self.manager_lease, None
         if manager_lease is None:
             manager_lease = await self._take()
         try:
@@ -277,17 +266,17 @@ class _Apply:
                 manager_lease.release()
 
     async def _take(self) -> ManagerLease | None:
-        if self._makes_way:
-            return try_manage(self._workspace, who=self._who, command="apply")
+        if self.makes_way:
+            return try_manage(self.workspace, who=self.who, command="apply")
         return await become_manager(
-            self._workspace, who=self._who, command="apply", notice=self._progress.notice
+            self.workspace, who=self.who, command="apply", notice=self.progress.notice
         )
 
     def _tell_succession(self) -> None:
         """Say that the controller that had the plan is gone, and that this process executes it."""
         if self._followed is not None:
             gone = f"{self._followed.command} (pid {self._followed.pid})"
-            self._progress.notice(
+            self.progress.notice(
                 f"{gone} no longer manages this environment; this command continues"
             )
             self._followed = None
@@ -295,18 +284,18 @@ class _Apply:
     # -- driving ----------------------------------------------------------------------------------
 
     def _new_stops(self) -> Stops:
-        return Stops(clock=SystemClock(), notice=self._progress.notice)
+        return Stops(clock=SystemClock(), notice=self.progress.notice)
 
     async def _drive(self, gate: Gate, manager_lease: ManagerLease) -> None:
         self._stops = self._new_stops()
         manager = build_manager(
-            self._workspace,
-            self._ledger,
+            self.workspace,
+            self.ledger,
             gate,
-            self._hosts,
+            self.hosts,
             manager_lease,
-            who=self._who,
-            progress=self._progress,
+            who=self.who,
+            progress=self.progress,
         )
         await under(manager_lease, manager.run(self._driven))
 
@@ -316,7 +305,7 @@ class _Apply:
         # Nobody else would send it once we have gone, and the work would go on for ever.
         if not self._stops.are_sent(manager.runs.owed_stops()):
             return False
-        if self._detach:
+        if self.detach:
             return True
         mirror = manager.runs.mirror
         states = {name: mirror.state_of(name) for name in self._names}
@@ -334,22 +323,20 @@ class _Apply:
 
     async def _follow(self, gate: Gate) -> bool:
         """Watch until all is over (True), or until the manager has gone (False)."""
-        holder = self._workspace.manager()
+        holder = self.workspace.manager()
         if holder is not None:
-            self._progress.notice(
+            self.progress.notice(
                 f"{holder.command} (pid {holder.pid}) manages this environment and applies the plan"
             )
         seen: dict[str, RunState] = {}
         serial = -1
-        taken_up = PickUpWatch(self._accepted.apply_uid, clock=SystemClock())
-        while self._workspace.manager() is not None:
+        taken_up = PickUpWatch(self.accepted.apply_uid, clock=SystemClock())
+        while self.workspace.manager() is not None:
             if self._leaves_at_ms is not None and SystemClock().boot_ms() > self._leaves_at_ms:
                 # It is entered, and whoever manages sees it through.
                 return True
             # Silence writes nothing: that it has become long is seen by the clock alone.
-            if (
-                now := await gate(self._ledger.serial)
-            ) != serial or self._wait_policy.has_run_out():
+            if (now := await gate(self.ledger.serial)) != serial or self._wait_policy.has_run_out():
                 serial = now
                 await self._show(gate, seen)
                 if await self._is_over(gate):
@@ -358,37 +345,37 @@ class _Apply:
                     return True
             if taken_up.is_due(serial) and (
                 complaint := await gate(
-                    partial(taken_up.complaint, self._ledger, self._workspace.manager())
+                    partial(taken_up.complaint, self.ledger, self.workspace.manager())
                 )
             ):
-                self._progress.notice(complaint)
-            await asyncio.sleep(max(FOLLOW_SECONDS, self._ledger.poll_seconds))
+                self.progress.notice(complaint)
+            await asyncio.sleep(max(FOLLOW_SECONDS, self.ledger.poll_seconds))
         self._followed = holder
         return False
 
     async def _show(self, gate: Gate, seen: dict[str, RunState]) -> None:
         """Show what has moved since: steps that were done, runs with another state."""
-        steps = {step.key: step for step in self._plan.steps}
-        for one in await gate(lambda: self._ledger.read_operations(self._accepted.apply_uid)):
+        steps = {step.key: step for step in self.plan.steps}
+        for one in await gate(lambda: self.ledger.read_operations(self.accepted.apply_uid)):
             is_over = one.state in {"done", "failed"}
             if is_over and one.key in steps and one.key not in self._steps_reported:
                 self._steps_reported.add(one.key)
-                self._progress.step_finished(steps[one.key], one.error)
-        histories = await gate(lambda: self._ledger.read_runs(list(self._names)))
+                self.progress.step_finished(steps[one.key], one.error)
+        histories = await gate(lambda: self.ledger.read_runs(list(self._names)))
         for history in histories:
             run = history.run
             if seen.get(run.name) is not run.state:
                 seen[run.name] = run.state
-                self._progress.run_changed(run, run.message)
+                self.progress.run_changed(run, run.message)
 
     async def _is_over(self, gate: Gate) -> bool:
-        if self._accepted.state == "already-applied" and not self._names and not self._ending:
+        if self.accepted.state == "already-applied" and not self._names and not self._ending:
             return True
-        if await gate(lambda: find_apply(self._ledger, self._accepted.apply_uid)) == "running":
+        if await gate(lambda: find_apply(self.ledger, self.accepted.apply_uid)) == "running":
             return False
-        if self._detach:
+        if self.detach:
             return True
-        book = await gate(self._ledger.read_book)
+        book = await gate(self.ledger.read_book)
         outcomes = {name: book.outcomes.get(name) for name in self._names}
         states = {name: outcome.state if outcome else None for name, outcome in outcomes.items()}
         return self._wait_policy.is_over(states, book)
@@ -396,11 +383,11 @@ class _Apply:
     # -- the end ----------------------------------------------------------------------------------
 
     def _result(self) -> ApplyResult:
-        failures = failed_steps(self._ledger, self._accepted.apply_uid)
-        runs = self._ledger.read_runs(list(self._names)) if self._names else ()
+        failures = failed_steps(self.ledger, self.accepted.apply_uid)
+        runs = self.ledger.read_runs(list(self._names)) if self._names else ()
         return ApplyResult(
             state=self._state(failures),
-            exit_code=apply_code(self._plan, failures, runs, detached=self._detach),
+            exit_code=apply_code(self.plan, failures, runs, detached=self.detach),
             failed_steps=failures,
             runs=runs,
             messages=self._stops.left() or self._wait_policy.left_waiting(),
@@ -409,7 +396,7 @@ class _Apply:
     def _state(self, failures: Sequence[str]) -> str:
         if failures:
             return "failed"
-        if find_apply(self._ledger, self._accepted.apply_uid) == "running":
+        if find_apply(self.ledger, self.accepted.apply_uid) == "running":
             return "handed-over"
         return "done"
 
@@ -440,19 +427,22 @@ STOPS_NOTICE_MS = 3000
 """After how long it is said who is waited for; an answer takes some milliseconds."""
 
 
+@dataclass
 class Stops:
     """Those of one manager."""
 
-    def __init__(self, *, clock: Clock, notice: Callable[[str], None]) -> None:
-        self._clock = clock
-        self._notice = notice
+    _: KW_ONLY
+    clock: Clock
+    notice: Callable[[str], None]
+
+    def __post_init__(self) -> None:
         self._owed: frozenset[tuple[str, str]] = frozenset()
         self._since_ms = 0
         self._is_reported = False
 
     def are_sent(self, owed: Iterable[tuple[str, str]]) -> bool:
         """Tell whether no host owes an answer, or those that do have not answered for long."""
-        now, before, self._owed = self._clock.boot_ms(), self._owed, frozenset(owed)
+        now, before, self._owed = self.clock.boot_ms(), self._owed, frozenset(owed)
         if not self._owed:
             return True
         # An answer of one is a sign of life; what is owed anew has its own time.
@@ -461,7 +451,7 @@ class Stops:
         waited = now - self._since_ms
         if waited >= STOPS_NOTICE_MS and not self._is_reported:
             self._is_reported = True
-            self._notice(
+            self.notice(
                 f"waiting for {_hosts(self._owed)} to accept the stop of {_runs(self._owed)}"
             )
         return waited >= STOPS_MS

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleetform.app.clock import SystemClock
@@ -98,29 +99,21 @@ async def drive(
             await asyncio.gather(watching, return_exceptions=True)
 
 
+@dataclass
 class _Background:
     """One background controller: mostly one manager lease, more where its ledger goes away meanwhile."""
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        ledger: StoredLedger,
-        gate: Gate,
-        start: BackgroundStart,
-        who: str,
-        ready: Callable[[str], None],
-        ended: Callable[[Exception | None], None],
-        progress: Progress,
-    ) -> None:
-        self._workspace = workspace
-        self._ledger = ledger
-        self._gate = gate
-        self._hosts = host_provider(workspace)
-        self._start = start
-        self._who = who
-        self._ready = ready
-        self._ended = ended
-        self._progress = progress
+    workspace: Workspace
+    ledger: StoredLedger
+    gate: Gate
+    start: BackgroundStart
+    who: str
+    ready: Callable[[str], None]
+    ended: Callable[[Exception | None], None]
+    progress: Progress
+
+    def __post_init__(self) -> None:
+        self._hosts = host_provider(self.workspace)
         self._stopped = asyncio.Event()
         self._wake = stop_on_signals(self._stopped)
         self._is_ready = False
@@ -133,7 +126,7 @@ class _Background:
                 await self._drive_once()
             except FenceLost as lost:
                 # Nothing was caused since; the lease is taken once more unless another has it.
-                self._progress.notice(
+                self.progress.notice(
                     f"the manager lease was lost: {lost}",
                     event="lease.lost",
                     level=LogLevel.WARNING,
@@ -143,7 +136,7 @@ class _Background:
                     raise
                 if str(away) != told:
                     told = str(away)
-                    self._progress.notice(
+                    self.progress.notice(
                         f"waiting for the ledger: {told}",
                         event="ledger.unavailable",
                         level=LogLevel.ERROR,
@@ -153,7 +146,7 @@ class _Background:
                 return
 
     async def _drive_once(self) -> None:
-        manager_lease = try_manage(self._workspace, who=self._who, command=BACKGROUND)
+        manager_lease = try_manage(self.workspace, who=self.who, command=BACKGROUND)
         if manager_lease is None:
             self._tell_other()
             return
@@ -164,19 +157,19 @@ class _Background:
                 # `run` decides whether these end it.
                 raise
             except Exception as error:
-                self._ended(error)
+                self.ended(error)
                 raise
-            self._ended(None)
+            self.ended(None)
 
     async def watch(self) -> None:
         """Stop once a command asks for the lease."""
         while True:
             # A ledger that does not answer, or a folder that was moved, is met by the manager.
             with contextlib.suppress(LedgerUnavailable, Problem, OSError):
-                if await asyncio.to_thread(is_requested, self._workspace):
+                if await asyncio.to_thread(is_requested, self.workspace):
                     break
             await asyncio.sleep(REQUEST_LOOK_SECONDS)
-        self._progress.notice(
+        self.progress.notice(
             "another command requests the environment: this controller releases it",
             event="lease.requested",
         )
@@ -185,33 +178,33 @@ class _Background:
             wake()
 
     def _tell_other(self) -> None:
-        found = self._workspace.manager()
+        found = self.workspace.manager()
         other = "another command" if found is None else held_by(found)
-        self._progress.notice(
+        self.progress.notice(
             f"{other} now drives the runs: this controller ends", event="lease.unavailable"
         )
         if not self._is_ready:
-            self._ready(other)
+            self.ready(other)
 
     async def _manage(self, manager_lease: ManagerLease) -> None:
-        await refuse_if_outgrown(self._ledger, self._hosts, manager_lease)
-        note_start(self._workspace.paths, self._start)
+        await refuse_if_outgrown(self.ledger, self._hosts, manager_lease)
+        note_start(self.workspace.paths, self.start)
         # A request on a full disk needs no new file then.
-        self._workspace.paths.manager_request.touch(mode=0o600)
+        self.workspace.paths.manager_request.touch(mode=0o600)
         manager = build_manager(
-            self._workspace,
-            self._ledger,
-            self._gate,
+            self.workspace,
+            self.ledger,
+            self.gate,
             self._hosts,
             manager_lease,
-            who=self._who,
-            progress=self._progress,
+            who=self.who,
+            progress=self.progress,
             poll_seconds=POLL_SECONDS,
         )
         self._wake[:] = [manager.wake]
         if not self._is_ready:
             self._is_ready = True
-            self._ready("")
+            self.ready("")
         managing = under(manager_lease, manager.run(self._is_over))
         await until_stopped(managing, self._stopped, seconds=YIELD_SECONDS)
 

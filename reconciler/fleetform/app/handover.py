@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from fleetform.app.clock import SystemClock
@@ -155,21 +156,24 @@ def _at_work(book: SchedulerState, uids: Collection[RunUid]) -> tuple[RunUid, ..
     )
 
 
+@dataclass
 class PickUpWatch:
     """Whether the manager has started an apply that another process entered."""
 
-    def __init__(self, apply_uid: str, *, clock: Clock) -> None:
-        self._apply_uid = apply_uid
-        self._clock = clock
-        self._since_ms = clock.boot_ms()
+    apply_uid: str
+    _: KW_ONLY
+    clock: Clock
+
+    def __post_init__(self) -> None:
+        self._since_ms = self.clock.boot_ms()
         self._serial = -1
         self._is_reported = False
 
     def is_due(self, serial: int) -> bool:
         """Tell whether it is time to ask: the ledger has not changed for long."""
         if serial != self._serial:
-            self._serial, self._since_ms = serial, self._clock.boot_ms()
-        return not self._is_reported and self._clock.boot_ms() - self._since_ms > ACTS_MS
+            self._serial, self._since_ms = serial, self.clock.boot_ms()
+        return not self._is_reported and self.clock.boot_ms() - self._since_ms > ACTS_MS
 
     def complaint(self, ledger: Ledger, holder: Holder | None) -> str:
         """Say once that it has not, and what helps; empty where it has, or is busy with another's."""
@@ -177,9 +181,9 @@ class PickUpWatch:
         if holder is None or holder.command not in _MANAGES:
             return ""
         oldest = ledger.unfinished_apply()
-        if oldest is None or oldest[0].apply_uid != self._apply_uid:
+        if oldest is None or oldest[0].apply_uid != self.apply_uid:
             return ""
-        if any(one.state != "planned" for one in ledger.read_operations(self._apply_uid)):
+        if any(one.state != "planned" for one in ledger.read_operations(self.apply_uid)):
             return ""
         return (
             f"{held_by(holder)} has not started to apply this plan for {ACTS_MS // 1000} s: if it"

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import dataclasses
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from fleetform.app.clock import SystemClock
@@ -273,6 +274,7 @@ DRIFT_MS = 300_000
 """Five minutes: what matters to runs is seen by their sessions at once, and this is for the rest."""
 
 
+@dataclass
 class DriftWatch:
     """
     Reads the actual state when that is due, and remembers what it has reported.
@@ -281,21 +283,15 @@ class DriftWatch:
     has just begun to manage greets every host anyway.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        gate: Gate,
-        hosts: HostProvider,
-        progress: Progress,
-        every_ms: int,
-    ) -> None:
-        self.every_ms = every_ms
-        self._ledger = ledger
-        self._gate = gate
-        self.hosts = hosts
-        self._progress = progress
+    ledger: Ledger
+    gate: Gate
+    hosts: HostProvider
+    progress: Progress
+    every_ms: int
+
+    def __post_init__(self) -> None:
         self._reported: dict[tuple[str, str], Drift] = {}
-        self._next_ms = SystemClock().boot_ms() + every_ms
+        self._next_ms = SystemClock().boot_ms() + self.every_ms
 
     async def live(self) -> Live:
         """
@@ -305,8 +301,8 @@ class DriftWatch:
             LedgerUnavailable: What was seen cannot be written down.
         """
         if SystemClock().boot_ms() < self._next_ms:
-            return await self._gate(self._ledger.read_live)
-        found = await look(self._ledger, self.hosts, self._gate)
+            return await self.gate(self.ledger.read_live)
+        found = await look(self.ledger, self.hosts, self.gate)
         # Counted from its end: many slow hosts must not make one look follow the other.
         self._next_ms = SystemClock().boot_ms() + self.every_ms
         await self._tell(found.live.drift)
@@ -322,19 +318,19 @@ class DriftWatch:
         over = [one for place, one in self._reported.items() if place not in now]
         at_ms = SystemClock().now_ms()
         if new:
-            await self._gate(lambda: log_drift(self._ledger, "drift.found", new, at_ms))
+            await self.gate(lambda: log_drift(self.ledger, "drift.found", new, at_ms))
         if over:
-            await self._gate(lambda: log_drift(self._ledger, "drift.corrected", over, at_ms))
+            await self.gate(lambda: log_drift(self.ledger, "drift.corrected", over, at_ms))
         self._reported = now
         for one in new:
-            self._progress.notice(
+            self.progress.notice(
                 f"drift: {one.resource} {expected_and_seen(one.path, one.expected, one.seen)}",
                 event="drift.found",
                 level=LogLevel.WARNING,
                 details={"resource": str(one.resource), "path": one.path},
             )
         for one in over:
-            self._progress.notice(
+            self.progress.notice(
                 f"drift: {one.resource} {one.path} no longer differs",
                 event="drift.over",
                 details={"resource": str(one.resource), "path": one.path},

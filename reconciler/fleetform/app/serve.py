@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleetform.app.account import this_account
@@ -118,36 +119,31 @@ async def serve(
             return serving.code
 
 
+@dataclass
 class _Serving:
     """One `serve`: tenures, and the rests between them."""
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        ledger: StoredLedger,
-        gate: Gate,
-        hosts: HostProvider,
-        progress: Progress,
-        once: bool,
-        drift_every_ms: int,
-        signalled: Callable[[signal.Signals], object] = lambda _: None,
-    ) -> None:
-        self._workspace = workspace
-        self._ledger = ledger
-        self._gate = gate
-        self._hosts = hosts
-        self._progress = progress
-        self._once = once
+    workspace: Workspace
+    ledger: StoredLedger
+    gate: Gate
+    hosts: HostProvider
+    progress: Progress
+    once: bool
+    drift_every_ms: int
+    signalled: Callable[[signal.Signals], object] = lambda _: None
+
+    def __post_init__(self) -> None:
         self._stopped = asyncio.Event()
-        self._signalled = signalled
         self._has_rested = False
         """Another process may have managed since: the hosts are inspected again."""
-        self._drift = DriftWatch(ledger, gate, hosts, progress, drift_every_ms)
+        self._drift = DriftWatch(
+            self.ledger, self.gate, self.hosts, self.progress, self.drift_every_ms
+        )
         self.code = CONVERGED
 
     async def run(self) -> None:
         """Serve manager lease after manager lease until the signal; a ledger that is away is waited for."""
-        wake = stop_on_signals(self._stopped, self._signalled)
+        wake = stop_on_signals(self._stopped, self.signalled)
         told = ""
         while not self._stopped.is_set():
             try:
@@ -156,7 +152,7 @@ class _Serving:
                 told = ""
             except FenceLost as lost:
                 # Nothing was caused since. We stand by, and take up again when nobody manages.
-                self._progress.notice(
+                self.progress.notice(
                     f"this controller lost the manager lease: {lost}",
                     event="lease.lost",
                     level=LogLevel.WARNING,
@@ -166,7 +162,7 @@ class _Serving:
                 # It could be used when this began, so that its address is right.
                 if str(away) != told:
                     told = str(away)
-                    self._progress.notice(
+                    self.progress.notice(
                         f"waiting until the ledger is available: {away}",
                         event="ledger.unavailable",
                         level=LogLevel.ERROR,
@@ -184,7 +180,7 @@ class _Serving:
         manager_lease = await self._take()
         if manager_lease is None:
             if not self._has_rested:
-                raise locked(self._workspace)
+                raise locked(self.workspace)
             # Whoever took over is not done yet, although the time is up.
             await self._pause()
             return False
@@ -194,19 +190,19 @@ class _Serving:
             if await self._taken_over() is not None:
                 return False
             if self._has_rested:
-                await refuse_if_outgrown(self._ledger, self._hosts, manager_lease)
+                await refuse_if_outgrown(self.ledger, self.hosts, manager_lease)
             return await self._manage(manager_lease, wake)
 
     async def _take(self) -> ManagerLease | None:
         """Take the lease, also from a background controller; None where it is not given up."""
         try:
             return await become_manager(
-                self._workspace, who=WHO, command="serve", notice=self._progress.notice
+                self.workspace, who=WHO, command="serve", notice=self.progress.notice
             )
         except Locked as silent:
             if not self._has_rested:
                 raise
-            self._progress.notice(silent.message, event="lease.unavailable", level=LogLevel.WARNING)
+            self.progress.notice(silent.message, event="lease.unavailable", level=LogLevel.WARNING)
             return None
 
     # -- managing -----------------------------------------------------------------------------
@@ -214,23 +210,23 @@ class _Serving:
     async def _manage(self, manager_lease: ManagerLease, wake: list[Callable[[], None]]) -> bool:
         """Manage until the end (True), or until a takeover of the environment (False)."""
         manager = build_manager(
-            self._workspace,
-            self._ledger,
-            self._gate,
-            self._hosts,
+            self.workspace,
+            self.ledger,
+            self.gate,
+            self.hosts,
             manager_lease,
             who=WHO,
-            progress=self._progress,
+            progress=self.progress,
         )
         wake[:] = [manager.wake]
         keeping = _Keeping(
-            self._workspace, self._ledger, self._gate, self._hosts, manager, self._drift, self._progress
+            self.workspace, self.ledger, self.gate, self.hosts, manager, self._drift, self.progress
         )  # fmt: skip
         keeper = TreeKeeper(
             keeping.look,
             keeping.make_plan,
             keeping.accept,
-            self._progress,
+            self.progress,
             min(RESYNC_SECONDS, self._drift.every_ms / 1000),
         )
         over = False
@@ -238,7 +234,7 @@ class _Serving:
         def finished(manager: Manager) -> bool:
             nonlocal over
             assert manager.runs is not None
-            is_idle = self._once and keeping.looked.is_set() and not manager.runs.mirror.runs
+            is_idle = self.once and keeping.looked.is_set() and not manager.runs.mirror.runs
             over = self._stopped.is_set() or is_idle
             return (
                 over or takeover(manager.runs.mirror.overrides, SystemClock().now_ms()) is not None
@@ -246,8 +242,8 @@ class _Serving:
 
         async with TaskGroup() as task_group:
             task_group.start(keeper.keep(), name="tree")
-            name, root = self._workspace.environment.name, self._workspace.root
-            self._progress.notice(
+            name, root = self.workspace.environment.name, self.workspace.root
+            self.progress.notice(
                 f"serving {name} from {root}",
                 event="serve.started",
                 details={"environment": name},
@@ -255,17 +251,17 @@ class _Serving:
             managing = under(manager_lease, manager.run(finished))
             await task_group.run(until_stopped(managing, self._stopped, seconds=STOP_SECONDS))
         if over and not self._stopped.is_set():
-            self.code = await self._gate(keeping.exit_code)
+            self.code = await self.gate(keeping.exit_code)
         return over or self._stopped.is_set()
 
     # -- resting ------------------------------------------------------------------------------
 
     async def _taken_over(self) -> Override | None:
-        return takeover(await self._gate(self._ledger.read_overrides), SystemClock().now_ms())
+        return takeover(await self.gate(self.ledger.read_overrides), SystemClock().now_ms())
 
     async def _rest(self, taken: Override) -> None:
         """Apply nothing and drive nothing until the takeover ends."""
-        self._progress.notice(
+        self.progress.notice(
             f"paused: {taken.who} has taken over{_until(taken)}: {taken.reason};"
             f" `fleetform emergency lift {taken.number}` ends the takeover",
             event="serve.resting",
@@ -274,7 +270,7 @@ class _Serving:
         while not self._stopped.is_set() and await self._taken_over() is not None:
             await self._pause()
         if not self._stopped.is_set():
-            self._progress.notice("resuming: the takeover has ended", event="serve.resumed")
+            self.progress.notice("resuming: the takeover has ended", event="serve.resumed")
 
     async def _pause(self) -> None:
         with contextlib.suppress(TimeoutError):
@@ -282,27 +278,20 @@ class _Serving:
                 await self._stopped.wait()
 
 
+@dataclass
 class _Keeping:
     """What `controllers.tree` needs for one manager lease: looks at the tree, plans, entries of plans."""
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        ledger: StoredLedger,
-        gate: Gate,
-        hosts: HostProvider,
-        manager: Manager,
-        drift: DriftWatch,
-        progress: Progress,
-    ) -> None:
-        self._workspace = workspace
-        self._ledger = ledger
-        self._gate = gate
-        self._hosts = hosts
-        self._manager = manager
-        self._drift = drift
-        self._progress = progress
-        self._name = workspace.environment.name
+    workspace: Workspace
+    ledger: StoredLedger
+    gate: Gate
+    hosts: HostProvider
+    manager: Manager
+    drift: DriftWatch
+    progress: Progress
+
+    def __post_init__(self) -> None:
+        self._name = self.workspace.environment.name
         self._files: list[str] = []
         self._bases: list[str] = []
         self._blocked: tuple[tuple[ResourceKey, HeldBy, str], ...] | None = None
@@ -322,37 +311,37 @@ class _Keeping:
             return self._refusal
         if self._plan is None or self._is_invalid:
             return ERROR
-        failures = failed_steps(self._ledger, self._apply_uid) if self._apply_uid else ()
+        failures = failed_steps(self.ledger, self._apply_uid) if self._apply_uid else ()
         names = sorted(self._followed)
-        return apply_code(self._plan, failures, self._ledger.read_runs(names) if names else ())
+        return apply_code(self._plan, failures, self.ledger.read_runs(names) if names else ())
 
     def look(self) -> Look:
-        found = fingerprint(self._workspace.root, self._files, self._bases)
+        found = fingerprint(self.workspace.root, self._files, self._bases)
         return Look(
             (found, self._in_force()), found.reason if isinstance(found, Unreadable) else ""
         )
 
     def _in_force(self) -> tuple[int, ...]:
         """Numbers of the overrides: when one comes or goes, what it blocked is planned again."""
-        runs = self._manager.runs
+        runs = self.manager.runs
         above = () if runs is None else runs.mirror.overrides
         return tuple(one.number for one in holding(above, SystemClock().now_ms()))
 
     async def make_plan(self) -> Planned:
         # It may have been used since, and the disk have room again.
-        keep_reserve(self._workspace)
+        keep_reserve(self.workspace)
         planned: Planned | None = None
         try:
-            loaded = await asyncio.to_thread(self._workspace.load)
+            loaded = await asyncio.to_thread(self.workspace.load)
             self._is_invalid = bool(loaded.errors)
-            if (other := _elsewhere(loaded, self._workspace)) is not None:
+            if (other := _elsewhere(loaded, self.workspace)) is not None:
                 return Planned(None, not_planned(other))
             if loaded.desired is not None:
                 # What documents name is looked at too from now on.
                 self._files[:] = sorted(loaded.desired.contents.values())
                 self._tell_name(loaded.desired.environment.name)
             self._bases[:] = loaded.bases
-            planned = await _plan(loaded, self._ledger, self._gate, self._drift)
+            planned = await _plan(loaded, self.ledger, self.gate, self.drift)
             if planned.plan is not None:
                 await self._record_blocked(planned.plan)
             return planned
@@ -371,13 +360,13 @@ class _Keeping:
             # It is recorded when it is entered, and may fail.
             self._blocked = None
         elif blocked != self._blocked and await asyncio.to_thread(
-            keep_converged, self._workspace, plan, who=WHO
+            keep_converged, self.workspace, plan, who=WHO
         ):
             self._blocked = blocked
 
     def _tell_name(self, name: str) -> None:
         if name != self._name:
-            self._progress.notice(
+            self.progress.notice(
                 f"the environment `{self._name}` is called `{name}` from now on; the API shows"
                 " the new name after a restart of `serve`",
                 event="environment.renamed",
@@ -401,24 +390,24 @@ class _Keeping:
     async def _enter(self, plan: Plan) -> None:
         try:
             await asyncio.to_thread(
-                freeze_contents, self._workspace, plan, FileBlobStore(self._workspace.paths.blobs)
+                freeze_contents, self.workspace, plan, FileBlobStore(self.workspace.paths.blobs)
             )
         except Problem as problem:
             # A file was edited since, or the disk is full: neither ends the manager.
             raise NotNow(problem.message) from problem
         try:
-            await refuse_if_hosts_know(self._ledger, self._hosts, plan)
+            await refuse_if_hosts_know(self.ledger, self.hosts, plan)
         except RecoveringProblem as problem:
             raise NotNow(f"{problem.message}; {problem.advice}") from problem
         body = dump(plan)
         now = SystemClock().now_ms()
         # No person gave it: what comes from a repository is the service's own.
         owner = this_account()
-        accepted = await self._gate(
-            lambda: self._ledger.accept(plan, body, who=WHO, owner=owner, now_ms=now)
+        accepted = await self.gate(
+            lambda: self.ledger.accept(plan, body, who=WHO, owner=owner, now_ms=now)
         )
         self._apply_uid = accepted.apply_uid
-        self._manager.plan_accepted()
+        self.manager.plan_accepted()
 
 
 def takeover(overrides: Iterable[Override], now_ms: int) -> Override | None:

@@ -9,6 +9,7 @@ moment. So whoever waits is told at once, and let go after a while; the runs go 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from fleetform.lifecycle.progress import kept_by_silence
@@ -28,20 +29,20 @@ _SETTLED = FINAL | {RunState.UNKNOWN}
 """What is not waited for: over, or waiting for evidence that may never come."""
 
 
+@dataclass
 class WaitPolicy:
-    """That of one apply."""
+    """
+    The policy of one apply.
 
-    def __init__(
-        self,
-        *,
-        ending: Collection[RunUid],
-        clock: Clock,
-        notice: Callable[[str], None],
-    ) -> None:
-        """`ending` are runs without a place in the tree whose end is waited for all the same."""
-        self._ending = ending
-        self._clock = clock
-        self._notice = notice
+    `ending` are runs without a place in the configuration whose end is waited for as well.
+    """
+
+    _: KW_ONLY
+    ending: Collection[RunUid]
+    clock: Clock
+    notice: Callable[[str], None]
+
+    def __post_init__(self) -> None:
         self._unknown_since_ms: int | None = None
         self._kept: dict[str, tuple[str, ...]] = {}
         """The silent hosts, by the name of each run that waits for them; none: for any host."""
@@ -55,7 +56,7 @@ class WaitPolicy:
         No state is over, unless a row has the name: what has left the tree has no other.
         """
         removed = {name for name, state in states.items() if state is None}
-        states = {**states, **_removed(removed, rows), **_still_ending(self._ending, rows)}
+        states = {**states, **_removed(removed, rows), **_still_ending(self.ending, rows)}
         moving = [
             name for name, state in states.items() if state is not None and state not in _SETTLED
         ]
@@ -74,13 +75,13 @@ class WaitPolicy:
         if not moving and not unknown:
             return True
         if self._unknown_since_ms is None:
-            self._unknown_since_ms = self._clock.boot_ms()
+            self._unknown_since_ms = self.clock.boot_ms()
         return self.has_run_out()
 
     def has_run_out(self) -> bool:
         """Tell whether they have got nowhere for long: no row says so, only the clock."""
         since = self._unknown_since_ms
-        return since is not None and self._clock.boot_ms() - since >= SILENCE_MS
+        return since is not None and self.clock.boot_ms() - since >= SILENCE_MS
 
     def left_waiting(self) -> tuple[str, ...]:
         """Name the runs that were not waited for; empty where all have ended."""
@@ -97,7 +98,7 @@ class WaitPolicy:
     def _report_hostless(self) -> None:
         """Say once that there is nothing to run on."""
         if not self._is_hostless:
-            self._notice(self._no_host())
+            self.notice(self._no_host())
         self._is_hostless = True
 
     def _no_host(self) -> str:
@@ -111,7 +112,7 @@ class WaitPolicy:
             sorted({host for hosts in self._kept.values() for host in hosts}, key=natural_order)
         )
         if hosts and hosts != self._reported:
-            self._notice(self._silence(hosts))
+            self.notice(self._silence(hosts))
         self._reported = hosts
 
     def _silence(self, hosts: Sequence[str]) -> str:

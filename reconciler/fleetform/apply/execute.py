@@ -68,24 +68,17 @@ async def execute(
     )
 
 
+@dataclass
 class _Execution:
-    def __init__(
-        self,
-        apply_uid: str,
-        ledger: Ledger,
-        gate: Gate,
-        access: HostAccess,
-        clock: Clock,
-        progress: Progress,
-        fence: int | None,
-    ) -> None:
-        self._apply_uid = apply_uid
-        self._fence = fence
-        self._ledger = ledger
-        self._gate = gate
-        self._access = access
-        self._clock = clock
-        self._progress = progress
+    apply_uid: str
+    ledger: Ledger
+    gate: Gate
+    access: HostAccess
+    clock: Clock
+    progress: Progress
+    fence: int | None
+
+    def __post_init__(self) -> None:
         self._outcome = Outcome()
         self._slots = asyncio.Semaphore(PARALLEL_MAX)
         self._results: asyncio.Queue[tuple[Step, StepOutcome | Exception]] = asyncio.Queue()
@@ -118,9 +111,9 @@ class _Execution:
         inward = [step for step in ready if step.verb not in ACTS_ON_HOSTS]
         outward = [step for step in ready if step.verb in ACTS_ON_HOSTS]
         if outward:
-            begun = await self._gate(
-                lambda: self._ledger.begin_steps(
-                    self._apply_uid, outward, fence=self._fence, now_ms=self._clock.now_ms()
+            begun = await self.gate(
+                lambda: self.ledger.begin_steps(
+                    self.apply_uid, outward, fence=self.fence, now_ms=self.clock.now_ms()
                 )
             )
             for step in outward:
@@ -129,17 +122,17 @@ class _Execution:
                 task.add_done_callback(lambda task: self._tasks.pop(task, None))
         if inward:
             for step in inward:
-                self._progress.step_started(step)
+                self.progress.step_started(step)
             graph.mark_done(await self._write([(step, StepOutcome(step.key)) for step in inward]))
             if any(step.verb == Verb.RUN_STOP for step in inward):
                 # The removal of a fleet waits for these ends, so they must not wait for the plan's.
-                self._access.ends_asked()
+                self.access.ends_asked()
         return len(outward)
 
     async def _perform(self, step: Step, begun: Begun) -> None:
         try:
             async with self._slots:
-                self._progress.step_started(step)
+                self.progress.step_started(step)
                 outcome = await self._try(step, begun)
         except Exception as problem:  # noqa: BLE001 -- handed to whoever waits for the result
             self._results.put_nowait((step, problem))
@@ -150,7 +143,7 @@ class _Execution:
         delay = 0.2
         for attempt in range(1, ATTEMPTS_MAX + 1):
             try:
-                outputs = await PERFORMERS[step.verb](step, begun, self._access)
+                outputs = await PERFORMERS[step.verb](step, begun, self.access)
             except TemporaryError as problem:
                 if attempt == ATTEMPTS_MAX:
                     return StepOutcome(step.key, str(problem))
@@ -182,13 +175,13 @@ class _Execution:
         """Write results down; returns the keys of the steps that are done."""
         steps = [step for step, _ in finished]
         outcomes = [outcome for _, outcome in finished]
-        refused = await self._gate(
-            lambda: self._ledger.finish_steps(
-                self._apply_uid,
+        refused = await self.gate(
+            lambda: self.ledger.finish_steps(
+                self.apply_uid,
                 steps,
                 outcomes,
-                fence=self._fence,
-                now_ms=self._clock.now_ms(),
+                fence=self.fence,
+                now_ms=self.clock.now_ms(),
             )
         )
         done = []
@@ -198,7 +191,7 @@ class _Execution:
                 self._outcome.failed[step.key] = error
             else:
                 done.append(step.key)
-            self._progress.step_finished(step, error)
+            self.progress.step_finished(step, error)
         self._outcome.done.extend(done)
         return done
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
@@ -72,6 +72,7 @@ class _End(NamedTuple):
     """How many changes of the newest plan are blocked."""
 
 
+@dataclass
 class _Apply:
     """
     One apply, which may take several plans one after the other.
@@ -80,34 +81,26 @@ class _Apply:
     process may have entered.
     """
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        plan: Plan,
-        watching: Watching,
-        record: JsonProgress | None,
-        interrupts: Interrupts,
-        *,
-        again: Callable[[], Plan] | None,
-        unasked: bool,
-    ) -> None:
+    workspace: Workspace
+    plan: Plan
+    watching: Watching
+    record: JsonProgress | None
+    interrupts: Interrupts
+    _: KW_ONLY
+    again: Callable[[], Plan] | None
+    unasked: bool
+
+    def __post_init__(self) -> None:
         from fleetform.plan.wait_targets import ending
 
-        self.workspace = workspace
-        self.watching = watching
-        self.record = record
-        self.interrupts = interrupts
-        self.plan = plan
         self.entered: tuple[str, ...] = ()
-        self._again = again
-        self._unasked = unasked
-        self._approved = plan
+        self._approved = self.plan
         # What others leave of it is planned again; what a run had blocked has a plan of its own.
-        self._begun = plan
+        self._begun = self.plan
         self._faster = 0
         self._earlier: _End | None = None
-        waits = again is not None and not watching.detach
-        self._waiting = set(ending(plan).values()) if waits else set()
+        waits = self.again is not None and not self.watching.detach
+        self._waiting = set(ending(self.plan).values()) if waits else set()
 
     def plan_again(self, stale: StalePlan) -> None:
         """
@@ -118,11 +111,11 @@ class _Apply:
         """
         from fleetform.plan.wait_targets import waited_for
 
-        if self._again is None or self._faster == _FASTER_MAX:
+        if self.again is None or self._faster == _FASTER_MAX:
             raise stale
         self._faster += 1
-        before, self.plan = self.plan, plan_after_earlier(self.workspace, self._again)
-        if not is_within(self.plan, self._begun, unasked=self._unasked):
+        before, self.plan = self.plan, plan_after_earlier(self.workspace, self.again)
+        if not is_within(self.plan, self._begun, unasked=self.unasked):
             raise stale
         _say_begun(sorted(_runs_ended(self.plan) - _runs_ended(before), key=natural_order))
         self.entered = (*self.entered, *waited_for(self._begun))
@@ -133,9 +126,9 @@ class _Apply:
 
         if self._earlier is not None:
             end = _with_earlier(end, self._earlier, self._begun)
-        if self._again is None or not self._waiting or end.code not in _CAME_TO_ITS_END:
+        if self.again is None or not self._waiting or end.code not in _CAME_TO_ITS_END:
             return end
-        newer = self._again()
+        newer = self.again()
         still = self._waiting & set(ending(newer).values())
         # Nobody knows whether a run on a silent host is over: it was waited for long enough.
         if still == self._waiting:

@@ -292,12 +292,14 @@ _LOOK_SECONDS = 2.0
 """How late it is said that no controller is running."""
 
 
+@dataclass
 class ControllerNotice:
     """Waits between looks at runs that are not over, and says once when their controller ends."""
 
-    def __init__(self, workspace: Workspace, error_screen: Screen) -> None:
-        self._workspace = workspace
-        self._error_screen = error_screen
+    workspace: Workspace
+    error_screen: Screen
+
+    def __post_init__(self) -> None:
         self._is_driven = True
         self._look_at = 0.0
 
@@ -307,8 +309,8 @@ class ControllerNotice:
         if time.monotonic() >= self._look_at:
             self._look_at = time.monotonic() + _LOOK_SECONDS
             was_driven = self._is_driven
-            self._is_driven = find_controller(self._workspace) is not None
+            self._is_driven = find_controller(self.workspace) is not None
             if was_driven and not self._is_driven:
-                self._error_screen.labelled("help", not_driven(self._workspace))
-                self._error_screen.flush()
+                self.error_screen.labelled("help", not_driven(self.workspace))
+                self.error_screen.flush()
         time.sleep(seconds)

@@ -44,14 +44,16 @@ class RunQuery:
     all_elements: bool
 
 
+@dataclass
 class RunListing:
     """Reads the runs of one query."""
 
-    def __init__(self, reader: Reader, query: RunQuery) -> None:
-        self.query = query
-        self._reader = reader
-        self._histories = Reread(reader, self._select)
-        self._work = Reread(reader, self._read_work)
+    reader: Reader
+    query: RunQuery
+
+    def __post_init__(self) -> None:
+        self._histories = Reread(self.reader, self._select)
+        self._work = Reread(self.reader, self._read_work)
 
     @property
     def book(self) -> SchedulerState:
@@ -105,13 +107,13 @@ class RunListing:
         from fleetform.views.runs import in_order
 
         names = self.query.names
-        found = select_runs(self._reader, names) if names else in_order(self._reader.read_runs())
+        found = select_runs(self.reader, names) if names else in_order(self.reader.read_runs())
         return [each for each in found if self.query.archived or not each.archived]
 
     def _read_work(self) -> tuple[SchedulerState, Mapping[RunUid, tuple[Waiting, ...]]]:
         from fleetform.api.waiting import waiting_reasons
 
-        book = self._reader.read_book()
+        book = self.reader.read_book()
         return book, waiting_reasons(book, now_ms=SystemClock().now_ms())
 
 

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Collection
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from fleetform.cli.failure import explain
@@ -134,6 +135,7 @@ class _StoppedError(Exception):
     """The output is no longer wanted, raised in the thread that reads it."""
 
 
+@dataclass
 class RunOutput:
     """
     Prints the output of a run that has one job.
@@ -147,22 +149,15 @@ class RunOutput:
         is_escaped: Print characters that a terminal or a CI runner obeys as escape sequences.
     """
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        name: str,
-        progress: EndLast,
-        *,
-        earlier: Collection[str] = (),
-        tail: int | None = None,
-        is_escaped: bool = False,
-    ) -> None:
-        self._workspace = workspace
-        self.name = name
-        self.progress = progress
-        self._earlier = earlier
-        self._tail = tail
-        self._is_escaped = is_escaped
+    workspace: Workspace
+    name: str
+    progress: EndLast
+    _: KW_ONLY
+    earlier: Collection[str] = ()
+    tail: int | None = None
+    is_escaped: bool = False
+
+    def __post_init__(self) -> None:
         self._stopped = threading.Event()
         self._is_found = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="output", daemon=True)
@@ -202,7 +197,7 @@ class RunOutput:
     def _follow(self) -> None:
         try:
             # A reader of this thread's own: a connection is not passed around.
-            while (reader := self._workspace.reader()) is None:
+            while (reader := self.workspace.reader()) is None:
                 self._sleep(0)
             with contextlib.closing(reader):
                 while not self._has_begun(reader):
@@ -217,7 +212,7 @@ class RunOutput:
 
     def _has_begun(self, reader: Reader) -> bool:
         return any(
-            history.run.name == self.name and history.run.uid not in self._earlier
+            history.run.name == self.name and history.run.uid not in self.earlier
             for history in reader.read_runs([self.name])
         )
 
@@ -228,17 +223,17 @@ class RunOutput:
         self._say_what_it_waits_for(reader)
         for piece in follow(
             lambda: one_run(reader, self.name),
-            self._workspace.logs(),
+            self.workspace.logs(),
             rank=None,
-            tail=self._tail,
+            tail=self.tail,
             notice=self._say_attempt,
             sleep=self._sleep,
-            every_attempt=self._tail is None,
+            every_attempt=self.tail is None,
         ):
             if not piece:
                 continue
             self.progress.say_running(self.name)
-            out.write(_escaped(piece) if self._is_escaped else piece)
+            out.write(_escaped(piece) if self.is_escaped else piece)
             out.flush()
 
     def _say_attempt(self, text: str) -> None:

@@ -8,6 +8,7 @@ is refused with the names that are near.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import click
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+@dataclass
 class Reread(Generic[T]):
     """
     Calls `read` again only if the ledger has changed since, and returns its last answer.
@@ -39,16 +41,17 @@ class Reread(Generic[T]):
     tens of milliseconds to read, and most of the time none has changed.
     """
 
-    def __init__(self, reader: Reader, read: Callable[[], T]) -> None:
-        self._reader = reader
-        self._read = read
+    reader: Reader
+    read: Callable[[], T]
+
+    def __post_init__(self) -> None:
         self._known: tuple[int, T] | None = None
 
     def __call__(self) -> T:
         # Before it is read: a commit meanwhile has it read once more.
-        serial = self._reader.serial()
+        serial = self.reader.serial()
         if self._known is None or self._known[0] != serial:
-            self._known = (serial, self._read())
+            self._known = (serial, self.read())
         return self._known[1]
 
 

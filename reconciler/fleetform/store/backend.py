@@ -1,7 +1,7 @@
 """
 What a place of ledgers can do: the one interface of SQLite files and of a PostgreSQL database.
 
-`store.sqlite` and `store.postgres.backend` implement it, and `app.ledger_address` chooses one. A
+`store.sqlite` and `store.postgres.backend` implement it, and `app.paths` chooses one. A
 caller never asks which it has: what differs between both is a method or an attribute here.
 """
 

@@ -11,7 +11,7 @@ from fleetform.model.ports import ApplyRecord
 from fleetform.model.redaction import short_uid
 from fleetform.views.history import OperationRow
 from fleetform.views.moments import age
-from fleetform.views.table import Cell, Column, Table, make_table
+from fleetform.views.table import Cell, Column, Table, make_table, row_of
 
 
 class ControllerKind(enum.StrEnum):
@@ -63,17 +63,8 @@ def controller_row(
     holder: Holder, *, log: str = "", variables: tuple[str, ...] = (), warning: str = ""
 ) -> ControllerRow:
     """Make the row of a holder; the rest is known of a background controller of this machine."""
-    return ControllerRow(
-        kind=_KINDS.get(holder.command, ControllerKind.OTHER),
-        command=holder.command,
-        who=holder.who,
-        pid=holder.pid,
-        host=holder.host,
-        since_ms=holder.since_ms,
-        log=log,
-        variables=variables,
-        warning=warning,
-    )
+    kind = _KINDS.get(holder.command, ControllerKind.OTHER)
+    return row_of(ControllerRow, holder, kind=kind, log=log, variables=variables, warning=warning)
 
 
 def controller_lines(row: ControllerRow | None, *, now_ms: int) -> tuple[str, ...]:
@@ -152,18 +143,7 @@ def held_by(holder: Holder) -> str:
 def lock_row(environment: str, uid: str, holder: Holder | None) -> LockRow:
     if holder is None:
         return LockRow(environment, short_uid(uid), held=False)
-    return LockRow(
-        environment,
-        short_uid(uid),
-        held=True,
-        command=holder.command,
-        who=holder.who,
-        pid=holder.pid,
-        host=holder.host,
-        since_ms=holder.since_ms,
-        fence=holder.fence,
-        left_ms=holder.left_ms,
-    )
+    return row_of(LockRow, holder, environment=environment, uid=short_uid(uid), held=True)
 
 
 def locks_table(rows: Iterable[LockRow], *, now_ms: int) -> Table:

@@ -14,6 +14,7 @@ from fleetform.model.drift import TABLE, Drift, DriftClass, Remedy
 from fleetform.model.figures import counted
 from fleetform.views.lines import BLANK, Line, line, printable
 from fleetform.views.moments import moment
+from fleetform.views.table import row_of
 
 _TONES = {DriftClass.ENFORCED: "bad", DriftClass.FLOOR: "warn", DriftClass.OBSERVED: "info"}
 
@@ -47,19 +48,7 @@ class DriftRow:
 
 def drift_rows(drifts: Iterable[Drift]) -> tuple[DriftRow, ...]:
     return tuple(
-        DriftRow(
-            resource=str(one.resource),
-            path=one.path,
-            drift_class=one.drift_class.value,
-            expected=one.expected,
-            seen=one.seen,
-            right_at_ms=one.right_at_ms,
-            changed_at_ms=one.changed_at_ms,
-            by=one.by,
-            remedy=one.remedy.value,
-            then=_then(one),
-        )
-        for one in drifts
+        row_of(DriftRow, one, resource=str(one.resource), then=_then(one)) for one in drifts
     )
 
 

@@ -11,6 +11,7 @@ from fleetform.model.live import Live
 from fleetform.model.redaction import fingerprint
 from fleetform.spec.desired import Environment
 from fleetform.views.overrides import in_force_lines
+from fleetform.views.table import row_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +71,11 @@ def environment_row(
             environment.name, mark, "empty", "", 0, 0, {}, _running(controller), ()
         )
     kinds = Counter(key.kind for key, row in live.resources.items() if not row.archived)
-    return EnvironmentRow(
+    return row_of(
+        EnvironmentRow,
+        live,
         name=environment.name,
         fingerprint=mark,
-        status=live.status.value,
-        ledger_id=live.ledger_id,
-        epoch=live.epoch,
-        serial=live.serial,
         resources=dict(sorted(kinds.items())),
         controller=_running(controller),
         notes=(
@@ -90,7 +89,7 @@ def environment_row(
 def _running(holder: Holder | None) -> RunningController | None:
     if holder is None:
         return None
-    return RunningController(holder.command, holder.who, holder.pid, holder.host, holder.since_ms)
+    return row_of(RunningController, holder)
 
 
 def _uncontrolled(live: Live, now_ms: int) -> str:

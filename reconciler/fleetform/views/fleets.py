@@ -11,7 +11,7 @@ from fleetform.model.live import Live, LiveResource
 from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.spec.names import natural_order
 from fleetform.views.moments import age
-from fleetform.views.table import Cell, Column, Table, make_table
+from fleetform.views.table import Cell, Column, Table, make_table, row_of
 
 TONES = {
     InstanceState.PROVISIONING: "warn",
@@ -200,15 +200,10 @@ def _instance_row(
         used = used.plus(
             Amounts(one.cpu_millicores, one.memory_bytes, one.disk_bytes, len(one.gpus))
         )
-    return InstanceRow(
-        name=instance.name,
-        uid=instance.uid,
-        fleet=instance.fleet,
-        number=instance.number,
-        state=instance.state.value,
+    return row_of(
+        InstanceRow,
+        instance,
         address=_address(instance),
-        sharing=instance.sharing,
-        blocks=instance.blocks,
         capacity=Amounts(
             instance.cpu_millicores,
             instance.memory_bytes,
@@ -219,9 +214,7 @@ def _instance_row(
         gpu_names=tuple(dict.fromkeys(gpu.name for gpu in instance.gpus)),
         jobs=jobs,
         message=instance.message or _leaving(instance, jobs) or _drained(instance, jobs),
-        drained=instance.drained,
         users=_users(instance, held, run_names),
-        seen_at_ms=instance.seen_at_ms,
     )
 
 
@@ -346,7 +339,7 @@ class AgentRow:
 def agent_rows(seen: Sequence[InstanceSeen]) -> tuple[AgentRow, ...]:
     """Make the rows in order of name."""
     return tuple(
-        AgentRow(one.name, one.fleet, one.uid, one.alive, one.ledger_id, one.epoch)
+        row_of(AgentRow, one)
         for one in sorted(seen, key=lambda one: (one.fleet, natural_order(one.name)))
     )
 

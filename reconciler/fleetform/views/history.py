@@ -14,7 +14,7 @@ from fleetform.model.redaction import Seal
 from fleetform.views.field_text import brief_leaves
 from fleetform.views.moments import moment
 from fleetform.views.reasons import reason_sentence
-from fleetform.views.table import Cell, Column, Table, make_table
+from fleetform.views.table import Cell, Column, Table, make_table, row_of
 
 DIGEST_SHOWN = 12
 """Letters of a digest or a commit that tell it from all others of one environment."""
@@ -48,20 +48,15 @@ class HistoryRow:
 def history_rows(entries: Iterable[HistoryEntry]) -> tuple[HistoryRow, ...]:
     """Make the rows, in the order of `entries`."""
     return tuple(
-        HistoryRow(
+        row_of(
+            HistoryRow,
+            entry,
             at=moment(entry.at_ms),
-            at_ms=entry.at_ms,
-            kind=entry.kind,
-            state=entry.state,
             plan=entry.digest,
-            commit=entry.commit,
-            who=entry.who,
             took_ms=None
             if entry.finished_at_ms is None
             else max(0, entry.finished_at_ms - entry.at_ms),
-            changes=entry.changes,
             summary=entry.summary.partition("\n")[0],
-            apply_uid=entry.apply_uid,
         )
         for entry in entries
     )
@@ -111,8 +106,7 @@ class OperationRow:
 def operation_rows(operations: Iterable[OperationRecord]) -> tuple[OperationRow, ...]:
     """In the order in which they came to their end; those that did not come last."""
     rows = [
-        OperationRow(one.key, one.verb, str(one.resource), one.state, one.error, one.finished_at_ms)
-        for one in operations
+        row_of(OperationRow, one, step=one.key, resource=str(one.resource)) for one in operations
     ]
     rows.sort(key=lambda row: (row.finished_at_ms is None, row.finished_at_ms or 0, row.step))
     return tuple(rows)
@@ -156,19 +150,7 @@ class ApplyRow:
 
 def apply_rows(records: Sequence[ApplyRecord]) -> tuple[ApplyRow, ...]:
     """Make the rows, in the order of `records`."""
-    return tuple(
-        ApplyRow(
-            uid=record.uid,
-            plan=record.plan_digest,
-            state=record.state,
-            who=record.who,
-            commit=record.commit,
-            started_at_ms=record.started_at_ms,
-            finished_at_ms=record.finished_at_ms,
-            summary=record.summary,
-        )
-        for record in records
-    )
+    return tuple(row_of(ApplyRow, record, plan=record.plan_digest) for record in records)
 
 
 # Events: what happened, one row each, in the order of the ledger.
@@ -197,15 +179,11 @@ class EventRow:
 
 def event_rows(events: Iterable[LoggedEvent]) -> tuple[EventRow, ...]:
     return tuple(
-        EventRow(
-            number=event.number,
+        row_of(
+            EventRow,
+            event,
             at=moment(event.at_ms),
-            at_ms=event.at_ms,
-            kind=event.kind,
             resource=str(event.resource) if event.resource else "",
-            attempt=event.attempt,
-            rank=event.rank,
-            message=event.message,
             data=dict(event.data),
         )
         for event in events
@@ -296,9 +274,8 @@ def _row(path: str, text: str, past: Sequence[Past]) -> FieldRow:
     for one in past:
         if any(_covers(field.path, path) for field in one.change.fields):
             entry = one.entry
-            return FieldRow(
-                path, text, moment(entry.at_ms), entry.at_ms, entry.commit, entry.who, entry.digest
-            )
+            at = moment(entry.at_ms)
+            return row_of(FieldRow, entry, field=path, value=text, at=at, plan=entry.digest)
     return FieldRow(path, text)
 
 
@@ -311,14 +288,13 @@ def _covers(changed: str, path: str) -> bool:
 def touch_rows(past: Iterable[Past]) -> tuple[TouchRow, ...]:
     """In the order of `past`."""
     return tuple(
-        TouchRow(
+        row_of(
+            TouchRow,
+            one.entry,
             at=moment(one.entry.at_ms),
-            at_ms=one.entry.at_ms,
             action=_action(one.change),
             why=reason_sentence(one.change),
             fields=() if _makes(one.change) else tuple(field.path for field in one.change.fields),
-            commit=one.entry.commit,
-            who=one.entry.who,
             plan=one.entry.digest,
         )
         for one in past

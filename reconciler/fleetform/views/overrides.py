@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fleetform.model.override import Override, PastOverride, holding
 from fleetform.views.lines import printable
 from fleetform.views.moments import moment
-from fleetform.views.table import Cell, Column, Table, make_table
+from fleetform.views.table import Cell, Column, Table, make_table, row_of
 
 
 def in_force(override: Override) -> str:
@@ -72,21 +72,7 @@ class OverrideRow:
 
 def override_rows(past: Iterable[PastOverride], *, now_ms: int) -> tuple[OverrideRow, ...]:
     """One row each, in the order they come."""
-    return tuple(
-        OverrideRow(
-            number=one.override.number,
-            kind=one.override.kind.value,
-            target=one.override.target,
-            state=_state(one, now_ms),
-            who=one.override.who,
-            reason=one.override.reason,
-            since_ms=one.override.since_ms,
-            until_ms=one.override.until_ms,
-            lifted_at_ms=one.lifted_at_ms,
-            lifted_by=one.lifted_by,
-        )
-        for one in past
-    )
+    return tuple(row_of(OverrideRow, one.override, one, state=_state(one, now_ms)) for one in past)
 
 
 def overrides_table(rows: Iterable[OverrideRow]) -> Table:

@@ -12,7 +12,7 @@ from fleetform.model.recovery import Difference, Recovered
 from fleetform.model.redaction import Seal
 from fleetform.spec.names import natural_order
 from fleetform.spec.secrecy import names_secret
-from fleetform.views.table import Cell, Column, Table, make_table
+from fleetform.views.table import Cell, Column, Table, make_table, row_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +61,14 @@ def resource_rows(live: Live) -> tuple[ResourceRow, ...]:
 
 
 def _row(resource: LiveResource, seal: Seal) -> ResourceRow:
-    return ResourceRow(
+    return row_of(
+        ResourceRow,
+        resource.key,
+        resource,
         address=str(resource.key),
-        kind=resource.key.kind,
-        name=resource.key.name,
-        type=resource.type,
-        uid=resource.uid,
-        generation=resource.generation,
         digest=seal.digest(resource.digest),
         state="archived" if resource.archived else resource.state,
         run_state=resource.run.state.value if resource.run else "",
-        protected=resource.protected,
-        parent=resource.parent,
-        element=resource.element,
     )
 
 

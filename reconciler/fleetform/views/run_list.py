@@ -73,11 +73,6 @@ def list_runs(rows: Iterable[RunRow], *, unfolded: Iterable[str] = ()) -> RunLis
     return RunList(tuple(listed), unlisted)
 
 
-def state_counts(rows: Iterable[RunRow]) -> dict[str, int]:
-    """Count rows by state: what went wrong first, then what moves, then what is over."""
-    return _counts(row.state for row in rows)
-
-
 def counts_text(rows: Iterable[RunRow]) -> str:
     """Write the counts: `8 failed, 12 running, 980 done`."""
     return states_text(row.state for row in rows)
@@ -85,12 +80,8 @@ def counts_text(rows: Iterable[RunRow]) -> str:
 
 def states_text(states: Iterable[str]) -> str:
     """Write the counts of states, in the same order."""
-    return ", ".join(f"{count} {state}" for state, count in _counts(states).items())
-
-
-def _counts(states: Iterable[str]) -> dict[str, int]:
     counts = Counter(states)
-    return {state.value: counts[state] for state in _COUNTED if counts[state]}
+    return ", ".join(f"{counts[state]} {state.value}" for state in _COUNTED if counts[state])
 
 
 def _folded(name: str, elements: Sequence[RunRow]) -> RunRow:

@@ -29,7 +29,7 @@ from fleetform.model.run_state import Outdated
 from fleetform.spec.names import natural_order
 from fleetform.views.moments import age
 from fleetform.views.reasons import stale_text
-from fleetform.views.table import Cell, Column, Table, make_table
+from fleetform.views.table import Cell, Column, Table, make_table, row_of
 
 if TYPE_CHECKING:
     from fleetform.agents.protocol.keys import JobKey
@@ -293,33 +293,19 @@ def _row(
 ) -> RunRow:
     run = history.run
     silent_since_ms = _silent_since_ms(history, silent)
-    template = run.template
     attempt = history.attempts[-1] if history.attempts else None
     stale = stale_text(history.outdated, history.stale if run.state in FINAL else Outdated.NO)
-    return RunRow(
-        name=run.name,
-        uid=run.uid,
-        type=template.type,
-        state=run.state.value,
-        attempt=run.attempt,
-        parent=template.parent,
-        element=template.element,
-        priority=template.priority,
-        nodes=template.nodes,
-        resources=requirement_text(template.requirement),
+    return row_of(
+        RunRow,
+        run,
+        run.template,
+        history,
+        resources=requirement_text(run.template.requirement),
         instances=_instances(attempt, names),
-        cause=run.cause,
-        message=run.message,
         exit_code=_exit_code(run, attempt),
-        submitted_at_ms=run.submitted_at_ms,
-        started_at_ms=run.started_at_ms,
-        finished_at_ms=run.finished_at_ms,
         duration_ms=_duration_ms(history, now_ms if silent_since_ms is None else silent_since_ms),
         silent_since_ms=silent_since_ms,
         waiting=waiting,
-        stop_requested=run.stop_requested,
-        archived=history.archived,
-        commit=history.commit,
         stale=bool(stale),
         stale_because=stale,
         stale_inputs=tuple(name for name, _ in history.outdated),
@@ -339,35 +325,17 @@ def _reasons(
 def _attempt(
     attempt: Attempt, names: Mapping[str, str], arrived: Mapping[JobKey, int]
 ) -> AttemptRow:
-    return AttemptRow(
-        number=attempt.number,
-        state=attempt.state.value,
-        cause=attempt.cause,
-        message=attempt.message,
-        submitted_at_ms=attempt.submitted_at_ms,
-        started_at_ms=attempt.started_at_ms,
-        finished_at_ms=attempt.finished_at_ms,
-        jobs=tuple(_job(job, names, arrived.get(job.key, 0)) for job in attempt.jobs),
-    )
+    jobs = tuple(_job(job, names, arrived.get(job.key, 0)) for job in attempt.jobs)
+    return row_of(AttemptRow, attempt, jobs=jobs)
 
 
 def _job(job: Job, names: Mapping[str, str], arrived_bytes: int) -> JobRow:
-    return JobRow(
+    return row_of(
+        JobRow,
+        job,
         rank=job.key.rank,
-        state=job.state.value,
         instance=names.get(job.instance_uid, job.instance_uid),
         cause=job.cause.value if job.cause else "",
-        exit_code=job.exit_code,
-        signal=job.signal,
-        message=job.message,
-        cpu_millicores=job.cpu_millicores,
-        memory_bytes=job.memory_bytes,
-        memory_limited=job.memory_limited,
-        gpus=job.gpus,
-        started_at_ms=job.started_at_ms,
-        finished_at_ms=job.finished_at_ms,
-        peak_memory_bytes=job.peak_memory_bytes,
-        cpu_time_ms=job.cpu_time_ms,
         log_bytes=max(job.log_bytes, arrived_bytes),
     )
 

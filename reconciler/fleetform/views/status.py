@@ -15,10 +15,11 @@ from fleetform.model.drift import expected_and_seen
 from fleetform.model.figures import counted
 from fleetform.model.overview import Overview, TroubledHost, TroubledRun
 from fleetform.model.run_state import RunState
-from fleetform.views.controllers import ControllerRow, controller_lines
+from fleetform.views.controllers import ControllerRow, WaitingRow, controller_lines, waiting_row
 from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.moments import age, moment
 from fleetform.views.reasons import blocked_text
+from fleetform.views.table import row_of
 
 READY = "ready"
 
@@ -128,18 +129,6 @@ class BlockedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class InProgressRow:
-    """An apply that was entered and is not over."""
-
-    apply: str
-    plan: str
-    who: str
-    commit: str
-    since_ms: int
-    open_steps: int
-
-
-@dataclass(frozen=True, slots=True)
 class Status:
     """
     An environment at one moment.
@@ -169,7 +158,7 @@ class Status:
     runs: RunsRow | None
     drift: tuple[DriftSeen, ...]
     blocked: BlockedRow | None
-    in_progress: tuple[InProgressRow, ...]
+    in_progress: tuple[WaitingRow, ...]
     overrides: tuple[str, ...]
     attention: tuple[str, ...]
     exit_code: int
@@ -198,30 +187,12 @@ def runs_row(found: Overview) -> RunsRow:
 
 def drift_rows(found: Overview) -> tuple[DriftSeen, ...]:
     return tuple(
-        DriftSeen(
-            resource=str(one.drift.resource),
-            path=one.drift.path,
-            drift_class=one.drift.drift_class.value,
-            expected=one.drift.expected,
-            seen=one.drift.seen,
-            seen_at_ms=one.seen_at_ms,
-        )
-        for one in found.drift
+        row_of(DriftSeen, one.drift, one, resource=str(one.drift.resource)) for one in found.drift
     )
 
 
-def in_progress_rows(found: Overview) -> tuple[InProgressRow, ...]:
-    return tuple(
-        InProgressRow(
-            apply=one.record.uid,
-            plan=one.record.plan_digest,
-            who=one.record.who,
-            commit=one.record.commit,
-            since_ms=one.record.started_at_ms,
-            open_steps=one.open_steps,
-        )
-        for one in found.applies
-    )
+def in_progress_rows(found: Overview) -> tuple[WaitingRow, ...]:
+    return tuple(waiting_row(one.record, one.open_steps) for one in found.applies)
 
 
 def attention(

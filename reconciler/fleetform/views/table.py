@@ -8,12 +8,17 @@ line a row, so that `grep` and `awk` work on what people read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fleetform.views.lines import printable
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 Row = TypeVar("Row")
+Made = TypeVar("Made", bound="DataclassInstance")
 
 GAP = "  "
 EMPTY = "-"
@@ -49,6 +54,22 @@ class Table:
     titles: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     right: frozenset[int] = frozenset()
+
+
+def row_of(made: type[Made], /, *sources: object, **values: Any) -> Made:
+    """
+    Make a row of `values` and, for its other fields, of the sources' attributes of the same names.
+
+    The first source that has the attribute counts. Of an enum the row has the value.
+    """
+    for field in fields(made):
+        if field.name not in values:
+            for source in sources:
+                if hasattr(source, field.name):
+                    found = getattr(source, field.name)
+                    values[field.name] = found.value if isinstance(found, Enum) else found
+                    break
+    return made(**values)
 
 
 def make_table(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Table:

@@ -11,7 +11,7 @@ from fleetform.model.run import FINAL
 from fleetform.model.volume import Snapshot
 from fleetform.spec.names import natural_order
 from fleetform.views.moments import moment
-from fleetform.views.table import Column, Table, make_table
+from fleetform.views.table import Column, Table, make_table, row_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +120,7 @@ def snapshot_rows(
 ) -> tuple[SnapshotRow, ...]:
     """Make the rows in the order of the snapshots; `places` are absolute, by the declared one."""
     return tuple(
-        SnapshotRow(
-            volume=one.volume,
-            volume_uid=one.volume_uid,
-            fleet=one.fleet,
-            place=places[one.place],
-            there=one.place in there,
-            who=one.who,
-            taken_at_ms=one.taken_at_ms,
-        )
+        row_of(SnapshotRow, one, place=places[one.place], there=one.place in there)
         for one in snapshots
     )
 

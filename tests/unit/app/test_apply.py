@@ -151,17 +151,17 @@ def test_a_run_that_ends_between_two_looks_is_shown(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(applying._Apply, "_is_over", end)
     apply = object.__new__(applying._Apply)
     holder = SimpleNamespace(command="serve", pid=1)
-    apply._workspace = SimpleNamespace(manager=lambda: holder)
-    apply._ledger = SimpleNamespace(
+    apply.workspace = SimpleNamespace(manager=lambda: holder)
+    apply.ledger = SimpleNamespace(
         serial=lambda: 1,
         read_operations=lambda _: [],
         read_runs=lambda _: [SimpleNamespace(run=run)],
     )
-    apply._progress = SimpleNamespace(
+    apply.progress = SimpleNamespace(
         notice=lambda _: None, run_changed=lambda one, _: shown.append(one.state)
     )
-    apply._accepted = SimpleNamespace(apply_uid="a")
-    apply._plan = SimpleNamespace(steps=())
+    apply.accepted = SimpleNamespace(apply_uid="a")
+    apply.plan = SimpleNamespace(steps=())
     apply._names = ["short"]
     apply._leaves_at_ms = None
     assert asyncio.run(apply._follow(gate))

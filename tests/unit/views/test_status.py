@@ -8,14 +8,13 @@ import pytest
 
 from fleetform.model.overview import TroubledHost, TroubledRun
 from fleetform.model.run_state import RunState
-from fleetform.views.controllers import ControllerKind, ControllerRow
+from fleetform.views.controllers import ControllerKind, ControllerRow, WaitingRow
 from fleetform.views.status import (
     AppliedRow,
     BlockedChange,
     BlockedRow,
     DriftSeen,
     HostsRow,
-    InProgressRow,
     LedgerRow,
     RunsRow,
     Status,
@@ -86,7 +85,7 @@ EVERYTHING = replace(
         "ada",
         tuple(BlockedChange(f"run/{LONG}{n}", "running work", LONG, "") for n in range(40)),
     ),
-    in_progress=tuple(InProgressRow(f"u{n}", "d", "ada", "c", NOW, 3) for n in range(7)),
+    in_progress=tuple(WaitingRow(f"u{n}", "d", "ada", "c", NOW, 3) for n in range(7)),
     overrides=tuple(f"in force: emergency stop of {LONG}{n}" for n in range(9)),
     attention=(*FAILED.attention, "drift was seen in 40 fields", "40 changes blocked", LONG),
 )

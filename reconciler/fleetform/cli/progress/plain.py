@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, Unpack
 
 from fleetform.cli.progress.board import (
@@ -40,6 +41,7 @@ _PASSING = frozenset({RunState.SUBMITTED, RunState.PROVISIONING, RunState.PREPAR
                       RunState.FINISHING})  # fmt: skip
 
 
+@dataclass
 class PlainProgress:
     """
     Writes to `screen` as things happen.
@@ -47,18 +49,14 @@ class PlainProgress:
     With `show_output`, what the jobs print follows too, each line with its run's name.
     """
 
-    def __init__(
-        self,
-        screen: Screen,
-        *,
-        show_output: bool = False,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._screen = screen
-        self._show_output = show_output
-        self._clock = clock
+    screen: Screen
+    _: KW_ONLY
+    show_output: bool = False
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
         self._board = Board()
-        self._counted_at = clock()
+        self._counted_at = self.clock()
         self._counted: dict[str, float] = {}
         """When the elements of an array or sweep were counted last, by its name."""
         self._named: dict[str, int] = {}
@@ -87,8 +85,8 @@ class PlainProgress:
         elif self._board.listed <= _RUNS_SHOWN_SINGLY or run.state in BAD:
             if is_news(item, before):
                 self._say(f"{run.name}: {item_words(item)}", _TONES.get(run.state, ""))
-        elif self._clock() - self._counted_at >= _COUNT_INTERVAL_SECONDS:
-            self._counted_at = self._clock()
+        elif self.clock() - self._counted_at >= _COUNT_INTERVAL_SECONDS:
+            self._counted_at = self.clock()
             self._say(self._board.summary())
 
     def _say_elements(self, elements: Elements, item: Item) -> None:
@@ -101,19 +99,17 @@ class PlainProgress:
             elif named == FAILURES_NAMED_MAX + 1:
                 listed = f"fleetform ps {name} --state {item.state}"
                 self._say(f"{name}: more elements failed; `{listed}` lists them", "bad")
-        is_due = (
-            self._clock() - self._counted.get(name, self._counted_at) >= _COUNT_INTERVAL_SECONDS
-        )
+        is_due = self.clock() - self._counted.get(name, self._counted_at) >= _COUNT_INTERVAL_SECONDS
         if elements.is_over or is_due:
-            self._counted[name] = self._clock()
+            self._counted[name] = self.clock()
             self._say(f"{name}: {elements.summary()}")
 
     def output(self, run_name: str, rank: int, data: bytes) -> None:
-        if not self._show_output:
+        if not self.show_output:
             return
         for text in self._output.lines(run_name, rank, data):
-            self._screen.line(f"{self._screen.toned(f'{run_name} |', 'dim')} {text}")
-        self._screen.flush()
+            self.screen.line(f"{self.screen.toned(f'{run_name} |', 'dim')} {text}")
+        self.screen.flush()
 
     def plan_finished(self, plan: Plan, state: str) -> None:
         """Nothing: the command that applies says so itself."""
@@ -122,8 +118,8 @@ class PlainProgress:
         self._say(printable_lines(text), "note")
 
     def _say(self, text: str, tone: str = "") -> None:
-        self._screen.line(text, tone)
-        self._screen.flush()
+        self.screen.line(text, tone)
+        self.screen.flush()
 
 
 class OutputLines:
@@ -176,21 +172,17 @@ _LEVELS = {
 _DIGITS = 12
 
 
+@dataclass
 class LogProgress:
     """Writes each event to `screen` as it happens; with `show_output` the lines of jobs too."""
 
-    def __init__(
-        self,
-        screen: Screen,
-        clock: Clock,
-        *,
-        form: LogFormat = "text",
-        show_output: bool = False,
-    ) -> None:
-        self._screen = screen
-        self._clock = clock
-        self._form = form
-        self._shows_output = show_output
+    screen: Screen
+    clock: Clock
+    _: KW_ONLY
+    form: LogFormat = "text"
+    show_output: bool = False
+
+    def __post_init__(self) -> None:
         self._output = OutputLines()
 
     def step_started(self, step: Step) -> None:
@@ -206,7 +198,7 @@ class LogProgress:
             self._write("step.done", LogLevel.INFO, step_done(step), about)
 
     def run_changed(self, run: Run, message: str) -> None:
-        item = Board(self._clock.now_ms).note_run(run, message)
+        item = Board(self.clock.now_ms).note_run(run, message)
         if not is_news(item, None):
             return
         event = "run.started" if run.state is RunState.RUNNING else "run.waiting"
@@ -217,7 +209,7 @@ class LogProgress:
         self._write(event, level, f"{run.name}: {item_words(item)}", about)
 
     def output(self, run_name: str, rank: int, data: bytes) -> None:
-        if not self._shows_output:
+        if not self.show_output:
             return
         about = {"run": run_name, "rank": str(rank)}
         for text in self._output.lines(run_name, rank, data):
@@ -238,17 +230,17 @@ class LogProgress:
         self._write(event, level, text, facts.get("details", {}))
 
     def _write(self, event: str, level: LogLevel, text: str, details: Mapping[str, str]) -> None:
-        time = moment(self._clock.now_ms())
-        if self._form == "json":
+        time = moment(self.clock.now_ms())
+        if self.form == "json":
             line = {"time": time, "level": level.value, "event": event, "message": text}
-            self._screen.json_line(line | dict(details))
+            self.screen.json_line(line | dict(details))
         else:
             # One event a line: who filters a log by its lines must not lose a half of one.
             one_line = printable_lines(text).replace("\n", " | ")
-            self._screen.line(
-                f"{time} {self._screen.toned(level.value, _LEVEL_TONES[level])} {one_line}"
+            self.screen.line(
+                f"{time} {self.screen.toned(level.value, _LEVEL_TONES[level])} {one_line}"
             )
-        self._screen.flush()
+        self.screen.flush()
 
 
 # Several watchers of one apply: the screen and a file beside it.

@@ -8,10 +8,11 @@ Documents of steps are not repeated: each change has the whole one, and `plan --
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from enum import Enum
+from typing import Any, TypeVar, cast
 
 from fleetform.model import verbs
-from fleetform.model.plan import Action, Change, FieldChange, Kept, Plan, Reason
+from fleetform.model.plan import Action, Change, FieldChange, Plan, Reason
 from fleetform.model.redaction import sensitive_part
 from fleetform.model.run_state import Outdated
 from fleetform.spec.findings import Finding
@@ -21,14 +22,23 @@ from fleetform.views.plan.notes import hosts_removed, hosts_set_up
 from fleetform.views.plan.schema import (
     PLAN_FORMAT,
     ChangeBody,
+    DeferredBody,
     DriftChange,
     FieldBody,
+    HeldBody,
+    ImpactBody,
     KeptBody,
     OverrideBody,
+    PermissionsBody,
     PlanDocument,
+    PredicateBody,
     ResourceChange,
+    ScopeBody,
+    SettledBody,
+    StepBody,
     SummaryBody,
     Verb,
+    required_keys,
 )
 from fleetform.views.plan.summary import counts, summary
 from fleetform.views.reasons import reason_sentence
@@ -42,41 +52,29 @@ def to_json(plan: Plan, *, version: str) -> PlanDocument:
         plan: Any, also one that was read from a file or from the history.
         version: Of the program.
     """
-    return {
-        "format_version": PLAN_FORMAT,
-        "fleetform_version": version,
-        "applyable": bool(plan.changes),
-        "complete": not (plan.held or plan.deferred or plan.recovering),
-        "errored": False,
-        "environment": plan.environment_name,
-        "environment_fingerprint": plan.environment_fingerprint,
-        "ledger_id": plan.ledger_id,
-        "epoch": plan.epoch,
-        "commit": plan.commit,
-        "tree_digest": plan.tree_digest,
-        "digest": plan.digest,
-        "depth": plan.annex.get("depth", "ledger"),
-        "summary": cast("SummaryBody", {"text": summary(plan), **counts(plan)}),
-        "resource_changes": [change_json(plan, change) for change in plan.changes],
-        "resource_drift": _drift(plan),
-        "held": [
-            {
-                "by": one.by.value,
-                "detail": one.detail,
-                "cure": one.cure,
-                "resource_change": change_json(plan, one.change),
-            }
+    return _body_of(
+        PlanDocument,
+        plan,
+        format_version=PLAN_FORMAT,
+        fleetform_version=version,
+        applyable=bool(plan.changes),
+        complete=not (plan.held or plan.deferred or plan.recovering),
+        errored=False,
+        environment=plan.environment_name,
+        depth=plan.annex.get("depth", "ledger"),
+        summary={"text": summary(plan), **counts(plan)},
+        resource_changes=[change_json(plan, change) for change in plan.changes],
+        resource_drift=_drift(plan),
+        held=[
+            _body_of(HeldBody, one, resource_change=change_json(plan, one.change))
             for one in plan.held
         ],
-        "deferred": [
-            {"why": one.why, "resource_change": change_json(plan, one.change)}
+        deferred=[
+            _body_of(DeferredBody, one, resource_change=change_json(plan, one.change))
             for one in plan.deferred
         ],
-        "settled": [
-            {"address": str(one.key), "state": one.state, "detail": one.detail}
-            for one in plan.settled
-        ],
-        "stale": [
+        settled=[_body_of(SettledBody, one, address=str(one.key)) for one in plan.settled],
+        stale=[
             {
                 "address": str(one.key),
                 "inherited": one.document is Outdated.INHERITED,
@@ -86,35 +84,37 @@ def to_json(plan: Plan, *, version: str) -> PlanDocument:
             }
             for one in plan.stale
         ],
-        "progressing": [str(key) for key in plan.progressing],
-        "overrides": _overrides(plan),
-        "steps": [
-            {
-                "key": step.key,
-                "verb": step.verb,
-                "resource": str(step.resource),
-                "needs": list(step.needs),
-            }
-            for step in plan.steps
-        ],
-        "predicates": [
-            {
-                "claim": one.claim,
-                "resource": None if one.resource is None else str(one.resource),
-                "value": one.value,
-            }
-            for one in plan.predicates
-        ],
-        "scope": {
-            "targets": list(plan.scope.targets),
-            "excludes": list(plan.scope.excludes),
-            "replaces": list(plan.scope.replaces),
-        },
-        "recovering": plan.recovering,
-        "warnings": list(plan.warnings),
-        "kept": None if plan.kept is None else _kept(plan.kept),
-        "annex": dict(plan.annex),
-    }
+        progressing=[str(key) for key in plan.progressing],
+        overrides=[_body_of(OverrideBody, one) for one in plan.overrides],
+        steps=[_body_of(StepBody, step) for step in plan.steps],
+        predicates=[_body_of(PredicateBody, one) for one in plan.predicates],
+        scope=_body_of(ScopeBody, plan.scope),
+        kept=None
+        if plan.kept is None
+        else _body_of(
+            KeptBody, plan.kept, permissions=_body_of(PermissionsBody, plan.kept.permissions)
+        ),
+        annex=dict(plan.annex),
+    )
+
+
+Body = TypeVar("Body")
+
+
+def _body_of(shape: type[Body], source: object, **values: Any) -> Body:
+    """Return the keys of a shape, in its order: from `values`, else the source's attributes."""
+    keys: tuple[str, ...] = required_keys(cast("Any", shape))
+    body = {key: values[key] if key in values else _plain(getattr(source, key)) for key in keys}
+    return cast("Body", body)
+
+
+def _plain(value: Any) -> Any:
+    """Write a value as JSON has it; an address is a named tuple, and becomes its text."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, tuple):
+        return str(value) if hasattr(value, "_fields") else [_plain(one) for one in value]
+    return value
 
 
 def errored_json(
@@ -170,36 +170,6 @@ def _drift(plan: Plan) -> list[DriftChange]:
     return found
 
 
-def _overrides(plan: Plan) -> list[OverrideBody]:
-    return [
-        {
-            "number": one.number,
-            "kind": one.kind.value,
-            "target": one.target,
-            "reason": one.reason,
-            "who": one.who,
-            "since_ms": one.since_ms,
-            "until_ms": one.until_ms,
-        }
-        for one in plan.overrides
-    ]
-
-
-def _kept(kept: Kept) -> KeptBody:
-    allowed = kept.permissions
-    return {
-        "plan_id": kept.plan_id,
-        "made_at_ms": kept.made_at_ms,
-        "who": kept.who,
-        "permissions": {
-            "allow_destroy": allowed.allow_destroy,
-            "allow_restart": allowed.allow_restart,
-            "allow_deletes": allowed.allow_deletes,
-            "destroy": allowed.destroy,
-        },
-    }
-
-
 # One change as JSON: in the words of a plan of Terraform, and in ours beside them.
 # Documents come sealed. What a change was planned against it carries itself; what it leads to as
 # well where something in it is sealed, else it is in the step that carries it out.
@@ -240,34 +210,20 @@ def change_json(plan: Plan, change: Change) -> ResourceChange:
     """Describe a change of a plan, as planned or as held."""
     actions = actions_of(change)
     body = _body(change, actions)
-    found: ResourceChange = {
-        "address": str(change.key),
-        "mode": "managed",
-        "type": change.type,
-        "name": change.parent or change.key.name,
-        "provider_name": _provider(change, body),
-        "change": body,
-        "kind": change.key.kind,
-        "action": change.action.value,
-        "reasons": [reason.value for reason in change.reasons],
-        "why": reason_sentence(change),
-        "destructive": change.destructive,
-        "at_stake": change.at_stake,
-        "stake": None
-        if change.stake is None
-        else {
-            "runs": list(change.stake.runs),
-            "jobs": change.stake.jobs,
-            "gpus": change.stake.gpus,
-        },
-        "cost_before": change.cost_before,
-        "cost_after": change.cost_after,
-        "replaces": change.replaces,
-        "parent": change.parent,
-        "element": change.element,
-        "fields": [_field(one) for one in change.fields],
-        "steps": [step.key for step in change.steps],
-    }
+    found = _body_of(
+        ResourceChange,
+        change,
+        address=str(change.key),
+        mode="managed",
+        name=change.parent or change.key.name,
+        provider_name=_provider(change, body),
+        change=body,
+        kind=change.key.kind,
+        why=reason_sentence(change),
+        stake=None if change.stake is None else _body_of(ImpactBody, change.stake),
+        fields=[_field(one) for one in change.fields],
+        steps=[step.key for step in change.steps],
+    )
     if change.key.kind == "fleet":
         found["hosts_removed"] = list(hosts_removed(plan, change))
         found["hosts_set_up"] = list(hosts_set_up(plan, change))

@@ -14,6 +14,7 @@ import inspect
 import json
 import types
 from collections.abc import Mapping
+from functools import cache
 from typing import (
     Annotated,
     Any,
@@ -368,14 +369,20 @@ def schema_text() -> str:
     return json.dumps(plan_schema(), indent=1, ensure_ascii=False) + "\n"
 
 
+@cache
+def required_keys(kind: Any) -> tuple[str, ...]:
+    """Name the keys that every object of this shape has, in the order in which they are printed."""
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple(name for name, hint in hints.items() if get_origin(hint) is not NotRequired)
+
+
 def _object(kind: Any, definitions: dict[str, Schema]) -> Schema:
     hints = get_type_hints(kind, include_extras=True)
-    required = [name for name, hint in hints.items() if get_origin(hint) is not NotRequired]
     return {
         "description": " ".join(inspect.cleandoc(kind.__doc__ or "").split()),
         "type": "object",
         "properties": {name: _schema(hint, definitions) for name, hint in hints.items()},
-        "required": required,
+        "required": list(required_keys(kind)),
         "additionalProperties": False,
     }
 
