@@ -7,8 +7,9 @@ what was written before another could not be is taken back.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -130,6 +131,15 @@ def _changed(file: str) -> EditProblem:
 # commit is made: whoever proposes a change goes on with what they have.
 
 
+@contextlib.contextmanager
+def _refusals(outcome: str = "", advice: str = "") -> Iterator[None]:
+    """Raise what git refuses as a problem with the edit; `outcome` says what was done before."""
+    try:
+        yield
+    except GitRefused as refusal:
+        raise EditProblem(f"{refusal.message}{outcome}", refusal.advice or advice) from refusal
+
+
 def commit_edits(workspace: Workspace, edits: Edits, message: str) -> Committed:
     """
     Write the edits and commit them, nothing else with them.
@@ -138,21 +148,15 @@ def commit_edits(workspace: Workspace, edits: Edits, message: str) -> Committed:
         EditProblem: A file has changes that nobody committed, or git refuses. In the second case
             the files are written, as the message says.
     """
-    try:
+    with _refusals("; nothing was written"):
         # Before anything is written: of a file that is gone git would not say whether it is its.
         files = [_file(workspace, edit.path) for edit in _committed(workspace, edits)]
         _refuse_uncommitted(workspace, edits)
         require_committable(workspace.root, files)
-    except GitRefused as refusal:
-        raise EditProblem(f"{refusal.message}; nothing was written", refusal.advice) from refusal
     write_edits(workspace.root, edits)
-    try:
+    advice = "correct what git reports, then commit them"
+    with _refusals("; the files are written and not committed", advice):
         return commit(workspace.root, files, message)
-    except GitRefused as refusal:
-        raise EditProblem(
-            f"{refusal.message}; the files are written and not committed",
-            refusal.advice or "correct what git reports, then commit them",
-        ) from refusal
 
 
 def propose_edits(workspace: Workspace, edits: Edits, message: str, branch: str) -> Committed:
@@ -162,12 +166,10 @@ def propose_edits(workspace: Workspace, edits: Edits, message: str, branch: str)
     Raises:
         EditProblem: As for `commit_edits`; nothing was written in either case.
     """
-    try:
+    with _refusals("; nothing was written"):
         _refuse_uncommitted(workspace, edits)
         files = {_file(workspace, edit.path): edit.after for edit in _committed(workspace, edits)}
         return commit_on_branch(workspace.root, files, message, branch)
-    except GitRefused as refusal:
-        raise EditProblem(f"{refusal.message}; nothing was written", refusal.advice) from refusal
 
 
 def push_unpushed(workspace: Workspace, remote: str) -> tuple[str, str]:
@@ -179,22 +181,16 @@ def push_unpushed(workspace: Workspace, remote: str) -> tuple[str, str]:
     Raises:
         EditProblem: git refuses.
     """
-    try:
+    with _refusals():
         branch = current_branch(workspace.root)
-    except GitRefused as refusal:
-        raise EditProblem(refusal.message, refusal.advice) from refusal
     return branch, push_branch(workspace, branch, remote)
 
 
 def push_branch(workspace: Workspace, branch: str, remote: str) -> str:
     """Push a branch; returns the remote's name."""
-    try:
+    advice = f"`git push -u {remote or 'origin'} {branch}` tries again"
+    with _refusals("; the commit was created and not pushed", advice):
         return push(workspace.root, branch, remote)
-    except GitRefused as refusal:
-        raise EditProblem(
-            f"{refusal.message}; the commit was created and not pushed",
-            refusal.advice or f"`git push -u {remote or 'origin'} {branch}` tries again",
-        ) from refusal
 
 
 def refuse_unfinished(workspace: Workspace, edits: Edits) -> None:
@@ -205,10 +201,8 @@ def refuse_unfinished(workspace: Workspace, edits: Edits) -> None:
         EditProblem: A file in which it stands has changes that nobody committed.
     """
     files = [_file(workspace, file) for file in edits.looked_at]
-    try:
+    with _refusals():
         changed = changed_files(workspace.root, files)
-    except GitRefused as refusal:
-        raise EditProblem(refusal.message, refusal.advice) from refusal
     if changed:
         name = changed[0].relative_to(workspace.root)
         raise EditProblem(

@@ -68,10 +68,6 @@ class _Fate(enum.StrEnum):
     IMPOSSIBLE = "impossible"
 
 
-_Fates = Mapping[RunUid, tuple[_Fate, tuple[str, ...]]]
-"""By run that waited before the round: where it is, and for which reasons."""
-
-
 def forecast(
     plan: Plan, book: SchedulerState | None, *, machine: Machine | None = None, now_ms: int
 ) -> dict[str, Any]:

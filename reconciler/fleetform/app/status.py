@@ -199,12 +199,6 @@ def _blocked(reader: Reader) -> BlockedRow | None:
 # Puts together what the ledger, the scheduler and the newest plan say of one resource.
 
 
-def why_run(reader: Reader, history: RunHistory, *, now_ms: int) -> Why:
-    """Answer for a run of the ledger."""
-    (answer,) = why_runs(reader, [history], now_ms=now_ms)
-    return answer.why
-
-
 def why_runs(
     reader: Reader, histories: Sequence[RunHistory], *, now_ms: int
 ) -> tuple[WhyElement, ...]:

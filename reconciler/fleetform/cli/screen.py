@@ -11,13 +11,15 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 if TYPE_CHECKING:
     from fleetform.views.lines import Line
     from fleetform.views.table import Table
+
+Row = TypeVar("Row")
 
 # Select Graphic Rendition, ECMA-48 section 8.3.117. Only the eight basic colours: they are what
 # people have chosen for their terminal, on light and on dark.
@@ -112,6 +114,22 @@ class Screen:
             line += self.toned(cells[-1].text, cells[-1].tone)
             lines.append(_harmless(line.rstrip()))
         return lines
+
+    def rows(
+        self,
+        rows: Sequence[Row],
+        table: Callable[[Sequence[Row]], Table],
+        *,
+        none: str,
+        as_json: bool,
+    ) -> None:
+        """Write rows as JSON or as a table; `none` is what people read where there is no row."""
+        if as_json:
+            self.json(rows)
+        elif rows:
+            self.table(table(rows))
+        else:
+            self.line(none, "dim")
 
     def json(self, value: Any) -> None:
         """Write a row, or anything made of rows, as JSON for scripts."""

@@ -6,7 +6,7 @@ import pytest
 
 from contract.ledgers import Desk, Step, carry_out, step, submit_step, written
 from fleetform.agents.protocol.states import Cause, JobState
-from fleetform.app.status import why_run
+from fleetform.app.status import why_runs
 from fleetform.model.decision import Finish, Requeue
 from fleetform.model.run import RunState
 from fleetform.spec.desired import ResourceKey
@@ -40,7 +40,8 @@ def _volume(verb: str) -> Step:
 
 def _advice(desk: Desk) -> str:
     (history,) = desk.ledger.read_runs(["a"])
-    answer = why_run(desk.ledger, history, now_ms=desk.now_ms)
+    (found,) = why_runs(desk.ledger, [history], now_ms=desk.now_ms)
+    answer = found.why
     return "\n".join((*(one.detail for one in answer.reasons), *answer.advice))
 
 

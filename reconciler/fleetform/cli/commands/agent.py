@@ -39,15 +39,8 @@ def list_agents(path: str | None, as_json: bool) -> None:
 
     workspace = open_workspace(or_default(path))
     seen = asyncio.run(host_provider(workspace).inventory(workspace.environment.uid))
-    rows = agent_rows(seen)
-    out = screen()
-    if as_json:
-        out.json(rows)
-        return
-    if not rows:
-        out.line("no agent on this machine has this environment's uid", "dim")
-        return
-    out.table(agents_table(rows))
+    none = "no agent on this machine has this environment's uid"
+    screen().rows(agent_rows(seen), agents_table, none=none, as_json=as_json)
 
 
 @command.command("probe", examples=_EXAMPLES[1:])

@@ -13,6 +13,7 @@ from fleetform.cli.command import command as make_command
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import error_screen, screen
+from fleetform.cli.tree import print_findings
 from fleetform.model.figures import counted
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def command(
     root = Path(target)
     result = convert(Path(source), arguments=arguments, partitions=_partitions(root, partitions))
     result.copied = [one for one in result.copied if not _is_in_place(root, one)]
-    _show_findings(result.findings)
+    print_findings(result.findings)
     if not result.written:
         raise Refused(
             f"nothing in {source} can be converted",
@@ -234,15 +235,6 @@ def _has_fleet(root: Path) -> bool:
 
     desired = load_tree(root).desired
     return desired is None or any(key.kind == "fleet" for key in desired.resources)
-
-
-def _show_findings(findings: list[Finding]) -> None:
-    if not findings:
-        return
-    from fleetform.spec.findings import render_findings
-
-    out = error_screen()
-    out.line(render_findings(findings, width=out.width or 100, colour=out.colour) + "\n")
 
 
 def _errors(findings: list[Finding]) -> bool:

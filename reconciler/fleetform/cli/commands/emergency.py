@@ -222,13 +222,8 @@ def list_them(every: bool, path: str | None, as_json: bool) -> None:
         for row in override_rows(past, now_ms=SystemClock().now_ms())
         if every or row.state == "in force"
     ]
-    out = screen()
-    if as_json:
-        out.json(rows)
-    elif rows:
-        out.table(overrides_table(rows))
-    else:
-        out.line("no override is in force" if not every else "no override was ever in force", "dim")
+    none = "no override was ever in force" if every else "no override is in force"
+    screen().rows(rows, overrides_table, none=none, as_json=as_json)
     if any((row.kind, row.state) == (OverrideKind.FREEZE.value, "in force") for row in rows):
         _say_entered(workspace)
 

@@ -37,13 +37,7 @@ def list_fleets(path: str | None, as_json: bool) -> None:
 
     reader = open_reader(open_workspace(or_default(path)))
     rows = fleet_rows(reader.read_live(), reader.read_book().allocations)
-    out = screen()
-    if as_json:
-        out.json(rows)
-    elif rows:
-        out.table(fleets_table(rows))
-    else:
-        out.line("no fleets", "dim")
+    screen().rows(rows, fleets_table, none="no fleets", as_json=as_json)
 
 
 @command.command("show", examples=_EXAMPLES[1:2])

@@ -14,6 +14,7 @@ from fleetform.cli.command import directory_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import error_screen, screen
+from fleetform.cli.tree import print_findings
 from fleetform.model.figures import counted
 
 if TYPE_CHECKING:
@@ -127,10 +128,9 @@ def _show_findings(file: FormattedFile) -> bool:
     findings = file.formatted.findings
     if not findings:
         return False
-    from fleetform.spec.findings import Level, render_findings
+    from fleetform.spec.findings import Level
 
-    out = error_screen()
-    out.line(render_findings(findings, width=out.width or 100, colour=out.colour) + "\n")
+    print_findings(findings)
     return any(finding.level is Level.ERROR for finding in findings)
 
 

@@ -34,10 +34,5 @@ def command(path: str | None, applies: bool, limit: int, as_json: bool) -> None:
 
     reader = open_reader(open_workspace(or_default(path)))
     rows = history_rows(reader.read_history(limit=limit, applies_only=applies))
-    out = screen()
-    if as_json:
-        out.json(rows)
-    elif rows:
-        out.table(history_table(rows))
-    else:
-        out.line("nothing has been planned or applied yet", "dim")
+    none = "nothing has been planned or applied yet"
+    screen().rows(rows, history_table, none=none, as_json=as_json)

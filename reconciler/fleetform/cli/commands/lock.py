@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from fleetform.cli.arguments import REASON, who_asks
@@ -38,14 +40,8 @@ def list_locks(as_json: bool) -> None:
     from fleetform.app.lock import list_locks as every_lock
     from fleetform.views.controllers import locks_table
 
-    rows = every_lock()
-    out = screen()
-    if as_json:
-        out.json(rows)
-    elif rows:
-        out.table(locks_table(rows, now_ms=SystemClock().now_ms()))
-    else:
-        out.line("no environments", "dim")
+    table = partial(locks_table, now_ms=SystemClock().now_ms())
+    screen().rows(every_lock(), table, none="no environments", as_json=as_json)
 
 
 @command.command("show", examples=_EXAMPLES[1:2])

@@ -33,13 +33,7 @@ def list_volumes(snapshots: bool, path: str | None, as_json: bool) -> None:
         _list_snapshots(path, as_json=as_json)
         return
     rows = volume_rows(open_reader(open_workspace(or_default(path))).read_live())
-    out = screen()
-    if as_json:
-        out.json(rows)
-    elif rows:
-        out.table(volumes_table(rows))
-    else:
-        out.line("no volumes", "dim")
+    screen().rows(rows, volumes_table, none="no volumes", as_json=as_json)
 
 
 @command.command("show", examples=_EXAMPLES[1:2])
@@ -79,10 +73,4 @@ def _list_snapshots(path: str | None, *, as_json: bool) -> None:
         places={place: str(absolute) for place, absolute in places.items()},
         there={place for place, absolute in places.items() if absolute.is_dir()},
     )
-    out = screen()
-    if as_json:
-        out.json(rows)
-    elif rows:
-        out.table(snapshots_table(rows))
-    else:
-        out.line("no snapshots", "dim")
+    screen().rows(rows, snapshots_table, none="no snapshots", as_json=as_json)
