@@ -171,6 +171,11 @@ def _refuse_unknown_fields(request: Request) -> None:
     )
 
 
+def _answer(status: int, code: str, message: str, advice: str = "") -> JSONResponse:
+    body = ProblemBody(code=code, message=message, advice=advice)
+    return JSONResponse(body.model_dump(), status_code=status)
+
+
 def _answer_problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ApiProblem)
     return JSONResponse(error.body.model_dump(), status_code=error.status)
@@ -178,16 +183,10 @@ def _answer_problem(request: Request, error: Exception) -> JSONResponse:
 
 def _answer_http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    if error.status_code == 404:
-        advice = f"{PREFIX}/openapi.json lists all routes"
-        body = ProblemBody(
-            code="not-found",
-            message=f"there is no route {shortened(request.url.path)}",
-            advice=advice,
-        )
-    else:
-        body = ProblemBody(code="http", message=str(error.detail))
-    return JSONResponse(body.model_dump(), status_code=error.status_code)
+    if error.status_code != 404:
+        return _answer(error.status_code, "http", str(error.detail))
+    message = f"there is no route {shortened(request.url.path)}"
+    return _answer(404, "not-found", message, f"{PREFIX}/openapi.json lists all routes")
 
 
 def _answer_invalid(request: Request, error: Exception) -> JSONResponse:
@@ -195,29 +194,20 @@ def _answer_invalid(request: Request, error: Exception) -> JSONResponse:
     wrong = "; ".join(
         f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()
     )
-    body = ProblemBody(code="invalid", message=wrong, advice=f"see {PREFIX}/openapi.json")
-    return JSONResponse(body.model_dump(), status_code=400)
+    return _answer(400, "invalid", wrong, f"see {PREFIX}/openapi.json")
 
 
 def _answer_away(request: Request, error: Exception) -> JSONResponse:
     # The sentence names files and servers: it is for people who may read the log.
     _log.warning("the ledger cannot be read: %s", error)
-    body = ProblemBody(
-        code="ledger",
-        message="the ledger cannot be read now",
-        advice="try again in a moment; the log of `fleetform serve` has the cause",
-    )
-    return JSONResponse(body.model_dump(), status_code=503)
+    advice = "try again in a moment; the log of `fleetform serve` has the cause"
+    return _answer(503, "ledger", "the ledger cannot be read now", advice)
 
 
 def _answer_fault(request: Request, error: Exception) -> JSONResponse:
     """Answer in the one shape; the exception goes to the log of `serve`, and not here."""
-    body = ProblemBody(
-        code="fault",
-        message="fleetform has an internal error",
-        advice="report it with the traceback in the log of `fleetform serve`",
-    )
-    return JSONResponse(body.model_dump(), status_code=500)
+    advice = "report it with the traceback in the log of `fleetform serve`"
+    return _answer(500, "fault", "fleetform has an internal error", advice)
 
 
 # The API's own description: `schemas/openapi.json`, made from the routes.

@@ -165,14 +165,6 @@ class _After:
 
     before: SchedulerState
     machine: Machine | None = None
-    runs: dict[RunUid, Run] = field(init=False)
-    outcomes: dict[str, Outcome] = field(init=False)
-    instances: list[Instance] = field(init=False)
-    volume_fleets: dict[str, str] = field(init=False)
-    queue_fleets: dict[str, tuple[str, ...]] = field(init=False)
-    default_queue: str = field(init=False)
-    by_name: dict[str, RunUid] = field(init=False)
-    number: int = field(init=False)
     ended: set[str] = field(default_factory=set)
     undetected: set[str] = field(default_factory=set)
     """Fleets that get hosts whose size is not known."""

@@ -29,7 +29,7 @@ from fleetform.model.history import LoggedEvent
 from fleetform.model.override import Override, OverrideKind
 from fleetform.views.controllers import LockRow, LockShown, held_by, lock_row, waiting_row
 from fleetform.views.history import operation_rows
-from fleetform.views.moments import moment
+from fleetform.views.overrides import until_text
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
@@ -244,7 +244,7 @@ async def take_over(
         taken = takeover(ledger.read_overrides(), now_ms)
         if taken is not None and taken.who != who:
             raise Locked(
-                f"{taken.who} has already taken over{_until(taken)}: {taken.reason}",
+                f"{taken.who} has already taken over{until_text(taken)}: {taken.reason}",
                 f"ask that person, or end it with `fleetform emergency lift {taken.number}`",
             )
         if taken is not None:
@@ -259,7 +259,7 @@ async def take_over(
         )
         (override,) = put.overrides
     progress.notice(
-        f"taken over{_until(override)}; `fleetform emergency lift {override.number}` ends the"
+        f"taken over{until_text(override)}; `fleetform emergency lift {override.number}` ends the"
         " takeover"
     )
     await _wait(workspace, override, progress)
@@ -278,10 +278,6 @@ async def _wait(workspace: Workspace, override: Override, progress: Progress) ->
             raise Locked(
                 f"serve (pid {holder.pid} on {holder.host}) has not released the environment",
                 f"check what it does, or end it: `fleetform lock break --force`. The takeover lasts"
-                f"{_until(override)}",
+                f"{until_text(override)}",
             )
         await asyncio.sleep(_LOOK_SECONDS)
-
-
-def _until(override: Override) -> str:
-    return "" if override.until_ms is None else f" until {moment(override.until_ms)}"

@@ -18,23 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fleetform.app.workspace import Workspace
-    from fleetform.model.leadership import Holder, ManagerLease
+    from fleetform.model.leadership import ManagerLease
 
 
 REQUEST_SECONDS = 12.0
 """How long a request for the lease is waited for: a lease of a dead holder is over by then."""
-
-
-def holder(workspace: Workspace) -> Holder | None:
-    """
-    Return the manager of the environment, or None.
-
-    Raises:
-        LedgerUnavailable: Its ledger does not answer now.
-        LedgerProblem: Its ledger cannot be used.
-    """
-    with problems():
-        return workspace.backend().holder(workspace.environment.uid)
 
 
 def try_manage(workspace: Workspace, *, who: str, command: str) -> ManagerLease | None:

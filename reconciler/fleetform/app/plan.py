@@ -119,33 +119,31 @@ def _compared(
     live: Live | None,
     lost: Sequence[str],
 ) -> Plan:
-    def completed(live: Live) -> Live:
+    def checked(live: Live, reader: Reader | None) -> Plan:
         live = with_asked_hosts(workspace, desired, permissions, live)
-        return with_claims(workspace, desired, _without_lost(live, lost))
-
-    if live is not None:
-        seen = completed(live)
-        live = workspace.read(
-            lambda reader: _with_newer_commit(workspace, desired, seen, reader), seen
-        )
+        live = with_claims(workspace, desired, _without_lost(live, lost))
+        if reader is not None:
+            live = _with_newer_commit(workspace, desired, live, reader)
         return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
+
     # Before the ledger is read: the controller goes on meanwhile.
     known = known_generation(desired.environment.uid)
     reader = workspace.reader()
     if reader is None:
+        if live is not None:
+            return checked(live, None)
         live = with_claims(workspace, desired, _without_ledger(workspace, desired))
         return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
     with contextlib.closing(reader):
+        if live is not None:
+            return checked(live, reader)
         try:
             # Most that is declared is as it should be, and no more is read of it.
-            live = with_generation(reader.read_live(digests_of(desired.resources)), known)
-            live = _with_newer_commit(workspace, desired, completed(live), reader)
-            return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
+            unchanged = digests_of(desired.resources)
+            return checked(with_generation(reader.read_live(unchanged), known), reader)
         except RowsOutdated:
-            # It was asked for after all, and somebody had committed meanwhile.
-            live = completed(with_generation(reader.read_live(), known))
-            live = _with_newer_commit(workspace, desired, live, reader)
-            return checked_plan(desired, live, permissions, scope, now_ms=now_ms)
+            # It was asked for after all, and another process had committed meanwhile.
+            return checked(with_generation(reader.read_live(), known), reader)
 
 
 def _without_lost(live: Live, lost: Sequence[str]) -> Live:

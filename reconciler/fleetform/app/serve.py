@@ -49,8 +49,8 @@ from fleetform.source.tree import Unreadable, fingerprint
 from fleetform.store.blobs import FileBlobStore
 from fleetform.store.gate import WriterGate
 from fleetform.views.controllers import held_by
-from fleetform.views.moments import moment
 from fleetform.views.notices import NOTHING_CHANGES, held_notices, mistake_notices, not_planned
+from fleetform.views.overrides import until_text
 
 if TYPE_CHECKING:
     import signal
@@ -262,7 +262,7 @@ class _Serving:
     async def _rest(self, taken: Override) -> None:
         """Apply nothing and drive nothing until the takeover ends."""
         self.progress.notice(
-            f"paused: {taken.who} has taken over{_until(taken)}: {taken.reason};"
+            f"paused: {taken.who} has taken over{until_text(taken)}: {taken.reason};"
             f" `fleetform emergency lift {taken.number}` ends the takeover",
             event="serve.resting",
             level=LogLevel.WARNING,
@@ -416,10 +416,6 @@ def takeover(overrides: Iterable[Override], now_ms: int) -> Override | None:
         (one for one in overrides if one.kind is OverrideKind.TAKEOVER and one.holds_at(now_ms)),
         None,
     )
-
-
-def _until(taken: Override) -> str:
-    return "" if taken.until_ms is None else f" until {moment(taken.until_ms)}"
 
 
 def _elsewhere(loaded: Loaded, workspace: Workspace) -> str | None:

@@ -20,14 +20,21 @@ from fleetform.agents.protocol.states import JobState
 from fleetform.app.clock import SystemClock
 from fleetform.app.generations import note_generation
 from fleetform.app.handover import become_manager
-from fleetform.app.ledger import host_provider, keep_ledger, open_for_writing, prove_outgrown, told
+from fleetform.app.ledger import (
+    backup_before,
+    host_provider,
+    keep_ledger,
+    open_for_writing,
+    prove_outgrown,
+    told,
+)
 from fleetform.app.managing import problems
 from fleetform.app.problems import LedgerProblem, Locked, Problem
 from fleetform.app.serve import locked
 from fleetform.model.instance import LOCAL, request_of
 from fleetform.model.redaction import short_uid
 from fleetform.spec.private_folder import make_private_folder
-from fleetform.store.backup import Head, read_head
+from fleetform.store.backup import Head, read_head, write_backup
 from fleetform.store.errors import OlderLedgerError
 from fleetform.store.reads import Reads
 from fleetform.store.verifying import Flaw
@@ -305,11 +312,6 @@ def _alone(workspace: Workspace, who: str) -> Iterator[ManagerLease | None]:
 
 def _take(workspace: Workspace, who: str) -> ManagerLease | None:
     """Take the lease, also from a background controller of the earlier release."""
-    # Each command that writes loads this module, and hardly any has something to upgrade.
-    import asyncio
-
-    from fleetform.app.handover import become_manager
-
     return asyncio.run(become_manager(workspace, who=who, command=_COMMAND, notice=lambda _: None))
 
 
@@ -321,9 +323,6 @@ def _managed(holder: str) -> Locked:
 
 
 def _keep(workspace: Workspace, who: str, source: Statements, version: str) -> Path:
-    from fleetform.app.ledger import backup_before
-    from fleetform.store.backup import write_backup
-
     return backup_before(
         workspace, f"upgrade-{version}", partial(write_backup, source, who=who, version=version)
     )

@@ -186,10 +186,17 @@ class Workspace:
         return FileLogStore(self.paths.logs)
 
     def manager(self) -> Holder | None:
-        """Return the manager of the environment, or None."""
-        from fleetform.app.managing import holder
+        """
+        Return the manager of the environment, or None.
 
-        return holder(self)
+        Raises:
+            LedgerUnavailable: Its ledger does not answer now.
+            LedgerProblem: Its ledger cannot be used.
+        """
+        from fleetform.app.managing import problems
+
+        with problems():
+            return self.backend().holder(self.environment.uid)
 
 
 # Loads a tree with what is known of it from before.

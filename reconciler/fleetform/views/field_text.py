@@ -62,7 +62,33 @@ def value_text(kind: str, path: str, value: Any) -> str:
         path: As in `FieldChange.path`.
         value: JSON value; None is an open bound or an empty value.
     """
-    return _text(kind, path, value)
+    if isinstance(value, Written):
+        return printable(value)
+    if isinstance(value, str):
+        # A command alone on its row is read as it is typed; quotes within quotes are not.
+        if _COMMAND.fullmatch(path) and _reads_as_typed(value):
+            return value
+        # Nobody reads 64 digits; twelve tell two files apart.
+        is_digest = path.endswith("sha256") and path.rpartition(".")[2] == "sha256"
+        return printable(value[:12]) if is_digest else _quoted(value)
+    if value is None:
+        return "(no value)"  # A variable may have the value "none".
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    name = path.rpartition(".")[2]
+    if isinstance(value, int):
+        return _amount(kind, path, name, value)
+    if isinstance(value, Mapping):
+        if path.startswith("rules.freeze"):
+            return _window(value)
+        if _is_host(path) and value.keys() == {"hostname"}:
+            return printable(_host_name(value))
+        return _mapping(kind, path, name, value)
+    if isinstance(value, Sequence):
+        if name == "compute_capability":
+            return ".".join(map(str, value))  # As NVIDIA has it, and documents.
+        return f"[{', '.join(value_text(kind, path, item) for item in value)}]"
+    return json.dumps(value)
 
 
 def change_texts(kind: str, path: str, before: Any, after: Any) -> tuple[str, str]:
@@ -71,7 +97,7 @@ def change_texts(kind: str, path: str, before: Any, after: Any) -> tuple[str, st
 
     Of long ones, what is the same at the beginning and at the end is cut, and never what differs.
     """
-    left, right = _text(kind, path, before), _text(kind, path, after)
+    left, right = value_text(kind, path, before), value_text(kind, path, after)
     if left == right and before != after:
         # Two files whose digests begin alike, say: what is shown in short is shown in full.
         left, right = (printable(json.dumps(one, ensure_ascii=False)) for one in (before, after))
@@ -132,7 +158,7 @@ def brief_leaves(kind: str, path: str, value: Any) -> list[tuple[str, str]]:
 
 def _brief_text(kind: str, path: str, value: Any) -> str:
     if not isinstance(value, str) or "\n" not in value:
-        return _cut(_text(kind, path, value))
+        return _cut(value_text(kind, path, value))
     first, *rest = value.strip().split("\n")
     more = f" … {figures.counted(len(rest), 'more line')}" if rest else ""
     return _cut(printable(first)) + more
@@ -235,36 +261,6 @@ def _is_brief_gpu(path: str, value: Mapping[str, Any]) -> bool:
 _GPU_KEYS = frozenset({"vendor", "name", "memory", "count"})
 
 
-def _text(kind: str, path: str, value: Any) -> str:
-    if isinstance(value, Written):
-        return printable(value)
-    if isinstance(value, str):
-        # A command alone on its row is read as it is typed; quotes within quotes are not.
-        if _COMMAND.fullmatch(path) and _reads_as_typed(value):
-            return value
-        # Nobody reads 64 digits; twelve tell two files apart.
-        is_digest = path.endswith("sha256") and path.rpartition(".")[2] == "sha256"
-        return printable(value[:12]) if is_digest else _quoted(value)
-    if value is None:
-        return "(no value)"  # A variable may have the value "none".
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    name = path.rpartition(".")[2]
-    if isinstance(value, int):
-        return _amount(kind, path, name, value)
-    if isinstance(value, Mapping):
-        if path.startswith("rules.freeze"):
-            return _window(value)
-        if _is_host(path) and value.keys() == {"hostname"}:
-            return printable(_host_name(value))
-        return _mapping(kind, path, name, value)
-    if isinstance(value, Sequence):
-        if name == "compute_capability":
-            return ".".join(map(str, value))  # As NVIDIA has it, and documents.
-        return f"[{', '.join(_text(kind, path, item) for item in value)}]"
-    return json.dumps(value)
-
-
 @lru_cache(maxsize=1024)  # Of ten thousand tasks, most ask for the same.
 def _amount(kind: str, path: str, name: str, value: int) -> str:
     if name == "mode":
@@ -315,13 +311,13 @@ def _mapping(kind: str, path: str, name: str, value: Mapping[str, Any]) -> str:
         return _range(kind, path, value)
     if value and value.keys() == {"min", "target", "max"}:
         bounds = _range(kind, path, value)
-        target = _text(kind, path, value["target"])
+        target = value_text(kind, path, value["target"])
         fixed = value["min"] == value["max"]
         return bounds if fixed else f"{bounds} (now {target})"
     if _is_brief_gpu(path, value):
         return _gpu(kind, path, value)
     inside = (
-        f"{printable(str(key))}: {_text(kind, f'{path}.{key}', value[key])}"
+        f"{printable(str(key))}: {value_text(kind, f'{path}.{key}', value[key])}"
         # A host's name stands first, as in its document.
         for key in sorted(value, key=lambda key: (key != "hostname", key))
     )
@@ -331,9 +327,9 @@ def _mapping(kind: str, path: str, name: str, value: Mapping[str, Any]) -> str:
 def _range(kind: str, path: str, value: Mapping[str, Any]) -> str:
     low, high = value.get("min"), value.get("max")
     if low is not None and low == high:
-        return _text(kind, path, low)
-    low_text = "" if low is None else _text(kind, path, low)
-    return f"{low_text}..{'' if high is None else _text(kind, path, high)}"
+        return value_text(kind, path, low)
+    low_text = "" if low is None else value_text(kind, path, low)
+    return f"{low_text}..{'' if high is None else value_text(kind, path, high)}"
 
 
 def _gpu(kind: str, path: str, value: Mapping[str, Any]) -> str:
@@ -348,4 +344,4 @@ def _gpu(kind: str, path: str, value: Mapping[str, Any]) -> str:
 
 
 def _part(kind: str, path: str, value: Any) -> str:
-    return "" if value is None else _text(kind, path, value)
+    return "" if value is None else value_text(kind, path, value)

@@ -14,11 +14,14 @@ from fleetform.views.moments import moment
 from fleetform.views.table import Cell, Column, Table, make_table, row_of
 
 
+def until_text(override: Override) -> str:
+    """Write ` until 2027-01-02T00:00:00Z`; empty for an override without an end."""
+    return "" if override.until_ms is None else f" until {moment(override.until_ms)}"
+
+
 def in_force(override: Override) -> str:
     """Say what is in force, by whom, why, and until when; a terminal obeys nothing in it."""
-    until = (
-        "until it is lifted" if override.until_ms is None else f"until {moment(override.until_ms)}"
-    )
+    until = until_text(override).strip() or "until it is lifted"
     return f"in force: {printable(override.sentence)} ({until})"
 
 
@@ -37,10 +40,8 @@ def in_force_notice(overrides: Iterable[Override]) -> str:
         case ():
             return ""
         case (one,):
-            until = "" if one.until_ms is None else f" until {moment(one.until_ms)}"
-            return (
-                f"1 override in force: {printable(one.title)}{until}; `fleetform status` lists it"
-            )
+            title = f"{printable(one.title)}{until_text(one)}"
+            return f"1 override in force: {title}; `fleetform status` lists it"
         case several:
             kinds = Counter(one.kind.value for one in several)
             counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetform.app.managing import holder, try_manage
+from fleetform.app.managing import try_manage
 from fleetform.app.workspace import Workspace
 
 
@@ -32,9 +32,9 @@ def test_one_manages(workspace: Workspace) -> None:
 
 def test_holder_is_named(workspace: Workspace) -> None:
     """While somebody manages, everybody can say who; afterwards nobody does."""
-    assert holder(workspace) is None
+    assert workspace.manager() is None
     with try_manage(workspace, who="anna", command="apply") or pytest.fail("not free"):
-        found = holder(workspace)
+        found = workspace.manager()
         assert found is not None
         assert (found.who, found.command, found.left_ms) == ("anna", "apply", None)
-    assert holder(workspace) is None
+    assert workspace.manager() is None
