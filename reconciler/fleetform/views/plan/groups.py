@@ -79,18 +79,7 @@ def leaf_changes(kind: str, fields: Iterable[FieldChange]) -> list[FieldChange]:
 
 
 def _leaf(one: FieldChange, path: str, before: Any, after: Any) -> FieldChange:
-    # By their places, which is three times as fast: ten thousand elements have six leaves each.
-    return FieldChange(
-        path,
-        before,
-        after,
-        one.before_set,
-        one.after_set,
-        one.forces,
-        one.field_class,
-        one.sensitive,
-        one.unknown,
-    )
+    return replace(one, path=path, before=before, after=after)
 
 
 def field_row(kind: str, one: FieldChange) -> FieldRow:
@@ -492,9 +481,6 @@ def field_lines(group: Group) -> Iterator[Line]:
     is_new = change.action in _CREATES and not any(
         one.before_set for each in group.changes for one in each.fields
     )
-    if is_new and not group.is_many:
-        yield from _new_lines(change)
-        return
     folds = fold(group)
     paths = [f"{one.field.path}{f' of {one.elements}' if one.elements else ''}" for one in folds]
     width = _width(paths)
@@ -505,22 +491,6 @@ def field_lines(group: Group) -> Iterator[Line]:
         row = field_row(change.key.kind, one.field)._replace(path=path)
         note = FORCES if row.forces and group.may_force else ""
         yield from row_lines(row, INDENT, width=width, is_new=is_new, note=note)
-
-
-def _new_lines(change: Change) -> Iterator[Line]:
-    """The same of one new thing, without rows: of a plan that makes everything nearly all is this."""
-    kind = change.key.kind
-    told: list[tuple[str, Any]] = []
-    for one in change.fields:
-        told += leaf_values(kind, printable(one.path), one.after)
-    width = _width([path for path, _ in told])
-    for path, value in told:
-        if isinstance(value, str) and "\n" in value:
-            one = FieldChange(path, None, value, before_set=False)
-            yield from row_lines(field_row(kind, one), INDENT)
-        else:
-            text = value_text(kind, path, value)
-            yield Line((Span(f"{INDENT}{path}: {' ' * (width - len(path))}{text}"),))
 
 
 _CREATES = frozenset({Action.CREATE, Action.ADOPT})
