@@ -29,15 +29,12 @@ from fleetform.views.plan.groups import (
 )
 from fleetform.views.plan.notes import (
     SEEN_EARLIER,
-    cost_text,
+    block_facts,
     depth_text,
     drift_text,
     earlier_drift,
     earlier_runs,
     forecast_lines,
-    group_impact_text,
-    hosts_removed_text,
-    hosts_set_up_text,
     progressing,
     still_aborted_text,
     total_cost_text,
@@ -178,7 +175,7 @@ def _beyond(plan: Plan, beyond: Sequence[HeldGroup]) -> Iterator[str]:
         return
     yield "#### Not supported yet, so not applied\n\n| what | why |\n|---|---|\n"
     for one in beyond:
-        why = f"{one.held.detail}{_impact(plan, one.group, ceiling=True)}"
+        why = f"{one.held.detail}{_facts(plan, one.group, ceiling=True)}"
         yield f"| {_code(one.group.title)} | {_escaped(why)} |\n"
     yield "\n"
 
@@ -212,16 +209,12 @@ def _why(plan: Plan, group: Group) -> str:
         reason = f"replaces {change.replaces}"
     else:
         reason = reason_sentence(*group.changes)
-    return f"{reason}{_impact(plan, group)}".removeprefix(". ")
+    return f"{reason}{_facts(plan, group)}".removeprefix(". ")
 
 
-def _impact(plan: Plan, group: Group, *, ceiling: bool = False) -> str:
-    stake = group_impact_text(plan, group)
-    cost = "" if group.is_many else cost_text(group.first, ceiling=ceiling)
-    removed = hosts_removed_text(plan, group.first)
-    new = hosts_set_up_text(plan, group.first)
-    facts = (("Impact", stake), ("Hosts removed", removed), ("Sets up", new), ("Cost", cost))
-    return "".join(f". {name}: {text}" for name, text in facts if text)
+def _facts(plan: Plan, group: Group, *, ceiling: bool = False) -> str:
+    facts = block_facts(plan, group, ceiling=ceiling)
+    return "".join(f". {name.capitalize()}: {text}" for name, text in facts)
 
 
 def _details(group: Group) -> str:

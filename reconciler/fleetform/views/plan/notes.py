@@ -287,6 +287,22 @@ def group_impact_text(plan: Plan, group: Group) -> str:
     return text
 
 
+def block_facts(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[tuple[str, str]]:
+    """
+    Yield what a block says below its title: the name of each fact and its text.
+
+    `ceiling`: The change is not supported yet, so its cost is not known, only the most it can be.
+    """
+    change = group.first
+    facts = (
+        ("impact", group_impact_text(plan, group)),
+        ("hosts removed", hosts_removed_text(plan, change)),
+        ("sets up", hosts_set_up_text(plan, change)),
+        ("cost", "" if group.is_many else cost_text(change, ceiling=ceiling)),
+    )
+    return ((name, text) for name, text in facts if text)
+
+
 def hosts_removed(plan: Plan, change: Change) -> tuple[str, ...]:
     """Name the hosts that the change of a fleet removes."""
     if change.key.kind != "fleet":

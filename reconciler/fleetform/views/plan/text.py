@@ -27,16 +27,13 @@ from fleetform.views.plan.groups import (
 )
 from fleetform.views.plan.notes import (
     SEEN_EARLIER,
+    block_facts,
     command_lines,
-    cost_text,
     depth_text,
     drift_text,
     earlier_drift,
     earlier_runs,
     forecast_lines,
-    group_impact_text,
-    hosts_removed_text,
-    hosts_set_up_text,
     joining_texts,
     names_text,
     progressing,
@@ -132,14 +129,9 @@ def _changes(plan: Plan) -> Iterator[Line]:
 def _block(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[Line]:
     change = group.first
     yield _title(group)
-    if text := group_impact_text(plan, group):
-        yield _impact(group, text)
-    if text := hosts_removed_text(plan, change):
-        yield line("      ", ("hosts removed: ", "warn"), text)
-    if text := hosts_set_up_text(plan, change):
-        yield line("      ", ("sets up: ", "info"), text)
-    if not group.is_many and (text := cost_text(change, ceiling=ceiling)):
-        yield line("      ", ("cost: ", "info"), text)
+    tones = {**_FACT_TONES, "impact": "bad" if change.destructive else "dim"}
+    for name, text in block_facts(plan, group, ceiling=ceiling):
+        yield line("      ", (f"{name}: ", tones[name]), printable(text))
     if change.replaces and group.is_many:
         yield from _pairs(group)
     if names := group.names:
@@ -159,17 +151,14 @@ def _title(group: Group) -> Line:
     return Line((_SIGN_SPANS[change.action], title, _dim(f"  {reason}")))
 
 
+_FACT_TONES = {"hosts removed": "warn", "sets up": "info", "cost": "info"}
+
 _SIGN_SPANS = {action: Span(f"{sign:>3} ", tone) for action, (sign, tone) in SIGNS.items()}
 
 
 @lru_cache(maxsize=64)  # Most of a great plan has one reason.
 def _dim(text: str) -> Span:
     return Span(text, "dim")
-
-
-def _impact(group: Group, text: str) -> Line:
-    tone = "bad" if group.first.destructive else "dim"
-    return line("      ", ("impact: ", tone), printable(text))
 
 
 def _pairs(group: Group) -> Iterator[Line]:
