@@ -126,7 +126,6 @@ ALLOWED = {
 LATER = {
     "providers/fleetform/providers/registry.py": {"_OURS"},
     "reconciler/fleetform/app/generations.py": {"note_told"},
-    "reconciler/fleetform/app/ledger.py": {"told"},
     "reconciler/fleetform/controllers/fleets.py": {"_let_go", "_nursery"},
     "reconciler/fleetform/controllers/hosts.py": {
         "_nursery",
@@ -154,7 +153,6 @@ LATER_FIRST_LINES = {
     "providers/fleetform/providers/local/daemon.py": {"nobody", "somebody"},
     "providers/fleetform/providers/local/folder.py": {"anybody", "nobody", "somebody"},
     "providers/fleetform/providers/local/places.py": {"bears"},
-    "reconciler/fleetform/app/ledger.py": {"bears", "put aside", "the world", "what is there"},
     "reconciler/fleetform/controllers/fleets.py": {"told", "whoever"},
     "reconciler/fleetform/controllers/hosts.py": {"anew", "nobody", "somebody", "takes in", "told"},
 }

@@ -1,7 +1,7 @@
 """
 What stands before every answer: only reading, only from where we were asked to listen.
 
-A web page that anybody visits may send requests to this machine. It cannot change anything,
+A web page that a user visits may send requests to this machine. It cannot change anything,
 since nothing here does, and it cannot read: no CORS header is ever sent, and a page that
 rebinds its own name to 127.0.0.1 still sends that name as Host, which is refused.
 """
@@ -93,7 +93,7 @@ def _hardened(send: Send, method: str) -> Send:
                 **message,
                 "headers": [
                     *message.get("headers", ()),
-                    # State is stale the moment it is sent, and a cache is a copy nobody guards.
+                    # State is stale the moment it is sent, and a cache is a copy without a guard.
                     (b"cache-control", b"no-store"),
                     (b"x-content-type-options", b"nosniff"),
                     # RFC 9110 section 6.6.1; uvicorn's own comes with its server alone.

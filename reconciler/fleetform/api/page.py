@@ -49,7 +49,7 @@ def page(
         limit: At most so many items.
 
     Raises:
-        ApiProblem: The cursor is not one of ours.
+        ApiProblem: The cursor was not made by this API.
     """
     if cursor is not None:
         after = read_cursor(cursor)

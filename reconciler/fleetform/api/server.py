@@ -26,7 +26,7 @@ THREADS = 4
 Requests that are worked on at once; others wait for their turn.
 
 Python runs one of them at a time, and each holds its rows in memory: more would only take memory
-from what runs beside it.
+from what else runs there.
 """
 
 _LOG_LINES = 10

@@ -51,7 +51,7 @@ async def answer(
     Args:
         workspace: The environment.
         listen: `HOST:PORT`.
-        progress: Is told where the API answers, and when its process is started again.
+        progress: Reports where the API answers, and when its process is started again.
         insecure: Whether HOST may be an address that other machines reach.
 
     Raises:

@@ -69,8 +69,8 @@ HANDED_OVER_MS = 60_000
 """
 How long an apply that does not wait for runs waits for steps that another controller executes.
 
-Rows and hosts of this machine take seconds. What takes longer is not waited for by whoever said
-that they would not wait.
+Rows and hosts of this machine take seconds. An apply that does not wait for runs does not wait
+for what takes longer.
 """
 
 
@@ -80,9 +80,9 @@ class ApplyResult:
     What an apply came to.
 
     `state` is `done`, `failed` (a step failed, or a rebuild of the ledger has put an end to it), or
-    `handed-over` (somebody else carries it out, and is not through with it after `HANDED_OVER_MS`).
-    `failed_steps` are sentences. `runs` are those that were waited for. `messages` say for what
-    nobody waited any longer.
+    `handed-over` (another controller applies it, and has not finished after `HANDED_OVER_MS`).
+    `failed_steps` are sentences. `runs` are those that were waited for. `messages` name what
+    was not waited for any longer.
     """
 
     state: str
@@ -106,7 +106,7 @@ async def apply_plan(
 
     Raises:
         StalePlan: Something that the plan touches is not as it was; nothing was changed.
-        Problem: The ledger cannot be used, or the world remembers another one.
+        Problem: The ledger cannot be used, or hosts remember another one.
     """
     workspace.require_same_uid()
     with contextlib.ExitStack() as stack:
@@ -151,7 +151,7 @@ async def settle(workspace: Workspace, *, who: str, progress: Progress) -> None:
 
     It was approved when it was entered. A manager that is alive is waited for, also a background
     controller: the new plan may be looked at for long, and runs are driven meanwhile. Where a crash
-    left nobody, it is carried out here.
+    left no controller, it is applied here.
     """
     with contextlib.closing(open_for_writing(workspace)) as ledger:
         hosts = host_provider(workspace)
@@ -181,10 +181,10 @@ class _Apply:
     who: str
     progress: Progress
     _: KW_ONLY
-    # Do not wait for runs; and for changes that somebody else makes only so long.
+    # Do not wait for runs; and for changes that another controller makes only so long.
     detach: bool
     leave: bool = False
-    # The world was, and nobody else has managed since.
+    # The hosts were asked, and no other process has managed since.
     asked: bool = False
     # Taken already; used once.
     manager_lease: ManagerLease | None = None
@@ -228,8 +228,8 @@ class _Apply:
                         if await self._follow(gate):
                             break
                 except FenceLost as lost:
-                    # Nothing was caused since. Whoever manages now carries the plan out, and we
-                    # watch; where nobody does, we are the next.
+                    # Nothing was caused since. The manager of now applies the plan, and this process
+                    # watches; where there is none, this process is the next.
                     self.progress.notice(f"this command lost the manager lease: {lost}")
                 except UnreachableLedgerError as problem:
                     self.progress.notice(f"waiting for the ledger: {problem}")
@@ -302,7 +302,7 @@ class _Apply:
     def _driven(self, manager: Manager) -> bool:
         """Every accepted plan is carried out; are our runs over, and is their output here?"""
         assert manager.runs is not None
-        # Nobody else would send it once we have gone, and the work would go on for ever.
+        # No other process would send it after this one has ended, and the work would go on for ever.
         if not self._stops.are_sent(manager.runs.owed_stops()):
             return False
         if self.detach:
@@ -333,7 +333,7 @@ class _Apply:
         taken_up = PickUpWatch(self.accepted.apply_uid, clock=SystemClock())
         while self.workspace.manager() is not None:
             if self._leaves_at_ms is not None and SystemClock().boot_ms() > self._leaves_at_ms:
-                # It is entered, and whoever manages sees it through.
+                # It is entered, and the manager finishes it.
                 return True
             # Silence writes nothing: that it has become long is seen by the clock alone.
             if (now := await gate(self.ledger.serial)) != serial or self._wait_policy.has_run_out():
@@ -416,8 +416,8 @@ def failed_steps(ledger: Ledger, apply_uid: str) -> tuple[str, ...]:
 
 
 # How long a manager that is about to leave waits for hosts to take the stops that they are owed.
-# Who leaves earlier leaves work at work that somebody has asked to end: agents act on what they
-# were told, and nobody is there to tell them. A host that is silent is not waited for long, and
+# A manager that leaves earlier leaves work running that was asked to end: agents act on what they
+# hear, and no process is there to tell them. A host that is silent is not waited for long, and
 # named.
 
 STOPS_MS = 10_000
@@ -445,7 +445,7 @@ class Stops:
         now, before, self._owed = self.clock.boot_ms(), self._owed, frozenset(owed)
         if not self._owed:
             return True
-        # An answer of one is a sign of life; what is owed anew has its own time.
+        # An answer of one is a sign of life; a new debt has its own time.
         if not before or self._owed != before:
             self._since_ms, self._is_reported = now, False
         waited = now - self._since_ms

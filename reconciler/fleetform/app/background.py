@@ -80,7 +80,7 @@ async def drive(
         ready: Told once that this process has the lease, with an empty string, or which other
             process has it.
         ended: Told that it ends, and the error that ends it, if any. Where it has the lease, it is
-            told while it still has it: the next process finds a log that is complete.
+            called while it still has it: the next process finds a log that is complete.
         progress: Told what happens.
 
     Raises:

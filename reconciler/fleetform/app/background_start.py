@@ -80,7 +80,7 @@ def child_environment(
         named: Names that providers and the ledger's driver read.
 
     Returns:
-        The variables, and the names of those beside the usual ones, sorted.
+        The variables, and the names of those besides the usual ones, sorted.
     """
     extra = tuple(sorted(name for name in set(named) - {*USUAL_VARIABLES} if name in environ))
     kept = {

@@ -2,7 +2,7 @@
 Reads which controller an environment has, and how a background controller was started.
 
 The manager lease names the process. What else there is to know of a background controller lies
-beside the ledger, in a file of the machine that it runs on.
+next to the ledger, in a file of the machine that it runs on.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class BackgroundStart:
     """
     How a background controller was started.
 
-    `variables` are names of environment variables beside the usual ones; `warning` says why the
+    `variables` are names of environment variables besides the usual ones; `warning` says why the
     machine may end it early, or is empty.
     """
 

@@ -127,7 +127,7 @@ def stop_on_signals(
     """
     Set `stopped` on SIGTERM, SIGINT and SIGHUP, and call what is in the list that is returned.
 
-    A terminal that is closed sends SIGHUP: the environment is let go of then as well. Under `nohup`
+    A terminal that is closed sends SIGHUP: the environment is released then as well. Under `nohup`
     it was ignored from the start, and stays so. `noted` is called with each signal.
     """
     wake: list[Callable[[], None]] = []

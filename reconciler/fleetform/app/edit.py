@@ -197,7 +197,7 @@ class Editor:
     # -- what comes of it -------------------------------------------------------------------------
 
     def finish(self) -> Edits:
-        """Read the tree as it will be, and refuse what is wrong with it."""
+        """Read the configuration as it will be, and refuse what is wrong with it."""
         files = tuple(
             FileEdit(file, self._before[file], None if text is None else text.encode())
             for file, text in sorted(self._texts.items())
@@ -335,7 +335,7 @@ class Editor:
         }
 
     def _unmet(self, wishes: Sequence[_Wish]) -> list[_Wish]:
-        """Wishes that the tree does not fulfil with the new texts, all inheritance counted."""
+        """Return the wishes that the configuration does not fulfil with the new texts, all inheritance counted."""
         if not wishes:
             return []
         said = self._resulting()
@@ -385,7 +385,7 @@ def _dotted(path: Steps) -> str:
 
 # Edits that would be written and of which nothing would come.
 # `ignore:` keeps what is there, whatever is declared; `initial:` counts when something is made or runs,
-# and not between. Whoever asks for such a value by a command expects it to hold: they are told what
+# and not between. A user who sets such a value by a command expects it to hold: the error names what
 # keeps it from that, and nothing is written.
 
 
@@ -413,7 +413,7 @@ def refuse_ineffective(
         for field in ("ignore", "initial"):
             patterns = declared.document.get(field, ())
             idle = [path for path in paths if any(_covers(one, path) for one in patterns)]
-            # What else changes may have it made anew, and then `initial:` counts.
+            # What else changes may have it created again, and then `initial:` counts.
             is_refused = idle if field == "ignore" else idle and len(idle) == len(paths)
             if is_refused and _is_there(workspace, key):
                 raise _problem(key, field, patterns, idle[0])

@@ -1,7 +1,7 @@
 """
 What is to be written into the files of a tree, and writing it: all of it or nothing.
 
-Somebody else may have a file open meanwhile. It is written only where it is as it was read, and
+Another process may have a file open meanwhile. It is written only where it is as it was read, and
 what was written before another could not be is taken back.
 """
 
@@ -49,7 +49,7 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class FileEdit:
     """
-    One file of the tree, by its path relative to it.
+    One file of the configuration, by its path relative to it.
 
     `before` is None for one that is new, `after` for one that goes.
     """
@@ -64,7 +64,7 @@ class Edits:
     """
     What is to be written, and which resources that is about.
 
-    `loaded` is the tree as it will be. `files` are in order of path; empty: all is so already.
+    `loaded` is the configuration as it will be. `files` are in order of path; empty: all is so already.
     `looked_at` are the files in which it would be written, whether it stands there or not.
     """
 
@@ -79,7 +79,7 @@ def write_edits(root: Path, edits: Edits) -> None:
     Write all files, or none.
 
     Raises:
-        EditProblem: Somebody else has changed one meanwhile; every file is as it was before.
+        EditProblem: Another process has changed one meanwhile; every file is as it was before.
     """
     for edit in edits.files:
         if _content(root / edit.path) != edit.before:
@@ -126,9 +126,9 @@ def _changed(file: str) -> EditProblem:
     )
 
 
-# Commits edits of a tree, beside writing them or in the place of it.
+# Commits edits of a configuration, after writing them or instead of it.
 # On the branch that is checked out the files are written and committed. On a new branch only the
-# commit is made: whoever proposes a change goes on with what they have.
+# commit is made: the user who proposes a change keeps the files as they are.
 
 
 @contextlib.contextmanager
@@ -145,7 +145,7 @@ def commit_edits(workspace: Workspace, edits: Edits, message: str) -> Committed:
     Write the edits and commit them, nothing else with them.
 
     Raises:
-        EditProblem: A file has changes that nobody committed, or git refuses. In the second case
+        EditProblem: A file has uncommitted changes, or git refuses. In the second case
             the files are written, as the message says.
     """
     with _refusals("; nothing was written"):
@@ -198,7 +198,7 @@ def refuse_unfinished(workspace: Workspace, edits: Edits) -> None:
     Refuse to call a thing committed that only stands in a file: git may have refused it before.
 
     Raises:
-        EditProblem: A file in which it stands has changes that nobody committed.
+        EditProblem: A file in which it stands has uncommitted changes.
     """
     files = [_file(workspace, file) for file in edits.looked_at]
     with _refusals():
@@ -212,7 +212,7 @@ def refuse_unfinished(workspace: Workspace, edits: Edits) -> None:
 
 
 def _file(workspace: Workspace, path: str) -> Path:
-    """The file that is written: of a link within the tree what it leads to, as git has it."""
+    """Return the file that is written: for a link within the configuration its target, as git has it."""
     named = workspace.root / path
     if not named.is_symlink():
         return named

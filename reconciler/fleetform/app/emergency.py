@@ -1,7 +1,7 @@
 """
 Overrides from a person's terminal: written at once, and carried out here where no controller runs.
 
-Whoever may write the ledger may write overrides: its folder belongs to one account. Without a
+A user who may write the ledger may write overrides: its folder belongs to one account. Without a
 manager the agents go on with what they run, so the end of runs is then brought about from here.
 Nothing else is: no plan is carried out meanwhile, and nothing starts.
 """
@@ -52,7 +52,7 @@ def make_room(workspace: Workspace, paused: PausedJobs) -> bool:
     Give up what is kept for an emergency where the ledger's disk is full; tells whether it was.
 
     Jobs of this machine are paused first, or one that writes without end would have the room. Before
-    anything is read: also who only reads a ledger needs some room beside it.
+    anything is read: also a process that only reads a ledger needs some room next to it.
     """
     backend, uid = workspace.backend(), workspace.environment.uid
     if not backend.is_reserve_needed(uid):
@@ -105,7 +105,7 @@ def lift(workspace: Workspace, numbers: Sequence[int] | None, *, who: str) -> tu
             lifted = ledger.lift_overrides(numbers, who=who, now_ms=SystemClock().now_ms())
         except LedgerUnavailable as problem:
             raise LedgerProblem(str(problem), f"nothing was lifted; {_REPEAT}") from problem
-    # For the next one: it may be that nobody begins to manage for months.
+    # For the next one: there may be no manager for months.
     keep_reserve(workspace)
     return lifted
 
@@ -119,8 +119,8 @@ async def drive_ends(
     Returns once what is at work is over, or has been unknown for `SILENCE_MS`.
 
     Raises:
-        Locked: Somebody manages, and does not begin to end it.
-        Problem: The ledger cannot be used, or the world remembers another one.
+        Locked: Another process manages, and does not begin to end it.
+        Problem: The ledger cannot be used, or hosts remember another one.
     """
     while workspace.manager() is not None:
         if await wait_until_ends(workspace, names, clock=SystemClock()):

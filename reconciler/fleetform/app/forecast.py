@@ -3,7 +3,7 @@ What a plan would come to at once: the scheduler's own round over what there wil
 
 `plan` and `schedule` do not know each other, so they meet here. A copy of the book is changed as
 the plan would change it, and the scheduler is asked what starts and why the rest waits. It is a
-forecast: the world may say no, and nothing of it is part of what was decided.
+forecast: hosts may say no, and nothing of it is part of what was decided.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@ Recognises a ledger that is older than what this machine has seen of it, or anot
 
 Hosts prove that as well, where they remember more. They do not where their folders were put back
 along with the ledger, so this machine notes, outside the state folder, how far the ledger has come:
-when a process begins to manage the environment, and before a host is told that what it said is
-written down. What a host has been told of may have run.
+when a process begins to manage the environment, and before a host hears that what it said is
+written down. What a host has heard of may have run.
 """
 
 from __future__ import annotations

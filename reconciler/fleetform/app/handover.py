@@ -98,8 +98,8 @@ def _silent(holder: Holder | None) -> Locked:
 # Tells whether the manager of an environment still acts on the ledger.
 #
 # A process that hangs, or was stopped, holds its lock all the same, and the kernel says nothing of
-# it. So whoever leaves something to it waits for a sign, and says after a while who gives none, and
-# what helps.
+# it. So a process that leaves something to it waits for a sign, and reports after a while which
+# process gives none, and what helps.
 
 ACTS_MS = 10_000
 """How long a manager may take to begin what is asked of it; it takes a second at most."""

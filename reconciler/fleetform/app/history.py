@@ -135,7 +135,7 @@ class TreeSide:
 @contextlib.contextmanager
 def open_tree(workspace: Workspace, named: str | None) -> Iterator[TreeSide]:
     """
-    Read the tree that `named` stands for; None is the environment's as it is on disk.
+    Read the configuration that `named` stands for; None is the environment's as it is on disk.
 
     Raises:
         WorkspaceProblem: It names nothing, or cannot be read.
@@ -156,7 +156,7 @@ def open_tree(workspace: Workspace, named: str | None) -> Iterator[TreeSide]:
                     "the environment was created later, or was in another folder",
                 )
             label = commit[:12] if commit.startswith(named) else f"{named} ({commit[:12]})"
-            # Without a cache: nobody reads this folder again.
+            # Without a cache: this folder is not read again.
             yield _side(load_tree(root), label)
 
 

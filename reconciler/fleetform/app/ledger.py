@@ -1,7 +1,7 @@
 """
-Opens the ledger for writing, and refuses one that the world has outgrown.
+Opens the ledger for writing, and refuses one that hosts have outgrown.
 
-A lost or restored ledger is told by those who remember it: an agent that bears the
+A lost or restored ledger is recognised by hosts that remember it: an agent that has the
 environment's uid and another ledger's id, a higher epoch or fence, or more of its commits.
 """
 
@@ -74,7 +74,7 @@ async def refuse_if_outgrown(
     ledger: StoredLedger, hosts: HostProvider, manager_lease: ManagerLease | None = None
 ) -> None:
     """
-    Compare the ledger with what bears the environment's uid in the world.
+    Compare the ledger with the hosts that have the environment's uid.
 
     Args:
         ledger: Whose knowledge is in question.
@@ -82,7 +82,7 @@ async def refuse_if_outgrown(
         manager_lease: That was just taken, before anything was done under it.
 
     Raises:
-        RecoveringProblem: Somebody remembers another ledger, or more than this one knows.
+        RecoveringProblem: A host remembers another ledger, or more than this one knows.
     """
 
     def read_live() -> Live:
@@ -184,10 +184,10 @@ def prove_outgrown(
     Return the sentence that proves the ledger outgrown, or nothing.
 
     Args:
-        instances: What the world remembers.
-        live: What the ledger said before the world was asked.
-        read_live: Reads the ledger anew: whoever manages meanwhile writes down, and then tells
-            hosts. What a host was told by then is in the ledger, unless that is an older one.
+        instances: What hosts remember.
+        live: What the ledger said before the hosts were asked.
+        read_live: Reads the ledger again: the manager of now writes first, and then tells
+            hosts. What a host has heard by then is in the ledger, unless that is an older one.
     """
     return outgrown_by(instances, live) and outgrown_by(instances, read_live())
 
@@ -216,7 +216,7 @@ def _obeys_another(one: InstanceSeen, live: Live) -> bool:
 def _knows_more(one: InstanceSeen, live: Live) -> bool:
     if (one.epoch, one.fence) > (live.epoch, live.fence):
         return True
-    # Whoever manages for a month has one fence: a copy from within it shows by this alone.
+    # A manager of a month has one fence: a copy from within it shows by this alone.
     return one.epoch == live.epoch and one.commits > live.serial
 
 
@@ -235,7 +235,7 @@ KEPT_MAX = 10
 
 def keep_ledger(workspace: Workspace, *, who: str, before: str) -> str:
     """
-    Back up what is there, or put aside what cannot be read.
+    Back up the ledger, or move it away if it cannot be read.
 
     Args:
         workspace: Whose ledger; the caller manages it.
@@ -274,7 +274,7 @@ def backup_before(workspace: Workspace, before: str, write: Callable[..., object
     now_ms = SystemClock().now_ms()
     folder, prefix = _folder(workspace), f"before-{before}-"
     target = folder / f"{prefix}{now_ms}.jsonl"
-    with told():
+    with backup_problems():
         write(target, now_ms=now_ms)
     for old in sorted(folder.glob(f"{prefix}[0-9]*.jsonl"), key=_moment)[:-KEPT_MAX]:
         old.unlink(missing_ok=True)
@@ -299,7 +299,7 @@ def is_damaged(workspace: Workspace, problem: LedgerError | LedgerProblem) -> bo
 
 
 @contextlib.contextmanager
-def told() -> Iterator[None]:
+def backup_problems() -> Iterator[None]:
     """Turn what is wrong with a backup into a person's problem."""
     try:
         yield

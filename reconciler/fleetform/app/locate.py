@@ -32,12 +32,12 @@ ENVIRONMENT: Final = "environment.yaml"
 
 class Source(NamedTuple):
     """
-    A document of the tree and where it stands.
+    A document of the configuration and where it stands.
 
     Attributes:
         key: `run/sweep` for a sweep; `environment/NAME` for the environment's own.
         type: As its `type:` says.
-        file: Relative to the tree.
+        file: Relative to the configuration.
         number: Which document of the file, from 0.
         value: What it says there, as JSON values.
         declared: The resources that it came to, in order; empty for what makes none.
@@ -250,7 +250,7 @@ def _looked_for(
     return found
 
 
-# -- what is told -----------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------
 
 
 def _unknown(loaded: Loaded, typed: Address, wanted: str, kinds: Sequence[str]) -> EditProblem:

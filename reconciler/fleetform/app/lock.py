@@ -1,8 +1,8 @@
 """
 Manager leases of environments, and the takeover of one.
 
-A file lock cannot be broken while its holder lives: the kernel holds it. So whoever breaks it
-ends the process, by its own handle and not by a number that may be another's by then. A lease is
+A file lock cannot be broken while its holder lives: the kernel holds it. So to break it
+is to end the process, by its own handle and not by a number that may be another's by then. A lease is
 ended in the database, and its holder's next write is refused.
 """
 
@@ -213,7 +213,7 @@ def _log(workspace: Workspace, found: Holder, who: str, reason: str) -> None:
         ledger.append_events([LoggedEvent("lock.broken", SystemClock().now_ms(), sentence)])
 
 
-# Takes an environment over from `serve`, visibly and for a while, so that somebody can work by hand.
+# Takes an environment over from `serve`, visibly and for a while, so that a user can work by hand.
 # What takes over is an override of the ledger: `serve` sees it, ends what it is making, lets the
 # environment go, and takes it up again when the override has run out or was lifted.
 
@@ -237,7 +237,7 @@ async def take_over(
         progress: Told whom we wait for.
 
     Raises:
-        Locked: Somebody else has taken over, or whoever holds the environment does not let go.
+        Locked: Another user has taken over, or the manager does not release the environment.
     """
     now_ms = SystemClock().now_ms()
     with contextlib.closing(open_for_writing(workspace)) as ledger:

@@ -1,7 +1,7 @@
 """
 Who manages an environment: asked, taken, and broken, whichever ledger it has.
 
-Everything that causes effects in the world does so under the manager lease that `try_manage` gives.
+Everything that causes effects does so under the manager lease that `try_manage` gives.
 Whether it is a file lock or a row of the ledger is a matter of `store.backend`.
 """
 

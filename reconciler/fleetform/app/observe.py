@@ -1,7 +1,7 @@
 """
 Reads the actual state of created resources, and keeps the values that were accepted.
 
-Nothing is started and nobody is disturbed by it: whoever manages the environment goes on.
+Nothing is started and no process is disturbed by it: the manager of the environment goes on.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ def _moving(before: Live, after: Live) -> frozenset[str]:
     return frozenset(uid for uid in {*was, *now} if was.get(uid) != now.get(uid))
 
 
-# How `serve` watches for drift: a look at the world now and then, told once, and corrected.
+# How `serve` watches for drift: a look at the actual state now and then, reported once, and corrected.
 # A look costs a connection a host, so it is rarer than a plan. What it finds goes into the plan
 # that follows it; in between the ledger alone is compared.
 
@@ -279,8 +279,8 @@ class DriftWatch:
     """
     Reads the actual state when that is due, and remembers what it has reported.
 
-    `every_ms` is the least time between two looks. The first is due after one such time: whoever
-    has just begun to manage greets every host anyway.
+    `every_ms` is the least time between two looks. The first is due after one such time: a new
+    manager greets every host anyway.
     """
 
     ledger: Ledger

@@ -346,7 +346,7 @@ def _close(home: Path) -> None:
 # Where the ledger is: a file in the state folder, or the PostgreSQL database that a variable names.
 #
 # The address has a password in it. So it is read from the environment of this process or from a
-# file that nobody else can read, and is passed to nobody: agents are started without it.
+# file that only its owner can read, and is not passed on: agents are started without it.
 
 VARIABLE = "FLEETFORM_LEDGER"
 """A URL, `postgresql://…`; not set or empty: the ledger is a SQLite file in the state folder."""

@@ -69,7 +69,7 @@ def make_plan(
 
     Raises:
         LedgerProblem: The ledger cannot be read.
-        PlanProblem: The plan breaks an invariant; it is a fault of ours and must not be applied.
+        PlanProblem: The plan breaks an invariant: a bug in fleetform, and it must not be applied.
     """
     assert loaded.desired is not None, "the caller refuses a configuration without an environment"
     compared = functools.partial(
@@ -166,7 +166,7 @@ def _without_lost(live: Live, lost: Sequence[str]) -> Live:
 
 
 def _with_newer_commit(workspace: Workspace, desired: Desired, live: Live, reader: Reader) -> Live:
-    """Find out whether the tree is at a commit that the one applied last was made from."""
+    """Find out whether the configuration is at an ancestor of the commit that was applied last."""
     here = desired.commit.removesuffix(_DIRTY)
     if not here:
         return live
@@ -261,11 +261,11 @@ def nothing_yet(environment_uid: str) -> Live:
 
 
 # Looks at what new volumes would take of this machine, so that a plan can name its owner, or that it
-# is a file, or is not there to be taken in.
-# Only where a path leads out of the environment's own folder, is to be taken in as it is found, or
+# is a file, or does not exist to be adopted.
+# Only where a path leads out of the environment's own folder, is to be adopted as it is found, or
 # meets one where data was left, and only for what is about to be made: whether a volume that is
 # there is still ours is drift's to say. What was left and is gone by now does not come back, and is
-# in nobody's way. On other machines the agent finds out, and refuses with the same sentence.
+# in no one's way. On other machines the agent finds out, and refuses with the same sentence.
 
 
 def with_claims(workspace: Workspace, desired: Desired, live: Live) -> Live:
@@ -298,7 +298,7 @@ async def claimed(hosts: HostProvider, desired: Desired, live: Live) -> Live:
                 _claim(path, around.mark), marker_path=around.mark.path, is_inside=around.is_inside
             )
         elif not seen.exists and key in desired.imports:
-            # Last: where somebody else's lies around it, it may not be made either.
+            # Last: inside another environment's volume it may not be made either.
             claims[key] = Claim(what=seen.path, owner_uid="", missing=str(key))
     gone = {one for one in _left_met(desired, live) if not await _is_there(hosts, uid, one)}
     if gone:

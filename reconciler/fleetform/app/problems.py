@@ -7,10 +7,10 @@ What a person can get wrong, as one tree of exceptions with an exit code each.
     ├── EditProblem (1)        a document cannot be changed as asked; nothing was written
     │   └── BlockedProblem (3) what is to be added would be blocked; nothing was written
     ├── ScopeProblem (1)       an address means nothing that there is
-    ├── PlanProblem (1)        a plan broke an invariant: a fault of ours, shown and not applied
+    ├── PlanProblem (1)        a plan broke an invariant: a bug in fleetform, shown and not applied
     ├── RecoveringProblem (1)  hosts or this machine remember another ledger
     ├── ExecProblem (255)      a command cannot run in a job (in `exec_in_job`)
-    └── Locked (6)             somebody else manages the environment
+    └── Locked (6)             another process manages the environment
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class LedgerProblem(Problem):
 
 
 class EditProblem(Problem):
-    """`findings` are what the tree would say of it, to be shown with their places."""
+    """`findings` are what is wrong with the edited configuration, to be shown with their places."""
 
     def __init__(
         self, message: str, advice: str = "", *, findings: tuple[Finding, ...] = ()

@@ -2,8 +2,8 @@
 Plans in files: written whole or not at all, read with suspicion, carried out once.
 
 A file says who made it, with which permissions, and has an id of its own; all of that is sealed
-with the rest. What a plan in a file names of files is frozen when it is written, so that whoever
-goes on working in the tree does not make it useless.
+with the rest. What a plan in a file names of files is frozen when it is written, so that later
+edits of the configuration do not make it useless.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def write_plan_file(
         # A rename would put the plan in the place of the device or the pipe itself.
         raise PlanProblem(f"{path} is not a regular file", "name one, such as `today.plan`")
     if not _may_be_replaced(target):
-        # A slip of the hand would cost a document of the tree, or somebody's key.
+        # A slip of the hand would cost a document of the configuration, or a key.
         raise PlanProblem(
             f"{path} exists and is not a plan; it was not changed",
             "name another file, or remove that one first",
@@ -156,7 +156,7 @@ def require_standing(workspace: Workspace, plan: Plan) -> AppliedBefore | None:
     """
     Check whether a saved plan can still be applied, before confirmation is asked for.
 
-    One that was made after a look at the world is judged after another.
+    One that was made with the actual state is judged after another look at it.
 
     Returns:
         The answer for one that was carried out before; None for one that may be.
@@ -290,7 +290,7 @@ def _refuse_missing_code(plan: Plan, blobs: FileBlobStore) -> None:
     """A bundle is made of a working copy that may be gone: it is here, or it is lost."""
     for step in plan.steps:
         code = step.arguments.get("document", {}).get("code", {})
-        # What is only recorded anew, such as another priority of a run that is over, needs none.
+        # What is only recorded again, such as another priority of a run that is over, needs none.
         if step.verb != Verb.RUN_SUBMIT or not code or blobs.has(code["sha256"]):
             continue
         raise PlanProblem(
@@ -336,7 +336,7 @@ def keep_plan(workspace: Workspace, plan: Plan, *, who: str) -> bool:
     """
     Keep a plan that was only shown, if there is a ledger to keep it in; tell whether it is.
 
-    A plan is worth showing whether or not anybody can write it down: a folder that is read only,
+    A plan is worth showing whether or not it can be written down: a folder that is read only,
     a full disk, and a writer that takes long are no reason to fail. Into a ledger that is older than
     another nothing is written: each commit makes it look newer.
     """

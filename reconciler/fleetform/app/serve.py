@@ -1,5 +1,5 @@
 """
-`serve`: the manager for as long as it runs, with the tree kept and the API answered.
+`serve`: manages the environment, applies its configuration and answers the API.
 """
 
 from __future__ import annotations
@@ -87,12 +87,12 @@ async def serve(
 
     Returns the exit code: with `once` that of an apply of the same plans, and 0 after a signal.
 
-    While somebody has taken it over (`apply --takeover`), it is let go of, and taken up again
+    While a user has taken it over (`apply --takeover`), it is released, and managed again
     when that ends; the API is answered all the time. `signalled` is called with each signal that
     ends it: what is left of the work is the caller's to leave.
 
     Raises:
-        Locked: Somebody else manages it.
+        Locked: Another process manages it.
         Problem: The ledger cannot be used, or the address not be listened at.
     """
     with contextlib.closing(open_for_writing(workspace)) as ledger:
@@ -151,7 +151,7 @@ class _Serving:
                     return
                 told = ""
             except FenceLost as lost:
-                # Nothing was caused since. We stand by, and take up again when nobody manages.
+                # Nothing was caused since. This process waits, and manages again when no other one does.
                 self.progress.notice(
                     f"this controller lost the manager lease: {lost}",
                     event="lease.lost",
@@ -181,7 +181,7 @@ class _Serving:
         if manager_lease is None:
             if not self._has_rested:
                 raise locked(self.workspace)
-            # Whoever took over is not done yet, although the time is up.
+            # The user who took over is not done yet, although the time is up.
             await self._pause()
             return False
         with manager_lease:
@@ -280,7 +280,7 @@ class _Serving:
 
 @dataclass
 class _Keeping:
-    """What `controllers.tree` needs for one manager lease: looks at the tree, plans, entries of plans."""
+    """Reads, plans and enters the configuration for `controllers.tree` during one manager lease."""
 
     workspace: Workspace
     ledger: StoredLedger

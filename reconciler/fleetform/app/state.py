@@ -1,7 +1,7 @@
 """
 The ledger as a whole: backed up, restored, and verified by itself and against its hosts.
 
-A backup is taken beside whoever manages the environment. To restore one is to manage it: what is
+A backup is taken while the manager of the environment goes on. To restore one is to manage it: what is
 there is kept in a backup first, or put aside where it cannot be read.
 """
 
@@ -22,11 +22,11 @@ from fleetform.app.generations import note_generation
 from fleetform.app.handover import become_manager
 from fleetform.app.ledger import (
     backup_before,
+    backup_problems,
     host_provider,
     keep_ledger,
     open_for_writing,
     prove_outgrown,
-    told,
 )
 from fleetform.app.managing import problems
 from fleetform.app.problems import LedgerProblem, Locked, Problem
@@ -90,7 +90,7 @@ def backup(workspace: Workspace, path: Path, *, who: str) -> Head:
     if reader is None:
         raise Problem("nothing has been applied yet, so there is nothing to back up")
     assert isinstance(reader, Reads)
-    with contextlib.closing(reader), told():
+    with contextlib.closing(reader), backup_problems():
         return reader.backup(path, who=who, now_ms=SystemClock().now_ms())
 
 
@@ -103,13 +103,13 @@ def restore(
     """
     Put the backup at `path` in the place of the ledger, which is kept first.
 
-    `notice` is told which process is waited for, where one takes long to give its lease up.
+    `notice` gets which process is waited for, where one takes long to give its lease up.
 
     Raises:
         Problem: The file is no backup, not whole, or another environment's.
-        Locked: Somebody manages the environment.
+        Locked: Another process manages the environment.
     """
-    with told():
+    with backup_problems():
         head = read_head(path)
     if head.environment_uid != workspace.environment.uid:
         raise Problem(
@@ -201,7 +201,7 @@ def _find_forgotten(row: Instance, seen: HostSeen, book: SchedulerState) -> Iter
     """
     Find what this ledger has at work on a host that knows nothing of it.
 
-    An agent writes down what it runs before it says so, and keeps it until it was told to forget.
+    An agent writes down what it runs before it says so, and keeps it until it has to forget it.
     """
     if seen.records is None:
         return

@@ -1,9 +1,9 @@
 """
 An experiment: a user's file becomes a document of their configuration, with the code around it.
 
-It lies in the tree's `scratch` folder, which git ignores, so nobody reviews it and nobody else's
+It lies in the folder `scratch` of the configuration, which git ignores, so it is not reviewed and no other
 clone has it. What bounds it: it declares one run, within a time limit, and its document goes a
-while after the run has ended; the result is kept, as of any run that leaves the tree.
+while after the run has ended; the result is kept, as of any run that is removed from the configuration.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 SCRATCH: Final = "scratch"
-"""The folder in the tree, relative to it."""
+"""The folder in the configuration, relative to it."""
 
 _KEPT_SECONDS: Final = 14 * 86_400
 """How long a document stays after it was submitted, once its run is over: two weeks to `keep` it."""
@@ -63,7 +63,7 @@ class Submission:
     """
     What is to be written, and what it is about.
 
-    `source` is FILE as typed, and `file` the document in the tree.
+    `source` is FILE as typed, and `file` the document in the configuration.
     `elements` is how many runs it makes. `expired` are documents of earlier experiments that go with it. `findings` are warnings and
     notes, at the places where a person wrote what they are about. `from_shell` are variables that the document has from the shell.
     `secrets` are variables from the shell or the command line whose values will be in the document. `taken_name` is the name that FILE
@@ -249,7 +249,7 @@ def write_submission(workspace: Workspace, submission: Submission) -> None:
 
     Raises:
         LedgerProblem: The state folder cannot be written.
-        EditProblem: Somebody has written the same file meanwhile.
+        EditProblem: Another process has written the same file meanwhile.
     """
     bundle = submission.bundle
     try:

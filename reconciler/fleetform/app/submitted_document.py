@@ -458,7 +458,7 @@ class TypedPlaces:
         """
         Args:
             source: FILE, as typed.
-            file: The document, relative to the tree.
+            file: The document, relative to the configuration.
             text: Of the document.
             settings: Of the command line.
         """

@@ -23,13 +23,13 @@ from fleetform.views.findings import Report
 
 def check(path: str | None, *, strict: bool = False, list_files: bool = False) -> Report:
     """
-    Check the tree at `path` or around this folder, or the file at `path`.
+    Check the configuration at `path` or around this folder, or the file at `path`.
 
     Args:
         path: A folder with `environment.yaml`, or a file; None: look upward from here.
         strict: Warnings fail the check too.
-        list_files: Name the files that were checked as well. That looks through the tree once
-            more, so it is left out where nobody asks.
+        list_files: Name the files that were checked as well. That looks through the folder once
+            more, so it is left out by default.
 
     Raises:
         WorkspaceProblem: There is no environment.
@@ -108,7 +108,7 @@ def _as_part(file: Path) -> _Checked | None:
 
 
 def _by_itself(file: Path) -> _Checked:
-    # Whoever names a link means what it leads to; the loader itself follows none out of a tree.
+    # The name of a link means its target; the loader itself follows none out of a configuration.
     file = file.resolve()
     # What it names may lie anywhere in its repository, and nowhere else.
     root = working_tree(file.parent) or file.parent

@@ -1,9 +1,9 @@
 """
 How long an apply waits for runs that get nowhere, and what it says of them.
 
-Three ways lead nowhere: nobody knows how a run is, it waits for a host that is silent, or there is
+Three ways lead nowhere: the state of a run is unknown, it waits for a host that is silent, or there is
 no host at all, although each step of the plan is over. None of them proves an end, and each may be over in a
-moment. So whoever waits is told at once, and let go after a while; the runs go on by themselves.
+moment. So the wait is reported at once, and ends after a while; the runs go on by themselves.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class WaitPolicy:
         """
         Tell whether these runs are over, or have got nowhere for long.
 
-        No state is over, unless a row has the name: what has left the tree has no other.
+        No state is over, unless a row has the name: a run that was removed from the configuration has no other.
         """
         removed = {name for name, state in states.items() if state is None}
         states = {**states, **_removed(removed, rows), **_still_ending(self.ending, rows)}
@@ -127,6 +127,6 @@ def _removed(names: Collection[str], rows: Rows) -> dict[str, RunState]:
 
 
 def _still_ending(runs: Iterable[RunUid], rows: Rows) -> dict[str, RunState]:
-    """What has left the tree has no outcome by its name; its row has one."""
+    """Return the states of runs that were removed from the configuration: they have no outcome by name."""
     found = (rows.runs.get(uid) for uid in runs)
     return {run.name: run.state for run in found if run is not None}

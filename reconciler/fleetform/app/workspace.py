@@ -91,7 +91,7 @@ def root_around() -> Path | None:
 
 
 class Workspace:
-    """Where the tree is and where its state lies. `open` makes one."""
+    """One environment: where its configuration and its state are. `open` makes one."""
 
     def __init__(self, root: Path, environment: Environment) -> None:
         self.root = root
@@ -200,7 +200,7 @@ class Workspace:
 
 
 # Loads a tree with what is known of it from before.
-# The cache lies beside the state, in a folder of its own that anybody may delete: it is never
+# The cache lies beside the state, in a folder of its own that a user may delete: it is never
 # asked for what is true, only whether the work has been done already.
 
 
@@ -256,7 +256,7 @@ class TreeLoader:
 
 
 def known_environment(root: Path) -> Environment | None:
-    """Which environment the tree is, where its file is as it was when the tree was read last."""
+    """Return the environment at `root`, if its file is as it was when the configuration was read last."""
     home = cache_home()
     if home is None:
         return None

@@ -60,7 +60,7 @@ async def execute(
     Carry out what is left of `plan`; `fence` is the manager's, under which all is written.
 
     Raises:
-        FenceLost: Somebody else manages the environment; what is open is theirs to resolve.
+        FenceLost: Another process manages the environment; it resolves the open operations.
         LedgerUnavailable: A result could not be written; the operation stays open.
     """
     return await _Execution(accepted.apply_uid, ledger, gate, access, clock, progress, fence).run(
@@ -134,7 +134,7 @@ class _Execution:
             async with self._slots:
                 self.progress.step_started(step)
                 outcome = await self._try(step, begun)
-        except Exception as problem:  # noqa: BLE001 -- handed to whoever waits for the result
+        except Exception as problem:  # noqa: BLE001 -- handed to the code that waits for the result
             self._results.put_nowait((step, problem))
         else:
             self._results.put_nowait((step, outcome))

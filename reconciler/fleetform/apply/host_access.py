@@ -47,7 +47,7 @@ class HostAccess(Protocol):
         """
         End a terminating instance for good, once the jobs that are being ended there have ended.
 
-        What nobody has asked to end is not waited for, and lost with the instance. Returns at once
+        A job that was not asked to end is not waited for, and lost with the instance. Returns at once
         when it is gone already.
 
         Raises:
@@ -61,8 +61,8 @@ class HostAccess(Protocol):
         Ends that were asked for are waited for, however long they take.
 
         Raises:
-            ProviderError: Somebody goes on whom nobody has asked to end, or nobody can tell whether
-                they have ended.
+            ProviderError: A job continues that was not asked to end, or it is unknown whether all
+                have ended.
         """
 
     def ends_asked(self) -> None:
@@ -71,7 +71,7 @@ class HostAccess(Protocol):
 
 # Several calls of one step, made side by side.
 # A step is over when all of its calls are. One that went on after another had failed would cause
-# effects under a step that is written down as failed, beside its own second try, or under the fence
+# effects under a step that is written down as failed, at the same time as its own second try, or under the fence
 # of a manager that has gone.
 
 PARALLEL_MAX = 64

@@ -130,7 +130,7 @@ class _Apply:
             return end
         newer = self.again()
         still = self._waiting & set(ending(newer).values())
-        # Nobody knows whether a run on a silent host is over: it was waited for long enough.
+        # Whether a run on a silent host is over is unknown: it was waited for long enough.
         if still == self._waiting:
             return end
         if not is_within(newer, self._approved):
@@ -160,8 +160,8 @@ def ask(
     Args:
         question: The whole prompt without the answer's space.
         expected: What must be typed; one letter is enough of `yes`.
-        yes: Permission was given on the command line: nobody is asked.
-        how: What to pass where nobody can be asked.
+        yes: Permission was given on the command line: no question is asked.
+        how: What to pass where no question can be asked.
         look: What to do before that.
 
     Raises:
@@ -242,9 +242,9 @@ def carry_out(
     """
     Apply `plan` and follow its runs; returns the exit code.
 
-    Where somebody else was faster, it is planned `again`: what is left of what was approved, and
-    nothing beside it, goes on without another question; where nobody was asked (`unasked`), work that
-    began on a fleet that goes meanwhile is told, and ends by the same permission. So it is where a change was held by a run
+    Where another process was faster, it is planned `again`: what is left of what was approved, and
+    nothing else, goes on without another question; where no question was asked (`unasked`), work that
+    began on a fleet that goes meanwhile is reported, and ends by the same permission. So it is where a change was held by a run
     that was on its way to its end: who waits has it carried out once the run is over. None: a
     plan that moved is refused, and what is held stays so.
 

@@ -91,7 +91,7 @@ class Duration(click.ParamType[int]):
 
 DURATION = Duration()
 
-# Why somebody does it, as they type it: it stands within sentences, tables and commits.
+# The reason for a command, as a user types it: it stands within sentences, tables and commits.
 
 
 class Reason(click.ParamType[str]):

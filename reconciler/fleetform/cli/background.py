@@ -74,7 +74,7 @@ def given_back(
     """
     Leave a background controller again where this command has taken the place of one.
 
-    With `failed_only` a command that ends as it should leaves none. Yields what is told which
+    With `failed_only` a command that ends as it should leaves none. Yields what reports which
     process is waited for.
     """
     from fleetform.app.controllers import read_controller

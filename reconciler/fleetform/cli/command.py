@@ -107,7 +107,7 @@ def several_options(*choices: Options) -> Options:
     """Take several options at once, which help lists in this order."""
 
     def take(function: Function) -> Function:
-        # Whoever decorates first is listed last.
+        # The decorator that runs first is listed last.
         for choice in reversed(choices):
             function = choice(function)
         return function

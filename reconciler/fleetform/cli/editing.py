@@ -1,5 +1,5 @@
 """
-What all commands have in common that edit the tree: options, the diff, and what comes next.
+What all commands have in common that edit the configuration: options, the diff, and what comes next.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def in_default(options: EditOptions) -> EditOptions:
     """
     Edit the default environment where this folder has none, and apply the edit at once.
 
-    Nobody reviews that environment, and `apply` is never about it. One that FLEETFORM_ENVIRONMENT names
+    That environment has no reviews, and `apply` is never about it. One that FLEETFORM_ENVIRONMENT names
     may be reviewed: there it is an edit like any other.
 
     Raises:
@@ -127,7 +127,7 @@ edit_options = several_options(
         "--remote", metavar="NAME", help="Git remote to push to.  [default: as configured in git]"
     ),
 )
-"""Take the options of all commands that edit the tree; `EditOptions.of` collects them."""
+"""Take the options of all commands that edit the configuration; `EditOptions.of` collects them."""
 
 
 def open_editor(options: EditOptions) -> tuple[Workspace, Editor]:
@@ -153,10 +153,10 @@ def finish(
     Show the diff, write or commit it, and plan and apply it where that was asked for.
 
     Args:
-        workspace: Of the tree.
+        workspace: Of the configuration.
         editor: With all that was asked for.
         options: As typed.
-        message: What a commit says where nobody said it.
+        message: The message of a commit without `--message`.
         ends_work: The edit itself asks for running work to end, so `--apply` may.
         targets: Addresses that `--apply` applies, such as single elements. Empty: all resources that
             the edits are about.
@@ -249,7 +249,7 @@ def apply_touched(
         # No targets mean everything, and nothing was asked for.
         return Exit.OK
     targets = tuple(targets) or tuple(str(key) for key in edits.touched)
-    # Hosts that are drained or let go may take days for it; only runs are followed to their end.
+    # Hosts that are drained or released may take days for it; only runs are followed to their end.
     follows = any(key.kind == "run" for key in edits.touched)
     watching = Watching(detach=options.detach or not follows, finished="Applied.")
     return apply_scoped(

@@ -1,7 +1,7 @@
 """
 Where the process begins: an interrupt has its words before anything else is imported.
 
-What `main` imports takes a tenth of a second, and whoever has second thoughts within that time
+What `main` imports takes a tenth of a second, and a user who presses Ctrl-C within that time
 would see where Python was just then.
 """
 

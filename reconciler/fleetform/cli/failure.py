@@ -3,11 +3,11 @@ From an exception to what a person reads: one line of what, one of what to do, a
 
     Refused             raised here in `cli`: the command will not do this, and says what would
     app's Problem    the same from below, with its own exit code
-    StalePlan …         states of the ledger: the world moved, the disk is full
+    StalePlan …         states of the ledger: it has changed, the disk is full
     click's errors      the command line could not be understood
     OSError             the machine said no: a file, a disk, a permission
 
-Anything else is a bug of ours: its traceback goes to a file and the person gets one line.
+Anything else is a bug in fleetform: its traceback goes to a file and the person gets one line.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 Following a run's output: every rank of every attempt, from where the reader is.
 
-The store is polled: a file that another process appends to tells nobody. An eighth of a
+The store is polled: a file that another process appends to sends no signal. An eighth of a
 second is below what a person notices, and a poll of an idle run costs two file sizes.
 """
 

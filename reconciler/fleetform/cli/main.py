@@ -279,7 +279,7 @@ def _say(failure: Failure) -> int:
 
 
 def _show_findings(error: Exception) -> None:
-    """Show what the tree would say against an edit, with its places, before why it is refused."""
+    """Show the findings of an edit, with their places, before the reason why it is refused."""
     findings = getattr(error, "findings", ())
     if findings:
         from fleetform.cli.tree import print_findings

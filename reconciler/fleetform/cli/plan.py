@@ -56,7 +56,7 @@ def flag_of(parameter: str) -> str:
 
 def flag_given(options: Mapping[str, Any]) -> str:
     """Name the first flag, by the alphabet, that was given among `options`; empty for none."""
-    # 0 is a number that somebody typed.
+    # 0 is a number that a user typed.
     given = sorted(
         name
         for name, value in options.items()
@@ -122,7 +122,7 @@ def permissions_of(options: Mapping[str, Any], *, destroy: bool = False) -> Perm
     )
 
 
-# The options by which a plan asks the world before it compares, and what is shown of that.
+# The options by which a plan reads the actual state before it compares, and what is shown of that.
 
 refresh_options = several_options(
     click.option("--refresh", is_flag=True, help="Read the actual state first, and correct drift."),

@@ -39,10 +39,10 @@ def apply_scoped(
     Show the plan of `scope`, ask, carry it out; returns the exit code.
 
     Permissions are those of the environment's rules: who needs more passes it to `apply`. With
-    `ends_work` somebody has asked for an end by name, which is what `--allow-destroy` would say.
+    `ends_work` a user has named the runs that are to end, which is what `--allow-destroy` would say.
 
     A `serve` that sees the edit may be faster, and enter it as its own: what is meant is followed
-    to its end all the same, whoever entered it.
+    to its end all the same, also if another process entered it.
     """
     from fleetform.plan.exit import apply_code
     from fleetform.plan.wait_targets import waited_for
@@ -72,7 +72,7 @@ def plan_scoped(
     ends_work: bool = False,
     quiet: bool = False,
 ) -> Plan:
-    """Plan a part of the tree as it is now; `quiet`: print no findings, for the caller has."""
+    """Plan a part of the configuration; `quiet`: print no findings, because the caller has."""
     from fleetform.app.clock import SystemClock
     from fleetform.app.plan import make_plan
     from fleetform.model.plan import Permissions

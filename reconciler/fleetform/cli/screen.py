@@ -2,7 +2,7 @@
 The terminal: whether to colour, how wide it is, and how a toned line is written.
 
 Colour follows https://no-color.org and FORCE_COLOR: NO_COLOR wins, then FORCE_COLOR, then
-whether somebody looks at a terminal. Escape sequences are written here and nowhere else, and what
+whether the stream is a terminal. Escape sequences are written here and nowhere else, and what
 is printed here is nothing that a CI runner obeys in its log.
 """
 

@@ -134,7 +134,7 @@ def _means_none(reader: Reader, text: str) -> Refused:
 DEFAULTS = frozenset({"ps", "logs", "why", "events", "stop", "rerun"})
 """Commands with names of runs that, outside an environment, are about those of the default one."""
 
-# A refusal that lists a thousand elements helps nobody.
+# A refusal that lists a thousand elements is not read.
 _NAMES_SHOWN_MAX = 5
 # As many lines as one still looks through.
 _LINES_MAX = 20
@@ -195,7 +195,7 @@ def complete_runs(ctx: click.Context, parameter: click.Parameter, incomplete: st
     from fleetform.app.workspace import default_root, root_around
     from fleetform.cli.tree import open_workspace
 
-    # The shell is waiting with the person's line half typed: whatever is wrong with the tree,
+    # The shell is waiting with the person's line half typed: whatever is wrong with the configuration,
     # the answer is no completion, and never a message.
     try:
         path = ctx.params.get("path")

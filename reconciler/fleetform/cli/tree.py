@@ -104,7 +104,7 @@ def maybe_reader(workspace: Workspace) -> Reader | None:
     if reader is not None:
         if doubt := doubts(reader, known):
             error_screen().labelled("warning", f"the ledger is not the newest: {doubt}")
-        # The driver's connection is in a circle with its statements: nobody but the collector
+        # The driver's connection is in a circle with its statements: only the collector
         # would close it, and a server would not hear that we have left.
         click.get_current_context().call_on_close(reader.close)
     return reader

@@ -5,7 +5,7 @@ The port `LogStore` on files: one sparse file a job, whose offsets are those of 
     <run uid>/<attempt>-<rank>.gaps       one line a hole: begin and end; seldom there
     <run uid>/<attempt>-<rank>.complete   there once all has come
 
-The file's length is how far the output has been taken in, so a host is asked to go on from
+The file's length is how much output has arrived, so a host is asked to go on from
 there, and what comes twice is written once. A gap is noted before the data behind it: a reader
 that learns the length first and the gaps next never takes a hole for output. Nothing is
 synced: a power cut may cost the last seconds of output and no run's outcome, which the ledger

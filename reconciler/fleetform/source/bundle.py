@@ -46,7 +46,7 @@ class Bundle:
     An archive and what it is of.
 
     Attributes:
-        path: Where it lies; whoever made it removes it.
+        path: Where it lies; its maker removes it.
         sha256: Of its bytes.
         root: The folder that it is of.
         commit: That is checked out there, `+dirty` where files differ from it; empty outside git.
@@ -169,7 +169,7 @@ def _listed(root: Path) -> Iterator[str]:
     def ask(*options: str) -> list[str]:
         return run_git(root, "ls-files", "-z", *options).split("\0")
 
-    # To git a pattern means nothing for what it tracks, and whoever wrote it means that too.
+    # To git a pattern means nothing for what it tracks, and its author means that too.
     kept_out = set(ask("--cached", "--ignored", *ignored)) if ignored else set()
     found = ask("--cached", "--others", "--exclude-standard", *ignored)
     return (name for name in found if name and name not in kept_out)

@@ -1,7 +1,7 @@
 """
 Commits of changed files, with the author and the signature that their git is configured for.
 
-A working copy may be a branch of anybody's, so nothing that the repository itself names is run: no
+A working copy may be a branch of any author, so nothing that the repository itself names is run: no
 hook, filter, file system monitor or signing program (`spec.tree.git`). A commit is put together in an index
 of its own, from the files' contents. What is staged or changed besides stays as it is.
 """

@@ -2,7 +2,7 @@
 A commit's files on disk, to read a configuration as it was or as it is proposed.
 
 The repository's own objects are written out as they are: no checkout, so that no hook and no
-filter of anybody's runs, and the working tree stays as it is. Links are left out: what they
+filter of the repository runs, and the working tree stays as it is. Links are left out: what they
 point to is not in the commit. Missing objects of a partial clone are not fetched.
 """
 
@@ -76,7 +76,7 @@ def _open(root: Path) -> tuple[Repo, Path]:
             f"{root} is in no git repository, so it has no commits",
             advice="name two folders, or two runs",
         ) from error
-    # A repository may come from anybody; see `spec.tree.git`.
+    # A repository may come from any source; see `spec.tree.git`.
     repository.git.update_environment(
         GIT_NO_LAZY_FETCH="1", GIT_ALLOW_PROTOCOL="", GIT_TERMINAL_PROMPT="0"
     )

@@ -3,7 +3,7 @@ A tree of YAML on this machine: has it changed since it was looked at last?
 
 `serve` asks every few seconds, so nothing is opened but git's few words on the commit: a
 file's inode, size and time of change stand for its content, as they do for git and make. What
-a change means is decided by whoever loads the tree.
+a change means is decided by the code that loads the configuration.
 
 A tree that cannot be read is a value of its own and never an empty tree: an empty one would
 mean that everything is to be removed. That includes a folder without its `environment.yaml`,
@@ -41,7 +41,7 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Why nothing is known of the tree, in one sentence; what was known stays in force."""
+    """Why the configuration cannot be read, in one sentence; what was known stays in force."""
 
     reason: str
 
@@ -94,7 +94,7 @@ def _yaml_files(folder: str) -> Iterator[_Look]:
 
 
 def _base_files(folder: Path) -> Iterator[_Look]:
-    """A base that is gone is a change; what the tree is without it, its loader says."""
+    """Look at a base; one that is gone is a change, and the loader says what that means."""
     if folder.is_dir():
         yield from _yaml_files(str(folder))
     else:

@@ -43,7 +43,7 @@ class ControllerRow:
         host: The machine on which `pid` counts.
         since_ms: Unix milliseconds.
         log: Path on `host`; empty where the kind has none, or where it is another machine's.
-        variables: Names of the environment variables that it has beside the usual ones (HOME, USER,
+        variables: Names of the environment variables that it has besides the usual ones (HOME, USER,
             LANG, TZ, PATH and FLEETFORM_*). Their values are never shown.
         warning: Why the machine may end it early; empty where nothing is known to.
     """
@@ -91,8 +91,8 @@ class LockRow:
     Attributes:
         environment: Its name as it was applied last; empty where nothing was.
         uid: The beginning of it, which tells two of one name apart (`model.redaction`).
-        held: Whether anybody manages it now; the rest is empty where nobody does.
-        pid: 0 for somebody who has not written it down yet.
+        held: Whether a process manages it now; the rest is empty where none does.
+        pid: 0 for a process that has not written it down yet.
         fence: Of a lease; 0 for a file lock.
         left_ms: How long a lease holds if it is not renewed; None for a file lock.
     """

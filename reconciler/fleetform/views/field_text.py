@@ -68,7 +68,7 @@ def value_text(kind: str, path: str, value: Any) -> str:
         # A command alone on its row is read as it is typed; quotes within quotes are not.
         if _COMMAND.fullmatch(path) and _reads_as_typed(value):
             return value
-        # Nobody reads 64 digits; twelve tell two files apart.
+        # Twelve of 64 digits tell two files apart.
         is_digest = path.endswith("sha256") and path.rpartition(".")[2] == "sha256"
         return printable(value[:12]) if is_digest else _quoted(value)
     if value is None:
@@ -277,7 +277,7 @@ def _amount(kind: str, path: str, name: str, value: int) -> str:
 
 _COMMAND = re.compile(r"commands(\[\d+\])?")
 
-# What a row has beside its values, so that no value passes for a change of its own. A lone quotation
+# What a row has besides its values, so that no value passes for a change of its own. A lone quotation
 # mark reads like half of an empty text.
 _RESERVED = re.compile(r"→|…|  # forces |^\((?:not set|no value)\)$|^\".*\"$|^[\"']$")
 

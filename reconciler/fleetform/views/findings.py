@@ -33,7 +33,7 @@ class Report:
         documents_count: How many documents were read.
         files_count: How many files they stand in.
         files: Names of the files that were checked, with those that have no findings; for
-            formats that list what passed. Empty when nobody asked for them.
+            formats that list what passed. Empty when they were not asked for.
         folder: The tree as seen from the root of its git repository, with forward slashes; empty
             when they are one, and outside of git.
         strict: Warnings fail the check as errors do; notes never do.
@@ -65,9 +65,9 @@ class Report:
 
     def path(self, file: str) -> str:
         """
-        Return a file of the tree as the repository knows it, where pipelines look for it.
+        Return a file of the configuration as the repository knows it, where pipelines look for it.
 
-        What is wrong with the tree as a whole is put into the file that makes the folder one:
+        What is wrong with the configuration as a whole is put into the file that makes the folder one:
         GitHub and GitLab show nothing that is not in a file.
         """
         named = FILE_NAME if file in {"", "."} else file
@@ -81,7 +81,7 @@ class Report:
 #     {"valid", "findings": [{"level", "code", "summary", "place": {"file", "line", "column", "length"},
 #                             "detail", "advice", "address", "text"}],
 #      "documents": count, "files": count}
-# Files are relative to the tree. `valid` heeds `--strict`.
+# Files are relative to the folder of the environment. `valid` heeds `--strict`.
 
 
 def to_json(report: Report) -> dict[str, Any]:
@@ -304,7 +304,7 @@ def _sarif_message(finding: Finding) -> str:
     """
     Return what is wrong, why, and what to do.
 
-    Section 3.11.5 wants braces doubled. Nobody who shows results turns them back where there are
+    Section 3.11.5 wants braces doubled. No viewer turns them back where there are
     no arguments, and people would read `${{{{ matrix.lr }}}}`; so they stand as they are.
     """
     prose = finding.detail.strip() or finding.summary

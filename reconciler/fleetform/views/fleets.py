@@ -316,7 +316,7 @@ def _ready(row: FleetRow) -> Cell:
     return Cell(f"{row.ready}/{row.instances}{rest}", tone)
 
 
-# Agents that bear the environment's uid: found in the world, whatever the ledger says.
+# Agents that have the environment's uid: found on hosts, whatever the ledger says.
 
 
 @dataclass(frozen=True, slots=True)

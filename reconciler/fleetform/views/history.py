@@ -210,7 +210,7 @@ def _resource(row: EventRow) -> str:
 
 # Who made a resource what it is: for each field the apply that set it last, and all that touched it.
 # Read from the plans that were applied, newest first. What a plan before the first of them set is
-# nobody's, and is shown as that.
+# unknown, and is shown as that.
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,7 @@ def field_origins(
         kind: The resource's.
         document: As it is in the ledger.
         past: Newest first.
-        seal: The environment's: whoever shares the ledger may not read the tree.
+        seal: The environment's: a user of the ledger may not be allowed to read the configuration.
     """
     rows: list[FieldRow] = []
     shown = seal.value(kind, "", document)

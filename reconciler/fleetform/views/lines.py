@@ -1,7 +1,7 @@
 """
 Lines of text with tones, and no terminal.
 
-A view says what a piece of text means; whoever prints decides whether that is a colour. The
+A view says what a piece of text means; the code that prints decides whether that is a colour. The
 tones are those of `table`: `plain`, `bold`, `dim`, `good`, `bad`, `warn`, `info`.
 """
 

@@ -78,9 +78,9 @@ def resource_detail(live: Live, resource: LiveResource) -> ResourceDetail:
     return ResourceDetail(_row(resource, seal), withhold_document(document))
 
 
-# What is not shown to those who read the state and perhaps not the tree: the values of `env`.
+# What is not shown to users who may read the state and perhaps not the configuration: the values of `env`.
 # People put tokens there, whatever the manual says. The command line shows them, since it reads
-# the tree itself; the API does not.
+# the configuration itself; the API does not.
 
 WITHHELD = "(withheld)"
 

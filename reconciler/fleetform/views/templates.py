@@ -268,7 +268,7 @@ def _way(
     while any(state):
         state, part = came[state]
         parts.append(part)
-    # Text beside text is one: an expression may begin in the one and go on in the other.
+    # Text next to text is one: an expression may begin in the one and go on in the other.
     joined: list[_Part] = []
     for part in reversed(parts):
         if isinstance(part, str) and joined and isinstance(last := joined[-1], str):

@@ -116,7 +116,7 @@ def why_lines(why: Why) -> tuple[str, ...]:
     if len(why.attempts) > 1 or (why.attempts and why.state not in FINAL):
         lines.extend(f"  attempt {one.number}: {attempt_text(one)}" for one in why.attempts)
     lines.extend(f"help: {sentence}" for sentence in why.advice)
-    # A message may hold what a program wrote, or the reason that somebody gave.
+    # A message may hold what a program wrote, or the reason that a user gave.
     return tuple(map(printable, lines))
 
 
@@ -162,7 +162,7 @@ def _advice_before(
 def _advice(reasons: tuple[WaitingRow, ...], at_work: tuple[str, ...]) -> tuple[str, ...]:
     codes = dict.fromkeys(reason.code for reason in reasons)
     if at_work and [reason.code for reason in reasons].count("dependency") == 1:
-        # It waits for the earlier run of its own name, which cannot be asked for and is told of.
+        # It waits for the earlier run of its own name, which cannot be asked for and is reported.
         codes.pop("dependency")
     return tuple(_ADVICE[code] for code in codes if code in _ADVICE)
 
@@ -250,7 +250,7 @@ def _how_it_ended(detail: RunDetail) -> str:
     last = detail.attempts[-1] if detail.attempts else None
     if last is None or last.started_at_ms is None:
         return f"{row.name} is {row.state}{f': {row.message}' if row.message else ''}."
-    # The run's own message comes first: whoever stopped it is named there.
+    # The run's own message comes first: it names the user who stopped the run.
     how = _with_place(row.message, last) if row.message else attempt_text(last)
     return f"{row.name} is {row.state}: {how}."
 

@@ -2,7 +2,7 @@
 A fleet's steps: instances are reached, or released, side by side.
 
 Only the removal of the whole fleet waits for hosts that leave. Those of a fleet that shrinks
-may run work for days: their rows say that they leave, and whoever drives the runs lets them go.
+may run work for days: their rows say that they leave, and the controller releases them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 A volume's steps: a directory on each host of its fleet.
 
-Making it twice is the same as once, because the host keeps the volume's uid beside the data. What
+Making it twice is the same as once, because the host keeps the volume's uid with the data. What
 takes it away, in whatever way, does so when the runs that have it mounted have really ended.
 """
 

@@ -60,7 +60,7 @@ def take_over_first(
 
     Raises:
         Refused: It was not said for how long, or why; or the apply could not be confirmed.
-        Locked: Somebody else has taken over.
+        Locked: Another user has taken over.
     """
     if not takeover:
         if for_ms is not None or reason is not None:
@@ -249,7 +249,7 @@ def _is_over(plan: Plan, follows: int, *, detach: bool) -> bool:
     """Tell whether there is nothing to change and no run to wait for."""
     from fleetform.plan.wait_targets import waited_for
 
-    # While it is recovering nothing can be entered, and nobody knows whether what it takes for
+    # While it is recovering nothing can be entered, and it is unknown whether what it takes for
     # under way is.
     return plan.recovering or (plan.is_empty and not follows and (detach or not waited_for(plan)))
 

@@ -66,7 +66,7 @@ def command(
             advice="pass --allow-destroy as well, or leave -y out and type the environment's name",
         )
     workspace = open_to_write(path)
-    # Errors in what the tree says must not keep anybody from leaving.
+    # Errors in the configuration must not block its removal.
     loaded = load(workspace, keep_going=True)
     from fleetform.app.clock import SystemClock
     from fleetform.app.plan import make_plan
@@ -107,5 +107,5 @@ def command(
     has_results = any(change.action is Action.ARCHIVE for change in plan.changes)
     finished = f"{_REMOVED} {_RESULTS_STAY}" if has_results else _REMOVED
     watching = Watching(json_into=json_into, finished=finished)
-    # Runs begin and end while somebody reads; what was listed goes, however it goes.
+    # Runs begin and end while the user reads; what was listed goes, however it goes.
     return carry_out(workspace, plan, watching, again=make)

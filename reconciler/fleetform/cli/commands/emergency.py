@@ -71,7 +71,7 @@ DEFAULT_MS = 4 * 3_600_000
 """Half a working day: long enough to find out, short enough that what is forgotten ends by itself."""
 
 LONGEST_MS = 30 * 86_400_000
-"""What is to hold for longer is a change of the tree, with a review."""
+"""An override for longer is a change of the configuration, with a review."""
 
 
 @group("emergency", examples=(_STOP[0], _DRAIN[0], _PAUSE[0], _FREEZE[0], _LIFT[0], _LIST[0]))
@@ -361,8 +361,8 @@ def _warn_without_controller(workspace: Workspace) -> None:
 
 # What an override is about, as people type it, and the commit that would make it permanent.
 #
-# An address that nobody knows is refused with a near one: whoever pulls this handle is in a hurry,
-# and must not find out an hour later that nothing was stopped.
+# An unknown address is refused with a near one: the user of this command is in a hurry, and
+# must not find out an hour later that nothing was stopped.
 
 _DIFFS_MAX = 5
 """Documents whose edit is shown: as many as a person in a hurry still reads."""
@@ -401,7 +401,7 @@ def run_targets(workspace: Workspace, typed: Sequence[str]) -> tuple[str, ...]:
 
 
 def _known_runs(workspace: Workspace) -> dict[ResourceKey, str]:
-    """Runs of the ledger and of the tree, with their sweeps; a tree with errors says less."""
+    """Return the runs of the ledger and of the configuration, each with its sweep; invalid documents have none."""
     live = read_live(workspace)
     rows = {} if live is None else live.resources
     known = {key: row.parent for key, row in rows.items() if key.kind == "run"}
@@ -430,7 +430,7 @@ def place_targets(workspace: Workspace, typed: Sequence[str]) -> tuple[str, ...]
 
 
 def _known_places(workspace: Workspace) -> dict[str, str]:
-    """How the tree's own verbs call each fleet and host: `host/gpu-3` is `gpu/gpu-3` to them."""
+    """Return the name of each fleet and host in commands that edit the configuration: `host/gpu-3` is `gpu/gpu-3` to them."""
     live = read_live(workspace)
     if live is None:
         return {}
@@ -459,7 +459,7 @@ def _place(typed: str, known: Mapping[str, str]) -> str:
 
 
 def say_permanent_stop(workspace: Workspace, put: PutInForce) -> None:
-    """Show the edit that says in the tree what the override says above it."""
+    """Show the edit of the configuration that says the same as the override."""
     names = [one.target.removeprefix("run/") for one in put.overrides]
 
     typed = f"fleetform stop {' '.join(map(shlex.quote, names))}"
@@ -478,7 +478,7 @@ def say_permanent_stop(workspace: Workspace, put: PutInForce) -> None:
 
 
 def say_permanent_drain(workspace: Workspace, put: PutInForce) -> None:
-    """Show the edit that says in the tree that these get nothing more."""
+    """Show the edit of the configuration that drains these."""
     from fleetform.cli.commands.drain import FleetHost, drained
 
     known = _known_places(workspace)

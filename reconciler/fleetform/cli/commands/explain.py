@@ -22,7 +22,7 @@ _EXAMPLES = (
     ("fleetform explain task.retry --recursive", "Show all fields below a field"),
 )
 
-# A refusal that lists a hundred fields helps nobody.
+# A refusal that lists a hundred fields is not read.
 _NAMES_SHOWN_MAX = 12
 
 

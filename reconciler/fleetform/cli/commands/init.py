@@ -142,14 +142,14 @@ def _write_new(path: Path, text: str) -> bool:
     return True
 
 
-# What `init` writes for editors: which schema holds for which files, as each editor wants to be told.
+# What `init` writes for editors: which schema holds for which files, in the form that each editor reads.
 # Everything is a file in the environment and leads to a file in the environment, so that it works
 # in every clone, without a network, and says the same to everybody who opens it.
 
 SCHEMA_FOLDER = ".fleetform/schemas"
 _SCHEMA = f"{SCHEMA_FOLDER}/fleetform.json"
 
-# Not every YAML of the folder: a workflow or a chart beside it has a language of its own. A file
+# Not every YAML of the folder: a workflow or a chart next to it has a language of its own. A file
 # elsewhere says it in its first line.
 _FOLDERS = ("fleets", "volumes", "runs", "tasks", "services")
 _FILES = ("environment.yaml",)

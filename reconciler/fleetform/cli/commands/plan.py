@@ -92,7 +92,7 @@ def command(
             "--replace does not go with --destroy: removed resources are not created again"
         )
     workspace = open_workspace(path)
-    # As in `destroy`: errors in what the tree says must not keep anybody from leaving.
+    # As in `destroy`: errors in the configuration must not block its removal.
     try:
         loaded = load(workspace, keep_going=destroy or bool(permissions["keep_going"]))
     except Refused as refusal:

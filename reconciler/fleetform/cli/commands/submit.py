@@ -212,7 +212,7 @@ def _value_in_shell(name: str) -> str | None:
             f"the value of `{name}` in this shell is not UTF-8, and a document is text",
             advice="encode it, for example with `base64`",
         ) from problem
-    # What the shell has is no expression of ours, whatever it looks like.
+    # A value of the shell is never an expression of a document, whatever it looks like.
     return value.replace(EXPRESSION_MARK, f"${EXPRESSION_MARK}")
 
 

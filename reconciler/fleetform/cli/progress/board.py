@@ -1,7 +1,7 @@
 """
 What is known of the work in progress: the state that every way of showing it reads.
 
-It is told each change once and answers in constant time, because an array reports its
+It gets each change once and answers in constant time, because an array reports its
 thousand elements within seconds.
 """
 
@@ -110,7 +110,7 @@ class Board:
     Steps and runs of one apply.
 
     `counts` and `items` agree after each call: `note_run` alone changes both. `now_ms` is asked
-    when a run has ended and does not say when: who follows the work may be told of the end
+    when a run has ended and does not say when: a process that follows the work may hear of the end
     before its time.
     """
 
@@ -199,7 +199,7 @@ def last_line(data: bytes) -> str:
     """
     Take the last line that is not blank, as printable text.
 
-    A carriage return starts the line anew, as progress bars expect. Control characters are
+    A carriage return starts the line again, as progress bars expect. Control characters are
     removed: what a job prints must not move the cursor of the one who watches.
     """
     for line in reversed(data[-4 * _LAST_LINE_BYTES_MAX :].replace(b"\r", b"\n").split(b"\n")):

@@ -243,7 +243,7 @@ class LogProgress:
         self.screen.flush()
 
 
-# Several watchers of one apply: the screen and a file beside it.
+# Several watchers of one apply: the screen and a file as well.
 
 
 class SeveralProgress:

@@ -127,7 +127,7 @@ def nested(values: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """
     A mapping with each value at its path.
 
-    A place in a list is a key like any other: of a list that is known in part, nobody can say what
+    A place in a list is a key like any other: of a list that is known in part, it is unknown what
     stands before it. A value at a path below that of another one is the other one's matter.
     """
     whole: dict[str, Any] = {}

@@ -170,7 +170,7 @@ def _drift(plan: Plan) -> list[DriftChange]:
     return found
 
 
-# One change as JSON: in the words of a plan of Terraform, and in ours beside them.
+# One change as JSON: in the words of a plan of Terraform, and in those of fleetform.
 # Documents come sealed. What a change was planned against it carries itself; what it leads to as
 # well where something in it is sealed, else it is in the step that carries it out.
 
@@ -181,7 +181,7 @@ _ACTIONS: Mapping[Action, list[Verb]] = {
     Action.DELETE: ["delete"],
     Action.ADOPT: ["no-op"],
     Action.FORGET: ["forget"],
-    # What leaves the record and stays in the world is forgotten; a result does just that.
+    # A resource that leaves the ledger and stays in place is forgotten; a result does just that.
     Action.ARCHIVE: ["forget"],
 }
 
@@ -271,7 +271,7 @@ def _body(change: Change, actions: list[Verb]) -> ChangeBody:
     # What returns is made, and there is nothing of it now; `fields` say what it was.
     before = None if actions == ["create"] else document_before(change)
     after = document_after(change)
-    # Of a broken document nobody can say what it would become.
+    # What a broken document would become is unknown.
     unknown = after is None and change.action not in LEAVING
     body: ChangeBody = {
         "actions": actions,

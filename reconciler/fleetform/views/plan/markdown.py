@@ -1,7 +1,7 @@
 """
 A plan as Markdown, for a pull request or a job's summary.
 
-Names and values come from a branch that nobody has reviewed yet. All of them go through
+Names and values come from a branch that has not been reviewed yet. All of them go through
 `_code` or `_escaped`: no link, image, mention, table cell or HTML of theirs is ever rendered.
 """
 

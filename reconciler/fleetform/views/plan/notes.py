@@ -103,13 +103,13 @@ def _side(micros: int | None) -> str:
     return "no price" if micros is None else f"{figures.dollars(micros)}/h"
 
 
-# With what a plan compares the tree, and how old that is.
+# With what a plan compares the configuration, and how old that is.
 
 FRESH_MS = 60_000
 """
 Up to this age no note is shown.
 
-Whoever manages the environment asks its hosts every few seconds; what is a minute old was heard by
+The manager of an environment asks its hosts every few seconds; what is a minute old was heard by
 an apply that has just ended.
 """
 

@@ -1,7 +1,7 @@
 """
 What a plan changes, in one line: `+3 runs, ~1 fleet (lab: nodes 2 → 4), -1 volume (data)`.
 
-`history` shows the line, and the ledger keeps it beside the plan: to read a hundred plans for
+`history` shows the line, and the ledger keeps it with the plan: to read a hundred plans for
 a list of them would take seconds where they are large.
 """
 

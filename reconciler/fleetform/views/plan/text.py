@@ -99,7 +99,7 @@ def _header(plan: Plan) -> Iterator[Line]:
 
 
 def short_commit(commit: str) -> str:
-    """Twelve digits name a commit, and that the tree differs from it is said all the same."""
+    """Write twelve digits of a commit, and whether the configuration differs from it."""
     digits, plus, dirty = printable(commit).partition("+")
     return f"{digits[:12]}{plus}{dirty}"
 
