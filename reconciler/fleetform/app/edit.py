@@ -183,16 +183,12 @@ class Editor:
 
     def add_address(self, field: str, key: ResourceKey) -> None:
         """Name a resource in a list of `environment.yaml`, unless it is named there."""
-        text = self._text(ENVIRONMENT)
-        for number, document in enumerate(documents_of(text)):
-            if is_environment(document):
-                if str(key) not in (document.get(field) or []):
-                    self._texts[ENVIRONMENT] = _edited(
-                        ENVIRONMENT, lambda at=number: add_item(text, at, (field,), str(key))
-                    )
-                self._touch(key)
-                return
-        raise EditProblem("there is no environment.yaml", "`fleetform init` creates one")
+        text, number, document = self._environment()
+        if str(key) not in (document.get(field) or []):
+            self._texts[ENVIRONMENT] = _edited(
+                ENVIRONMENT, lambda: add_item(text, number, (field,), str(key))
+            )
+        self._touch(key)
 
     # -- what comes of it -------------------------------------------------------------------------
 
@@ -206,7 +202,7 @@ class Editor:
         looked_at = tuple(sorted(self._texts))
         if not files:
             return Edits((), tuple(self._touched), self.loaded, looked_at)
-        after = self._workspace.load_with(self._buffers())
+        after = self._workspace.load(self._buffers())
         new = _new_errors(self.loaded, after)
         if after.desired is None or new:
             raise EditProblem(
@@ -253,11 +249,11 @@ class Editor:
 
     def _adjust_patch(self, source: Source, path: Steps, value: Any, _after: str) -> None:
         """In the last patch of `environment.yaml` that merges into exactly this document."""
-        text, number, patches = self._patches()
+        text, number, document = self._environment()
         targets = {str(source.key), f"{source.type}/{source.key.name}"}
         places = [
             place
-            for place, entry in enumerate(patches)
+            for place, entry in enumerate(document.get("patches") or [])
             if isinstance(entry, dict) and entry.get("target") in targets and "merge" in entry
         ]
         if not places:
@@ -267,29 +263,26 @@ class Editor:
 
     def _append_patch(self, source: Source, path: Steps, value: Any, _after: str) -> None:
         """In a patch of its own, behind the others."""
-        text, number, _ = self._patches()
+        text, number, _ = self._environment()
         merge: Any = _merged(value)
         for step in reversed(_in_merge(path)):
             merge = {step: merge}
         entry = {"target": str(source.key), "merge": merge}
         self._texts[ENVIRONMENT] = add_item(text, number, ("patches",), entry)
 
-    def _patches(self) -> tuple[str, int, Sequence[Any]]:
-        """The environment's text, its document's number there, and the patches that it has."""
+    def _environment(self) -> tuple[str, int, dict[str, Any]]:
+        """Return the text of `environment.yaml`, its document's number there, and the document."""
         text = self._text(ENVIRONMENT)
         for number, document in enumerate(documents_of(text)):
             if is_environment(document):
-                return text, number, document.get("patches") or []
-        raise EditRefused("there is no environment")
+                return text, number, document
+        raise EditProblem("there is no environment.yaml", "`fleetform init` creates one")
 
     def _say_moved(self, old: ResourceKey, new: ResourceKey) -> None:
-        text = self._text(ENVIRONMENT)
-        numbers = [
-            number for number, document in enumerate(documents_of(text)) if is_environment(document)
-        ]
+        text, number, _ = self._environment()
         entry = {"from": str(old), "to": str(new)}
         self._texts[ENVIRONMENT] = _edited(
-            ENVIRONMENT, lambda: add_item(text, numbers[0], ("moved",), entry)
+            ENVIRONMENT, lambda: add_item(text, number, ("moved",), entry)
         )
 
     # -- texts ------------------------------------------------------------------------------------

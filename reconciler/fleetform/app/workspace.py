@@ -144,13 +144,9 @@ class Workspace:
                 "nothing was changed; put the uid back: it names the state and never changes",
             )
 
-    def load(self) -> Loaded:
-        """Read the whole tree; what is wrong with it comes as findings."""
-        return self._trees.load()
-
-    def load_with(self, buffers: Mapping[str, bytes]) -> Loaded:
-        """Read the tree as it would be with other contents of some files, by path in the tree."""
-        return self._trees.load_with(buffers)
+    def load(self, buffers: Mapping[str, bytes] | None = None) -> Loaded:
+        """Read the whole configuration; see `TreeLoader.load`."""
+        return self._trees.load(buffers)
 
     def reader(self) -> Reader | None:
         """Open the ledger for reading; None when nothing was ever applied."""
@@ -213,46 +209,33 @@ class TreeLoader:
         self._cache: ReadingCache | None = None
         self._lock = threading.Lock()
 
-    def load(self) -> Loaded:
-        """Read the whole tree; what is wrong with it comes as findings."""
+    def load(self, buffers: Mapping[str, bytes] | None = None) -> Loaded:
+        """
+        Read the whole configuration; what is wrong with it comes as findings.
+
+        With `buffers`, read it as it would be with other contents of some files, by path in the
+        configuration. Nothing of this is kept: the contents may never be written.
+        """
         from fleetform.spec.tree import load_tree
 
         # A cache serves one load at a time, and a second one is not worth waiting for.
         if self._folder is None or not self._lock.acquire(blocking=False):
-            return load_tree(self._root)
-        try:
-            return self._load(self._folder)
-        finally:
-            self._lock.release()
-
-    def load_with(self, buffers: Mapping[str, bytes]) -> Loaded:
-        """
-        Read the tree as it would be with other contents of some files, by path in the tree.
-
-        Nothing of this is kept: the contents may never be written.
-        """
-        from fleetform.spec.tree import load_tree
-
-        if self._folder is None or not self._lock.acquire(blocking=False):
             return load_tree(self._root, buffers=buffers)
         try:
-            from fleetform.spec.tree.cache_file import open_cache
+            from fleetform.spec.tree.cache_file import open_cache, save_cache
 
-            # A cache of its own: what is read of buffers must not count as read of files.
-            cache = open_cache(self._folder / "readings", self._root)
-            return load_tree(self._root, cache=cache, buffers=buffers)
+            folder = self._folder / "readings"
+            if buffers is not None:
+                # A cache of its own: what is read of buffers must not count as read of files.
+                cache = open_cache(folder, self._root)
+                return load_tree(self._root, cache=cache, buffers=buffers)
+            if self._cache is None:
+                self._cache = open_cache(folder, self._root)
+            loaded = load_tree(self._root, cache=self._cache)
+            save_cache(self._cache, folder, self._root)
+            return loaded
         finally:
             self._lock.release()
-
-    def _load(self, folder: Path) -> Loaded:
-        from fleetform.spec.tree import load_tree
-        from fleetform.spec.tree.cache_file import open_cache, save_cache
-
-        if self._cache is None:
-            self._cache = open_cache(folder / "readings", self._root)
-        loaded = load_tree(self._root, cache=self._cache)
-        save_cache(self._cache, folder / "readings", self._root)
-        return loaded
 
 
 def known_environment(root: Path) -> Environment | None:

@@ -32,7 +32,6 @@ def apply_scoped(
     *,
     yes: bool,
     watching: Watching,
-    keep_going: bool = False,
     ends_work: bool = False,
 ) -> int:
     """
@@ -48,7 +47,7 @@ def apply_scoped(
     from fleetform.plan.wait_targets import waited_for
 
     def made() -> Plan:
-        return plan_scoped(workspace, scope, keep_going=keep_going, ends_work=ends_work)
+        return plan_scoped(workspace, scope, ends_work=ends_work)
 
     plan = plan_after_earlier(workspace, made)
     show_plan(screen(), plan)

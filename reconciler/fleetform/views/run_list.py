@@ -21,16 +21,16 @@ from fleetform.views.runs import RunRow, row_message
 FAILURE_ROWS_MAX = 6
 """Rows of one array that name failed elements: more kinds of failure are looked at one by one."""
 
-_URGENCY = (
+URGENCY = (
     RunState.RUNNING, RunState.FINISHING, RunState.PREPARING, RunState.PROVISIONING,
     RunState.UNKNOWN, RunState.SUBMITTED, RunState.PENDING,
     RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED, RunState.STOPPED, RunState.DONE,
 )  # fmt: skip
 """The first of these that an element is in is the state of the whole: work, then waiting, then ends."""
 
-_WENT_WRONG = (RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED, RunState.UNKNOWN)
+WENT_WRONG = (RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED, RunState.UNKNOWN)
 
-_COUNTED = (*_WENT_WRONG, *(state for state in _URGENCY if state not in _WENT_WRONG))
+_COUNTED = (*WENT_WRONG, *(state for state in URGENCY if state not in WENT_WRONG))
 """The order of counts: a terminal cuts a message at its end, so failures are at its begin."""
 
 
@@ -69,7 +69,7 @@ def list_runs(rows: Iterable[RunRow], *, unfolded: Iterable[str] = ()) -> RunLis
         listed.append(_folded(name, elements))
         listed.extend(failures)
         if not is_complete:
-            unlisted[name] = sum(row.state in _WENT_WRONG for row in elements)
+            unlisted[name] = sum(row.state in WENT_WRONG for row in elements)
     return RunList(tuple(listed), unlisted)
 
 
@@ -86,7 +86,7 @@ def states_text(states: Iterable[str]) -> str:
 
 def _folded(name: str, elements: Sequence[RunRow]) -> RunRow:
     states = {row.state for row in elements}
-    state = next(one for one in _URGENCY if one in states)
+    state = next(one for one in URGENCY if one in states)
     detail = counts_text(elements)
     if len(states) == 1:
         # The state stands in its own column.
@@ -106,7 +106,7 @@ def _failures(name: str, elements: Sequence[RunRow]) -> tuple[list[RunRow], bool
     """Make a row for each state and message of failed elements; tell whether all are named."""
     alike: dict[tuple[str, str], list[RunRow]] = {}
     for row in elements:
-        if row.state in _WENT_WRONG:
+        if row.state in WENT_WRONG:
             alike.setdefault((row.state, row_message(row)), []).append(row)
     if len(alike) == 1 and sum(map(len, alike.values())) == len(elements):
         # The row of the whole says it all.

@@ -300,7 +300,9 @@ def _cut(one: Line, width: int) -> Line:
     return Line((*spans, Span("…", "dim")))
 
 
-def _more(count: int, shown: int, command: str) -> Iterator[Line]:
+def _more(count: int, listed: int, names_max: int, command: str) -> Iterator[Line]:
+    """Count what is not shown; of `listed`, the first `names_max` are."""
+    shown = min(listed, names_max)
     if count > shown:
         both = f"and {count - shown} more" if shown else f"{count}"
         yield line((f"  {both}: `{command}`", "dim"))
@@ -382,7 +384,7 @@ def _hosts(status: Status, names_max: int) -> Iterator[Line]:
     troubled = max(
         len(hosts.troubled), sum(hosts.states.get(state, 0) for state in _TROUBLED_HOSTS)
     )
-    yield from _more(troubled, min(len(hosts.troubled), names_max), "fleetform fleet list")
+    yield from _more(troubled, len(hosts.troubled), names_max, "fleetform fleet list")
 
 
 def _runs(status: Status, names_max: int) -> Iterator[Line]:
@@ -397,8 +399,8 @@ def _runs(status: Status, names_max: int) -> Iterator[Line]:
             ("! ", "bad"), f"{printable(one.name)} is {one.state.value}{_detail(one.message)}"
         )
     states = " ".join(f"--state {state.value}" for state in _BAD if state.value in runs.states)
-    shown = min(len(runs.troubled), names_max)
-    yield from _more(runs.troubled_count, shown, f"fleetform ps {states}")
+    listed = len(runs.troubled)
+    yield from _more(runs.troubled_count, listed, names_max, f"fleetform ps {states}")
     if runs.outdated:
         count = counted(runs.outdated, "outdated result")
         yield line(("~ ", "warn"), count, ("; `fleetform plan` lists them", "dim"))
@@ -412,7 +414,8 @@ def _drift(status: Status, names_max: int) -> Iterator[Line]:
         ago = f"{age(one.seen_at_ms, status.at_ms)} ago"
         what = expected_and_seen(one.path, one.expected, one.seen, ago)
         yield line(("! ", "warn"), printable(f"{one.resource} {what}"))
-    yield from _more(len(status.drift), min(len(status.drift), names_max), "fleetform drift")
+    count = len(status.drift)
+    yield from _more(count, count, names_max, "fleetform drift")
 
 
 def _blocked(status: Status, names_max: int) -> Iterator[Line]:
@@ -429,16 +432,15 @@ def _blocked(status: Status, names_max: int) -> Iterator[Line]:
         detail = printable(blocked_text(one.blocked_by, one.detail))
         yield line(("! ", "warn"), f"{printable(one.resource)}: {detail}")
     if names_max:
-        yield from _more(
-            len(blocked.changes), min(len(blocked.changes), names_max), "fleetform plan"
-        )
+        listed = len(blocked.changes)
+        yield from _more(listed, listed, names_max, "fleetform plan")
 
 
 def _overrides(status: Status, names_max: int) -> Iterator[Line]:
     for sentence in status.overrides[:names_max]:
         yield line((printable(sentence), "warn"))
-    shown = min(len(status.overrides), names_max)
-    yield from _more(len(status.overrides), shown, "fleetform emergency list")
+    count = len(status.overrides)
+    yield from _more(count, count, names_max, "fleetform emergency list")
 
 
 def _in_progress(status: Status, names_max: int) -> Iterator[Line]:
@@ -448,8 +450,8 @@ def _in_progress(status: Status, names_max: int) -> Iterator[Line]:
             f"plan {one.plan[:_DIGITS]}, applied by {printable(one.who)} since {since}:"
             f" {counted(one.open_steps, 'step')} left"
         )
-    shown = min(len(status.in_progress), names_max)
-    yield from _more(len(status.in_progress), shown, "fleetform history")
+    count = len(status.in_progress)
+    yield from _more(count, count, names_max, "fleetform history")
 
 
 def _last(status: Status, width: int) -> Iterator[Line]:

@@ -16,17 +16,12 @@ from fleetform.model.plan import Step
 from fleetform.model.run import FINAL, Run, RunState
 from fleetform.model.verbs import VERBS, Effect, Verb, VerbFacts
 from fleetform.views.lines import printable_lines
+from fleetform.views.run_list import URGENCY, WENT_WRONG
 
 # The order of attention: what is bad, then what moves, then what waits, then what is over.
 _ATTENTION = (
     RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED, RunState.UNKNOWN, RunState.FINISHING, RunState.RUNNING,
     RunState.PREPARING, RunState.PROVISIONING, RunState.SUBMITTED, RunState.PENDING,
-    RunState.STOPPED, RunState.DONE,
-)  # fmt: skip
-# What an array or sweep is as a whole: as `ps` says, work comes before waiting, and that before ends.
-_URGENCY = (
-    RunState.RUNNING, RunState.FINISHING, RunState.PREPARING, RunState.PROVISIONING, RunState.UNKNOWN,
-    RunState.SUBMITTED, RunState.PENDING, RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED,
     RunState.STOPPED, RunState.DONE,
 )  # fmt: skip
 _RANK = {state: rank for rank, state in enumerate(_ATTENTION)}
@@ -41,7 +36,7 @@ FOLDED_FROM = 11
 FAILURES_NAMED_MAX = 10
 """Failed elements of one array or sweep that are named; the rest is counted."""
 
-BAD = frozenset({RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED, RunState.UNKNOWN})
+BAD = frozenset(WENT_WRONG)
 
 
 @dataclass(slots=True)
@@ -94,7 +89,7 @@ class Elements:
         failed = [one for one in items if one.state in BAD]
         starts = [one.started_at_ms for one in items if one.started_at_ms is not None]
         ends = [one.finished_at_ms for one in items if one.finished_at_ms is not None]
-        state = next(state for state in _URGENCY if self.counts[state])
+        state = next(state for state in URGENCY if self.counts[state])
         whole = Item(
             self.name,
             state,

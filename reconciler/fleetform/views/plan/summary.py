@@ -81,22 +81,12 @@ def _field(kind: str, one: FieldChange) -> str:
 
 # The last line of a plan, and the counts behind it.
 
-_VERBS = {
-    Action.CREATE: "to create",
-    Action.ADOPT: "to adopt",
-    Action.UPDATE: "to update",
-    Action.REPLACE: "to replace",
-    Action.DELETE: "to delete",
-    Action.FORGET: "to release",
-    Action.ARCHIVE: "to archive",
-}
-
 
 def counts(plan: Plan) -> dict[str, int]:
     """How many changes of each action, and of everything else that a plan lists."""
     by_action = Counter(change.action for change in plan.changes)
     return {
-        **{action.value: by_action[action] for action in _VERBS},
+        **{action.value: by_action[action] for action in _SIGNS},
         "destructive": sum(change.destructive for change in plan.changes),
         "held": len(plan.held),
         "deferred": len(plan.deferred),
@@ -108,7 +98,8 @@ def counts(plan: Plan) -> dict[str, int]:
 def summary(plan: Plan) -> str:
     """`Plan: 3 to create; 1 blocked; 2 not supported yet.`, or that there is nothing to do."""
     by_action = Counter(change.action for change in plan.changes)
-    parts = [f"{by_action[action]} {verb}" for action, verb in _VERBS.items() if by_action[action]]
+    words = {action: action.value for action in _SIGNS} | {Action.FORGET: "release"}
+    parts = [f"{by_action[one]} to {word}" for one, word in words.items() if by_action[one]]
     beyond = sum(one.by is HeldBy.NOT_SUPPORTED for one in plan.held)
     rest = "".join(
         f"; {count} {word}"
