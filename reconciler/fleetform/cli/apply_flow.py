@@ -18,9 +18,11 @@ from fleetform.cli.background import leave, leave_quietly, say_left
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Failure, Refused, explain
 from fleetform.cli.interrupts import Interrupts
+from fleetform.cli.plan import show_plan
 from fleetform.cli.progress.json_lines import JsonProgress
 from fleetform.cli.progress.plain import PlainProgress, SeveralProgress
 from fleetform.cli.screen import error_screen, screen
+from fleetform.cli.tree import load, print_plan_warnings
 from fleetform.model.figures import counted, first_of
 from fleetform.model.refusals import StalePlan
 from fleetform.model.run_state import FINAL
@@ -31,11 +33,10 @@ if TYPE_CHECKING:
     from fleetform.app.apply import ApplyResult
     from fleetform.app.workspace import Workspace
     from fleetform.cli.run_output import RunOutput
-    from fleetform.model.plan import Plan
+    from fleetform.model.plan import Plan, Scope
     from fleetform.model.ports import Progress
     from fleetform.spec.desired import ResourceKey
     from fleetform.views.controllers import ControllerRow
-
 
 _FASTER_MAX = 5
 """How often other applies may be faster before that is reported instead of tried again."""
@@ -496,3 +497,108 @@ def _watch(watching: Watching, output: RunOutput | None) -> Iterator[Progress]:
 
     with LiveProgress(Console(file=out.stream, no_color=not out.colour)) as live:
         yield live
+
+
+# Plan and apply of a few resources, for commands that have just changed them.
+
+
+def apply_scoped(
+    workspace: Workspace,
+    scope: Scope,
+    *,
+    yes: bool,
+    watching: Watching,
+    ends_work: bool = False,
+) -> int:
+    """
+    Show the plan of `scope`, ask, carry it out; returns the exit code.
+
+    Permissions are those of the environment's rules: who needs more passes it to `apply`. With
+    `ends_work` a user has named the runs that are to end, which is what `--allow-destroy` would say.
+
+    A `serve` that sees the edit may be faster, and enter it as its own: what is meant is followed
+    to its end all the same, also if another process entered it.
+    """
+    from fleetform.plan.exit import apply_code
+    from fleetform.plan.wait_targets import waited_for
+
+    def made() -> Plan:
+        return plan_scoped(workspace, scope, ends_work=ends_work)
+
+    plan = plan_after_earlier(workspace, made)
+    show_plan(screen(), plan)
+    follows = 0 if watching.detach else following(plan)
+    # The edit is what was asked for: where it is blocked, the run that it is about goes on as it is.
+    waits = not watching.detach and not plan.held and bool(waited_for(plan))
+    if plan.recovering or (plan.is_empty and not follows and not waits):
+        say_if_blocked(plan)
+        if plan.progressing and not plan.recovering:
+            say_left(workspace, leave(workspace))
+        return apply_code(plan)
+    confirm(plan, yes=yes, follows=follows)
+    return carry_out(workspace, plan, watching, again=made, unasked=yes)
+
+
+def plan_scoped(
+    workspace: Workspace,
+    scope: Scope,
+    *,
+    keep_going: bool = False,
+    ends_work: bool = False,
+    quiet: bool = False,
+) -> Plan:
+    """Plan a part of the configuration; `quiet`: print no findings, because the caller has."""
+    from fleetform.app.clock import SystemClock
+    from fleetform.app.plan import make_plan
+    from fleetform.model.plan import Permissions
+
+    loaded = load(workspace, keep_going=keep_going, quiet=quiet)
+    permissions = Permissions(allow_destroy=ends_work)
+    plan = make_plan(workspace, loaded, permissions, scope, now_ms=SystemClock().now_ms())
+    if not quiet:
+        print_plan_warnings(loaded, plan)
+    return plan
+
+
+# The fleet of the default environment: `submit` applies it without a review, for nothing else is there.
+
+_TRIES_MAX = 5
+"""How often another first `submit` may be faster before that is an error."""
+
+
+def apply_default_fleet(workspace: Workspace) -> None:
+    """
+    Create this machine's fleet in the default environment; nothing where another process has.
+
+    Raises:
+        StalePlan: Others were faster again and again.
+        Refused: The fleet could not be created.
+    """
+    from fleetform.app.apply import apply_plan
+    from fleetform.app.workspace import FLEET
+    from fleetform.model.plan import Scope
+    from fleetform.model.refusals import StalePlan
+
+    scope = Scope(targets=(f"fleet/{FLEET}",))
+    for turn in range(_TRIES_MAX):
+        plan = plan_after_earlier(workspace, lambda: plan_scoped(workspace, scope, keep_going=True))
+        if plan.is_empty:
+            return
+        progress = PlainProgress(error_screen())
+        with Interrupts() as interrupts:
+            try:
+                result = interrupts.run(
+                    apply_plan(workspace, plan, who=who_asks(), detach=True, progress=progress)
+                )
+            except StalePlan:
+                if turn == _TRIES_MAX - 1:
+                    raise
+                continue
+            finally:
+                interrupts.shield(lambda: leave_quietly(workspace))
+        if result.failed_steps:
+            raise Refused(
+                f"the fleet {FLEET} of the default environment could not be created",
+                advice=f"`fleetform apply -C {workspace.root}` shows the plan, and tries again",
+            )
+        return

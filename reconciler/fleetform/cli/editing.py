@@ -241,8 +241,7 @@ def apply_touched(
     targets: Sequence[str] = (),
 ) -> int:
     """Plan and apply the resources that the edits are about, and nothing else."""
-    from fleetform.cli.apply_flow import Watching
-    from fleetform.cli.scoped import apply_scoped
+    from fleetform.cli.apply_flow import Watching, apply_scoped
     from fleetform.model.plan import Scope
 
     if not edits.touched:

@@ -164,7 +164,7 @@ def live_with_fleet(workspace: Workspace) -> Live | None:
 
     live = read_live(workspace)
     if (live is None or not live.instances) and is_created_here(workspace.root):
-        from fleetform.cli.scoped import apply_default_fleet
+        from fleetform.cli.apply_flow import apply_default_fleet
 
         apply_default_fleet(workspace)
         live = read_live(workspace)
@@ -295,8 +295,7 @@ def plan_submission(workspace: Workspace, submission: Submission) -> Plan:
     Raises:
         Refused: Something holds it, or it needs more than itself.
     """
-    from fleetform.cli.apply_flow import plan_after_earlier
-    from fleetform.cli.scoped import plan_scoped
+    from fleetform.cli.apply_flow import plan_after_earlier, plan_scoped
     from fleetform.model.plan import Scope
 
     scope = Scope(targets=tuple(str(key) for key in (submission.key, *submission.expired)))

@@ -71,6 +71,6 @@ def test_an_element_that_is_applied_is_the_only_target(typed, lab, monkeypatch):
         asked.update(targets=scope.targets)
         return 0
 
-    monkeypatch.setattr("fleetform.cli.scoped.apply_scoped", take)
+    monkeypatch.setattr("fleetform.cli.apply_flow.apply_scoped", take)
     assert typed("rerun", "sweep[lr=0.1]", "bad", "--apply", "-y")[0] == 0
     assert asked["targets"] == ("run/sweep[lr=0.1]", "run/bad")

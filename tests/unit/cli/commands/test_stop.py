@@ -95,7 +95,7 @@ def test_a_submitted_run_is_stopped_at_once(typed, lab, monkeypatch):
         taken.append((scope.targets, options["yes"], options["ends_work"]))
         return 0
 
-    monkeypatch.setattr("fleetform.cli.scoped.apply_scoped", take)
+    monkeypatch.setattr("fleetform.cli.apply_flow.apply_scoped", take)
     assert typed("stop", "try[3]")[0] == 0
     assert taken == [(("run/try[3]",), True, True)]
     assert typed("stop", "try", "next")[0] == 0
@@ -149,7 +149,7 @@ def test_a_stop_that_is_applied_needs_no_other_permission(typed, lab, monkeypatc
         asked.update(options, targets=scope.targets)
         return 0
 
-    monkeypatch.setattr("fleetform.cli.scoped.apply_scoped", take)
+    monkeypatch.setattr("fleetform.cli.apply_flow.apply_scoped", take)
     assert typed("stop", "next", "--apply", "-y")[0] == 0
     assert asked["targets"] == ("run/next",)
     assert asked["ends_work"]

@@ -13,9 +13,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from fleetform.api import connections as under_test
-from fleetform.api.connections import Connections, accept_forever
-from fleetform.api.server import LogLimit, make_connections
+from fleetform.api import server as under_test
+from fleetform.api.server import Connections, LogLimit, accept_forever, make_connections
 
 PATIENCE_SECONDS = 60.0
 REQUEST = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
