@@ -143,7 +143,7 @@ class StandIns:
         channel = Channel(process)
         self.open_count += 1
         self.opened_count += 1
-        self._agents[address].accept(channel)  # type: ignore[arg-type]  # what it uses of a link
+        self._agents[address].accept(channel)
         try:
             await process.channel.wait_closed()
         finally:
@@ -187,7 +187,7 @@ async def main(folder: Path, count: int) -> None:
     authorized = asyncssh.import_authorized_keys(client.export_public_key().decode())
     port = _free_port()
     await asyncssh.listen(
-        list(addresses(count)),  # type: ignore[arg-type]  # asyncio takes several
+        list(addresses(count)),
         port,
         backlog=1024,
         server_factory=lambda: Server(hosts),

@@ -84,6 +84,10 @@ class World:
             raise TemporaryError("the host is silent")
         return Host(self)
 
+    async def reach_some(self, instances: Sequence[Instance]) -> None:
+        for instance in instances:
+            await self.reach(instance)
+
     async def depart(self, instance: Instance) -> None:
         raise PermanentError("nothing departs here")
 
