@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import dataclasses
 import posixpath
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fleetform.agents.client.channel import PIECE_BYTES, Channel
@@ -27,6 +27,7 @@ from fleetform.agents.protocol.frames import FrameError
 from fleetform.agents.protocol.messages import (
     Cursor,
     Event,
+    GpuProcess,
     Hello,
     JobKey,
     LogData,
@@ -172,6 +173,11 @@ class SessionHost:
     async def shutdown(self, *, force: bool) -> Reply:
         with translated(self._name):
             return await self._session.shutdown(force=force)
+
+    async def gpu_processes(self) -> Mapping[str, GpuProcess | None]:
+        with translated(self._name):
+            report = await self._session.probe()
+        return {gpu.uuid: gpu.used_by for gpu in report.gpus}
 
     def news(self) -> AsyncIterator[Sequence[Event | LogData]]:
         return self._session.news()

@@ -7,9 +7,17 @@ must not find that out from what it has already done. Looking is always allowed.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
-from fleetform.agents.protocol.messages import Cursor, Event, JobKey, LogData, Reply, StartJob
+from fleetform.agents.protocol.messages import (
+    Cursor,
+    Event,
+    GpuProcess,
+    JobKey,
+    LogData,
+    Reply,
+    StartJob,
+)
 from fleetform.agents.protocol.states import Cause
 from fleetform.model.leadership import ManagerLease
 from fleetform.providers.contract.hosts import (
@@ -184,6 +192,9 @@ class _FencedHost:
 
     async def follow_log(self, job_uid: str, offset: int) -> None:
         await self._host.follow_log(job_uid, offset)
+
+    async def gpu_processes(self) -> Mapping[str, GpuProcess | None]:
+        return await self._host.gpu_processes()
 
     async def shutdown(self, *, force: bool) -> Reply:
         self._manager_lease.require()

@@ -11,10 +11,17 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fleetform.agents.protocol.messages import Cursor, Event, JobKey, JobRecord, LogData
+from fleetform.agents.protocol.messages import (
+    Cursor,
+    Event,
+    GpuProcess,
+    JobKey,
+    JobRecord,
+    LogData,
+)
 from fleetform.agents.protocol.states import JobState
 from fleetform.controllers.rank_calls import OtherRank, serve_rank_calls
 from fleetform.controllers.task_group import TaskGroup
@@ -56,6 +63,14 @@ REACH_TOLD_SECONDS = 3.0
 REACH_TIMEOUT_SECONDS = 60.0
 """How long a step waits for a host's first hello; a daemon's start takes well under a second."""
 
+
+GPU_PROCESSES_SECONDS = 30.0
+"""
+Pause between two questions to a host with GPUs: who uses them outside fleetform.
+
+A change is known within a minute: the agent asks the driver at most every 10 s. Hosts without GPUs
+are never asked.
+"""
 
 STRAGGLERS_SECONDS = 10.0
 """
@@ -533,12 +548,44 @@ class HostSessions:
             serve_rank_calls(host, lambda call: self._other_rank(session, call), self._nursery),
             name=f"rank calls of host {session.instance.name}",
         )
+        gpus = self._nursery.start(
+            self._watch_gpus(session, host), name=f"GPUs of host {session.instance.name}"
+        )
         try:
             async for batch in host.news():
                 await self._take(session, host, batch)
         finally:
             calls.cancel()
+            gpus.cancel()
             await host.close()
+
+    async def _watch_gpus(self, session: Session, host: Host) -> None:
+        """Record which GPUs become used outside fleetform, or free again, while the session lasts."""
+        known = {gpu.uuid: gpu.used_by for gpu in host.seen.report.gpus}
+        while known:
+            await asyncio.sleep(GPU_PROCESSES_SECONDS)
+            try:
+                found = await host.gpu_processes()
+            except ProviderError:
+                return  # The connection is lost, and the next one begins with a report.
+            found = {uuid: use for uuid, use in found.items() if uuid in known}
+            if found.items() <= known.items():
+                continue
+            # Not written down, it is news again the next time.
+            with contextlib.suppress(LedgerUnavailable):
+                await self._note_gpu_processes(session, found)
+                known.update(found)
+
+    async def _note_gpu_processes(
+        self, session: Session, found: Mapping[str, GpuProcess | None]
+    ) -> None:
+        await self._gate(
+            lambda: self._ledger.note_gpu_processes(
+                session.instance.uid, found, fence=self._identity.fence
+            )
+        )
+        self.instances_changed = True
+        self.wake()
 
     def _other_rank(self, session: Session, call: RankCall) -> OtherRank | str | None:
         """Find the job that a job of this host may start a command in."""

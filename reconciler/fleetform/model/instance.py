@@ -34,12 +34,27 @@ class InstanceState(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class GpuUse:
+    """A process that uses a GPU and is of no job of fleetform."""
+
+    pid: int
+    user: str
+    program: str
+
+    def __str__(self) -> str:
+        return f"{self.program} (pid {self.pid}, user {self.user})"
+
+
+@dataclass(frozen=True, slots=True)
 class Gpu:
+    """`used_by` is a process outside fleetform; no run gets the GPU while there is one."""
+
     uuid: str
     name: str
     memory_bytes: int
     index: int = 0
     vendor: str = "nvidia"
+    used_by: GpuUse | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from fleetform.model.run_state import Outdated
 
 # A port is annotations: whoever fills or uses one imports its values. Together they take 60 ms.
 if TYPE_CHECKING:
-    from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
+    from fleetform.agents.protocol.messages import Cursor, GpuProcess, JobKey, JobRecord
     from fleetform.model.decision import Next, Placement
     from fleetform.model.drift import Noted, RecordedDrift
     from fleetform.model.history import HistoryEntry, LoggedEvent, OperationRecord, Touch
@@ -454,6 +454,15 @@ class Ledger(Reader, Protocol):
         now_ms: int,
     ) -> None:
         """Write down what is believed of an instance; `heard_at_ms`: when it was heard last, if known."""
+
+    def note_gpu_processes(
+        self, instance_uid: str, processes: Mapping[str, GpuProcess | None], *, fence: int
+    ) -> None:
+        """
+        Record which GPUs of an instance are used outside fleetform, by uuid; None: not used.
+
+        Uuids that the instance does not have are ignored, and GPUs that are missing stay as they are.
+        """
 
     def retire(self, instance_uid: str, *, fence: int, now_ms: int) -> None:
         """

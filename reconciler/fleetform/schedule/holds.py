@@ -14,7 +14,8 @@ Where it is not known, neither holds, and the held instances drain: the only pro
 be kept when nothing is known of durations. Held are then those that lack least, and because
 nothing is put on them, they only come to lack less: the hold does not wander off.
 
-An instance that is not ready is never held: a silent host would stop its whole fleet.
+An instance that is not ready is never held: a silent host would stop its whole fleet. Neither is one
+that lacks GPUs because a process outside fleetform uses them: the end of no job makes room there.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 
 from fleetform.model.run import Run
 from fleetform.schedule.demand import Take
-from fleetform.schedule.space import Free, Held, Hold, Space, capacity
+from fleetform.schedule.space import Free, Held, Hold, Space, capacity, usable_gpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,12 @@ def choose_hold(
     """
     nodes = run.template.nodes
     best: list[tuple[_Prospect, Take]] | None = None
-    for choice in choices:
+    for whole_choice in choices:
+        choice = [
+            (space, take)
+            for space, take in whole_choice
+            if capacity(space.instance).choose(take) is not None
+        ]
         if len(choice) < nodes:
             continue
         prospects = [(_prospect(space, take, now_ms), take) for space, take in choice]
@@ -113,7 +119,7 @@ def _give_back(free: Free, held: Held, space: Space) -> None:
     free.disk_bytes += held.disk_bytes
     free.blocks += held.blocks
     if held.gpus:
-        back = [gpu for gpu in space.instance.gpus if gpu.uuid in held.gpus]
+        back = [gpu for gpu in usable_gpus(space.instance) if gpu.uuid in held.gpus]
         free.gpus = sorted([*free.gpus, *back], key=lambda gpu: (gpu.index, gpu.uuid))
 
 

@@ -16,6 +16,9 @@ from fleetform.schedule.demand import Lack, Take, gpu_kind
 from fleetform.schedule.equivalence_class import EquivalenceClass, Option
 from fleetform.schedule.space import Fleet, Rack, Space
 
+_USED_SHOWN = 3
+"""GPUs that are named; `fleet show` lists all."""
+
 _RESOURCES = ("cpu", "memory", "disk", "gpu")
 
 
@@ -122,6 +125,7 @@ def _lacking(equivalence: EquivalenceClass) -> tuple[Waiting, ...]:
     for option in equivalence.options:
         reasons.extend(_crowded(equivalence, option))
         reasons.extend(_drained(option))
+        reasons.extend(_used_outside(option))
     return tuple(reasons)
 
 
@@ -180,6 +184,28 @@ def _drained(option: Option) -> list[Waiting]:
         )
         for reason, names in by_reason.items()
     ]
+
+
+def _used_outside(option: Option) -> list[Waiting]:
+    """GPUs that the run could have, if no process outside fleetform used them."""
+    found = [
+        f"GPU {gpu.index} of host {space.instance.name} is used by {gpu.used_by} outside fleetform"
+        for space, take in option.able()
+        for gpu in space.instance.gpus
+        if gpu.used_by is not None
+        and take.gpu_count
+        and (take.gpu_kinds is None or gpu_kind(gpu) in take.gpu_kinds)
+    ]
+    shown = [Waiting("resources", sentence) for sentence in found[:_USED_SHOWN]]
+    more = len(found) - len(shown)
+    if more:
+        verb = "is" if more == 1 else "are"
+        shown.append(
+            Waiting(
+                "resources", f"{figures.counted(more, 'more GPU')} {verb} used outside fleetform"
+            )
+        )
+    return shown
 
 
 def _no_instances(absent: Sequence[str]) -> str:

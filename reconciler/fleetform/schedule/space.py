@@ -72,14 +72,23 @@ class Free:
 
 
 def capacity(instance: Instance) -> Free:
-    """Return all that an instance has, as if nothing ran on it."""
+    """
+    Return all that an instance has, as if no job ran on it.
+
+    GPUs that a process outside fleetform uses are left out: no job's end makes them free.
+    """
     return Free(
         instance.cpu_millicores,
         instance.memory_bytes,
         instance.disk_bytes or UNCOUNTED_BYTES,
-        sorted(instance.gpus, key=lambda gpu: (gpu.index, gpu.uuid)),
+        sorted(usable_gpus(instance), key=lambda gpu: (gpu.index, gpu.uuid)),
         max(instance.blocks, 1),
     )
+
+
+def usable_gpus(instance: Instance) -> Iterator[Gpu]:
+    """Yield the GPUs that no process outside fleetform uses."""
+    return (gpu for gpu in instance.gpus if gpu.used_by is None)
 
 
 # What is free on each instance while a round decides; mutable, and of one round only.

@@ -12,7 +12,7 @@ import json
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
-from fleetform.agents.protocol.messages import JobKey
+from fleetform.agents.protocol.messages import GpuProcess, GpuReport, JobKey
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.instance import InstanceState
 from fleetform.model.rollout import EXCHANGED_TEXTS
@@ -28,6 +28,7 @@ __all__ = [
     "lose_jobs",
     "mark_forgotten",
     "mark_instance",
+    "note_gpu_processes",
     "outgrown_by",
 ]
 
@@ -61,18 +62,7 @@ def _write(
     Capacity is what the fleet declares, else what the host reports.
     """
     report = seen.report
-    gpus = to_json(
-        [
-            {
-                "uuid": gpu.uuid,
-                "name": gpu.name,
-                "memory_bytes": gpu.memory_bytes,
-                "index": gpu.index,
-                "vendor": gpu.vendor,
-            }
-            for gpu in report.gpus
-        ]
-    )
+    gpus = to_json([_stored_gpu(gpu) for gpu in report.gpus])
     # Who is leaving goes on leaving; everybody else takes jobs from now on.
     now_state = state if state == InstanceState.TERMINATING else InstanceState.READY
     said: Mapping[str, Any] = json.loads(declared) if declared else {}
@@ -105,6 +95,47 @@ def _write(
             report.account,
             to_json(sorted(report.accounts)) if report.accounts_are_all else "",
         ),
+    )
+
+
+def _stored_gpu(gpu: GpuReport) -> dict[str, Any]:
+    stored: dict[str, Any] = {
+        "uuid": gpu.uuid,
+        "name": gpu.name,
+        "memory_bytes": gpu.memory_bytes,
+        "index": gpu.index,
+        "vendor": gpu.vendor,
+    }
+    return _with_use(stored, gpu.used_by)
+
+
+def _with_use(stored: dict[str, Any], use: GpuProcess | None) -> dict[str, Any]:
+    """Say who uses the GPU outside fleetform; the text of one that is free stays as it was."""
+    rest = {name: value for name, value in stored.items() if name != "used_by"}
+    if use is None:
+        return rest
+    return {**rest, "used_by": {"pid": use.pid, "user": use.user, "program": use.program}}
+
+
+def note_gpu_processes(
+    transaction: Transaction, instance_uid: str, processes: Mapping[str, GpuProcess | None]
+) -> None:
+    """See `model.ports.Ledger.note_gpu_processes`."""
+    row = transaction.one(
+        "SELECT gpus FROM instances WHERE uid = ? AND state <> 'terminated'", (instance_uid,)
+    )
+    if row is None or not row[0]:
+        return
+    gpus = to_json(
+        [
+            _with_use(gpu, processes[gpu["uuid"]]) if gpu["uuid"] in processes else gpu
+            for gpu in json.loads(row[0])
+        ]
+    )
+    # A placement that was decided before names the generation before, and is decided again.
+    transaction.execute(
+        "UPDATE instances SET generation = generation + 1, gpus = ?1 WHERE uid = ?2 AND gpus <> ?1",
+        (gpus, instance_uid),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
+from fleetform.agents.protocol.messages import Cursor, GpuProcess, JobKey, JobRecord
 from fleetform.model.decision import Next, Placement
 from fleetform.model.drift import RecordedDrift
 from fleetform.model.history import LoggedEvent
@@ -26,7 +26,13 @@ from fleetform.store import rebuild
 from fleetform.store.adoption import adopt_evidence
 from fleetform.store.database import to_json
 from fleetform.store.fleets import retire
-from fleetform.store.hosts import commit_host, mark_forgotten, mark_instance, outgrown_by
+from fleetform.store.hosts import (
+    commit_host,
+    mark_forgotten,
+    mark_instance,
+    note_gpu_processes,
+    outgrown_by,
+)
 from fleetform.store.observations import note_observations
 from fleetform.store.overrides import end_stopped, lift_overrides, put_overrides
 from fleetform.store.placements import commit_placements
@@ -156,6 +162,12 @@ class StoredLedger(Reads):
                 heard_at_ms=heard_at_ms,
                 now_ms=now_ms,
             )
+
+    def note_gpu_processes(
+        self, instance_uid: str, processes: Mapping[str, GpuProcess | None], *, fence: int
+    ) -> None:
+        with self._database.write(fence=fence) as transaction:
+            note_gpu_processes(transaction, instance_uid, processes)
 
     def retire(self, instance_uid: str, *, fence: int, now_ms: int) -> None:
         with self._database.write(fence=fence) as transaction:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fleetform.agents.protocol.keys import Cursor
-from fleetform.model.instance import Gpu, Instance, InstanceState
+from fleetform.model.instance import Gpu, GpuUse, Instance, InstanceState
 from fleetform.model.live import (
     EarlierRun,
     LedgerStatus,
@@ -306,7 +306,7 @@ def _instance_of(row: Sequence[Any], cordon: Cordon) -> Instance:
         cpu_millicores=cpu,
         memory_bytes=memory,
         disk_bytes=disk,
-        gpus=tuple(Gpu(**gpu) for gpu in json.loads(gpus)) if gpus else (),
+        gpus=tuple(_gpu_of(gpu) for gpu in json.loads(gpus)) if gpus else (),
         address=address,
         boot_id=boot_id,
         install_id=install_id,
@@ -324,3 +324,8 @@ def _instance_of(row: Sequence[Any], cordon: Cordon) -> Instance:
         agent_account=agent_account,
         accounts=frozenset(json.loads(accounts)) if accounts else None,
     )
+
+
+def _gpu_of(stored: dict[str, Any]) -> Gpu:
+    use = stored.pop("used_by", None)
+    return Gpu(**stored, used_by=None if use is None else GpuUse(**use))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fleetform.model import figures
-from fleetform.model.instance import Allocation, Instance, InstanceState
+from fleetform.model.instance import Allocation, GpuUse, Instance, InstanceState
 from fleetform.model.live import Live, LiveResource
 from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.spec.names import natural_order
@@ -55,6 +55,16 @@ class HostUser:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuUser:
+    """A process that uses a GPU outside fleetform; `gpu` is the number of the GPU."""
+
+    gpu: int
+    pid: int
+    user: str
+    program: str
+
+
+@dataclass(frozen=True, slots=True)
 class InstanceRow:
     """
     One host of a fleet.
@@ -63,6 +73,7 @@ class InstanceRow:
     not ready, or what a leaving host waits for. `drained` is why nothing more is placed on it.
     `users` are the runs of those jobs, by name. `seen_at_ms` is when the ledger last recorded
     something that the host said; a ready host has a connection, whatever that says.
+    `gpu_users` are processes that use its GPUs and are of no job; those GPUs are not allotted.
     """
 
     name: str
@@ -81,6 +92,7 @@ class InstanceRow:
     drained: str = ""
     users: tuple[HostUser, ...] = ()
     seen_at_ms: int | None = None
+    gpu_users: tuple[GpuUser, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +225,28 @@ def _instance_row(
         used=used,
         gpu_names=tuple(dict.fromkeys(gpu.name for gpu in instance.gpus)),
         jobs=jobs,
-        message=instance.message or _leaving(instance, jobs) or _drained(instance, jobs),
+        message="; ".join(_messages(instance, jobs)),
         users=_users(instance, held, run_names),
+        gpu_users=tuple(
+            GpuUser(gpu.index, gpu.used_by.pid, gpu.used_by.user, gpu.used_by.program)
+            for gpu in instance.gpus
+            if gpu.used_by is not None
+        ),
     )
+
+
+def _messages(instance: Instance, jobs: int) -> Iterator[str]:
+    why = instance.message or _leaving(instance, jobs) or _drained(instance, jobs)
+    if why:
+        yield why
+    # A program that uses all GPUs of a host is one sentence.
+    by_use: dict[GpuUse, list[str]] = {}
+    for gpu in instance.gpus:
+        if gpu.used_by is not None:
+            by_use.setdefault(gpu.used_by, []).append(str(gpu.index))
+    for use, numbers in by_use.items():
+        what = f"GPU {numbers[0]} is" if len(numbers) == 1 else f"GPUs {','.join(numbers)} are"
+        yield f"{what} used by {use} outside fleetform"
 
 
 def _address(instance: Instance) -> str:

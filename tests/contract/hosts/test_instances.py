@@ -25,6 +25,8 @@ def test_a_host_that_is_ensured_answers(tell) -> None:
             assert seen.report.memory_bytes > 0
             assert seen.boot_id
             assert seen.install_id
+            uses = await listener.host.gpu_processes()
+            assert uses.keys() >= {gpu.uuid for gpu in seen.report.gpus}
 
     tell(story)
 

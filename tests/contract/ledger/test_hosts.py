@@ -9,8 +9,9 @@ from contract.ledgers import (
     prepared_gang,
     submit_step,
 )
+from fleetform.agents.protocol.messages import GpuProcess
 from fleetform.agents.protocol.states import Cause, JobState
-from fleetform.model.instance import InstanceState
+from fleetform.model.instance import GpuUse, InstanceState
 from fleetform.model.ports import Ledger
 from fleetform.model.run import RunState
 
@@ -25,6 +26,27 @@ def test_hello_brings_capacity(ledger: Ledger) -> None:
     assert ledger.read_live().instances[0].generation == instance.generation
     desk.greet(instance.uid, gpus=3)
     assert ledger.read_live().instances[0].generation == instance.generation + 1
+
+
+def test_gpus_that_are_used_outside_fleetform(ledger: Ledger) -> None:
+    """Who uses one is recorded and cleared; only a change makes placements stale."""
+    desk = Desk.of(ledger)
+    (before,) = ledger.read_live().instances
+    first, second = (gpu.uuid for gpu in before.gpus[:2])
+    process = GpuProcess(123, "ada", "python")
+    for _ in range(2):
+        desk.ledger.note_gpu_processes(
+            before.uid, {first: process, second: None, "GPU-x": process}, fence=desk.fence
+        )
+    (used,) = ledger.read_live().instances
+    assert used.generation == before.generation + 1
+    assert [gpu.used_by for gpu in used.gpus[:2]] == [GpuUse(123, "ada", "python"), None]
+    desk.ledger.note_gpu_processes(before.uid, {}, fence=desk.fence)
+    assert ledger.read_live().instances == (used,)
+    desk.ledger.note_gpu_processes(before.uid, {first: None}, fence=desk.fence)
+    (free,) = ledger.read_live().instances
+    assert free.gpus == before.gpus
+    desk.ledger.note_gpu_processes("unknown", {first: process}, fence=desk.fence)
 
 
 def test_reboot_proves_losses(two_hosts: Desk) -> None:

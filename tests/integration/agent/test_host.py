@@ -22,6 +22,7 @@ from fleetform.agents.client.errors import ConnectionLost, HelloRejected
 from fleetform.agents.protocol.frames import encode, read_value
 from fleetform.agents.protocol.messages import HostReport, Prepare
 from fleetform.agents.protocol.states import Cause, JobState
+from integration.agent import rig
 from integration.agent.rig import Agent, await_true, dial, is_alive, job, managing, uid
 
 
@@ -80,6 +81,54 @@ def test_disk_full(small_disk: Path) -> None:
             (small_disk / "filler").unlink()
             assert (await manager.run(job("c", "echo again"))).exit_code == 0
 
+    try:
+        agent.start()
+        asyncio.run(go())
+    finally:
+        agent.close()
+
+
+def test_gpus_that_are_used_outside_fleetform(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The report names a process of the host and no process of a job, not even without environment."""
+    tool = tmp_path / "bin" / "nvidia-smi"
+    tool.parent.mkdir()
+    tool.write_text(
+        "#!/bin/sh\n"
+        f"case $1 in *compute-apps*) cat {tmp_path}/uses;;\n"
+        "*) echo '0, GPU-0, A100, 81920'; echo '1, GPU-1, A100, 81920';; esac\n"
+    )
+    tool.chmod(0o755)
+    agent = Agent(tmp_path / "agent")
+    # The agent's search path is a fixed one.
+    folders = f"from fleetform.agents.host import gpus; gpus._DRIVER_FOLDERS = ('{tool.parent}',)"
+    monkeypatch.setattr(rig, "_RUN", f"{folders}; {rig._RUN}")
+
+    async def go() -> None:
+        async with managing(agent) as manager:
+            spec = job("a", "env -i sh -c 'echo $$; exec sleep 60'")
+            await manager.session.prepare(spec)
+            await manager.until(lambda: manager.output(uid("a")).endswith(b"\n"))
+            pid = int(manager.output(uid("a")))
+            (tmp_path / "uses").write_text(
+                f"GPU-0, {pid}, /bin/sleep\nGPU-1, {os.getpid()}, /usr/bin/python3\n"
+            )
+            # Not before: the agent keeps an answer for some seconds.
+            session = await dial(agent, look=True)
+            try:
+                report = await session.probe()
+                while report.gpus[1].used_by is None:
+                    await asyncio.sleep(0.2)
+                    report = await session.probe()
+            finally:
+                await session.close()
+            assert report.gpus[0].used_by is None
+            assert report.gpus[1].used_by is not None
+            assert report.gpus[1].used_by.pid == os.getpid()
+            assert report.gpus[1].used_by.program == "python3"
+
+    (tmp_path / "uses").touch()
     try:
         agent.start()
         asyncio.run(go())

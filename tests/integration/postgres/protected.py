@@ -18,6 +18,7 @@ from contract.ledgers import (
     submit_step,
     written,
 )
+from fleetform.agents.protocol.messages import GpuProcess
 from fleetform.agents.protocol.states import JobState
 from fleetform.model.decision import AllPrepared, Finish, Placement
 from fleetform.model.ports import StepOutcome
@@ -116,6 +117,13 @@ def _mark_instance(desk: Desk) -> Call:
     )
 
 
+def _note_gpu_processes(desk: Desk) -> Call:
+    uid = desk.instances[0]
+    (host,) = [one for one in desk.ledger.read_live().instances if one.uid == uid]
+    found = {host.gpus[0].uuid: GpuProcess(123, "ada", "python")}
+    return lambda: desk.ledger.note_gpu_processes(uid, found, fence=desk.fence)
+
+
 def _retire(desk: Desk) -> Call:
     steps = [fleet_step("local", 1, "fleet.update")]
     accepted = enter(desk.ledger, plan_of(desk.ledger, steps))
@@ -155,6 +163,7 @@ PROTECTED = tuple(
         _commit_records,
         _commit_host,
         _mark_instance,
+        _note_gpu_processes,
         _retire,
         _commit_exchanges,
         _mark_forgotten,

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from fleetform.agents.host import cgroups, gpus, host_report, leftovers, probes, processes
-from fleetform.agents.protocol.messages import GpuReport, HostReport
+from fleetform.agents.host import (
+    cgroups,
+    gpu_processes,
+    gpus,
+    host_report,
+    leftovers,
+    probes,
+    processes,
+)
+from fleetform.agents.protocol.messages import GpuProcess, GpuReport, HostReport
 
 MEMINFO = """\
 MemTotal:       24684096 kB
@@ -46,6 +56,52 @@ def test_the_driver_tool_is_found_beside_the_search_path(
     monkeypatch.setattr(gpus, "_DRIVER_FOLDERS", (str(tmp_path),))
     assert gpus.present()
     assert gpus.detect() == (GpuReport(0, "GPU-1", "NVIDIA H200", 143771 << 20),)
+
+
+def test_processes_that_use_gpus_outside_fleetform() -> None:
+    """The one with the lowest pid of a GPU; not jobs, what has ended, and the server of MPS."""
+    job = subprocess.Popen(
+        ["sleep", "60"], env={**os.environ, "FLEETFORM_JOB_UID": "a" * 32}, stdin=subprocess.DEVNULL
+    )
+    try:
+        found = gpu_processes.parse(
+            f"GPU-a, 1, /usr/bin/python3\n"
+            f"GPU-b, {job.pid}, sleep\n"
+            f"GPU-c, {os.getpid()}, /opt/my, tools/train\n"
+            "GPU-c, 99999999, gone\n"
+            f"GPU-d, {os.getpid()}, nvidia-cuda-mps-server\n"
+            f"GPU-a, {os.getpid()}, other\n"
+            "No devices were found\n"
+        )
+    finally:
+        job.kill()
+        job.wait()
+    owner = Path("/proc/1").owner()
+    me = pwd.getpwuid(os.geteuid()).pw_name
+    assert found == {
+        "GPU-a": GpuProcess(1, owner, "python3"),
+        "GPU-c": GpuProcess(os.getpid(), me, "train"),
+    }
+
+
+def test_a_driver_that_does_not_answer_is_given_up_and_asked_again_once_it_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes its timeout and no more, and says nothing of who uses GPUs."""
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\ntest -e there || exec sleep 60\necho 'GPU-1, 1, init'\n")
+    tool.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(gpus, "_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.chdir(tmp_path)
+    assert gpu_processes.find() is None
+    monkeypatch.setattr(gpus, "_TIMEOUT_SECONDS", 60)
+    (tmp_path / "there").touch()
+    deadline = time.monotonic() + 60
+    while (found := gpu_processes.find()) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert list(found) == ["GPU-1"]
 
 
 def test_meminfo() -> None:

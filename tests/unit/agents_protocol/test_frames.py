@@ -26,6 +26,7 @@ from fleetform.agents.protocol.frames import (
 )
 from fleetform.agents.protocol.messages import (
     Event,
+    GpuProcess,
     GpuReport,
     Hello,
     HostReport,
@@ -303,7 +304,10 @@ class TestValues:
             disk_free_bytes=3,
             memory_free_bytes=4,
             load_1m_milli=5,
-            gpus=(GpuReport(0, "GPU-1", "A100", 80 << 30),),
+            gpus=(
+                GpuReport(0, "GPU-1", "A100", 80 << 30),
+                GpuReport(1, "GPU-2", "A100", 80 << 30, used_by=GpuProcess(7, "ada", "python")),
+            ),
             python="3.9",
             kernel="6.1",
         )

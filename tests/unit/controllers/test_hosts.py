@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from fleetform.agents.protocol.messages import GpuProcess, GpuReport, HostReport
 from fleetform.controllers.hosts import HostSessions
-from fleetform.model.instance import Instance
+from fleetform.model.instance import GpuUse, Instance
 from fleetform.model.ports import LedgerUnavailable
 from fleetform.providers.contract.errors import TemporaryError
 from fleetform.providers.contract.hosts import InstanceRequest
+from simulation.agent import Agent
 from simulation.scenario import make_desired
 from unit.controllers.rig import Rig, pool
 
@@ -142,3 +145,37 @@ def test_what_comes_back_at_once_is_told_once(monkeypatch: pytest.MonkeyPatch) -
     assert [one for one in told if "cannot be stored" in one] == [
         "host pool-0: its report cannot be stored: the disk is full"
     ]
+
+
+def test_gpus_that_become_used_outside_fleetform_are_recorded_within_a_minute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And when they are free again; the ledger is written at changes only."""
+    rig = Rig({})
+    process = GpuProcess(123, "ada", "python")
+    use: list[GpuProcess | None] = [None]
+    report = Agent._report
+
+    def with_gpu(agent: Agent) -> HostReport:
+        gpu = GpuReport(0, "GPU-0", "A100", 80 << 30, used_by=use[0])
+        return replace(report(agent), gpus=(gpu,))
+
+    def is_recorded(use: GpuUse | None) -> bool:
+        (instance,) = rig.ledger.read_live().instances
+        return instance.gpus[0].used_by == use
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        await rig.apply(make_desired(pool(1), {}))
+        assert is_recorded(None)
+        for now, recorded in ((process, GpuUse(123, "ada", "python")), (None, None)):
+            use[0] = now
+            began = loop.time()
+            await rig.until(functools.partial(is_recorded, recorded))
+            assert loop.time() - began < 60
+            (generation,) = [one.generation for one in rig.ledger.read_live().instances]
+            await asyncio.sleep(120)
+            assert [one.generation for one in rig.ledger.read_live().instances] == [generation]
+
+    monkeypatch.setattr(Agent, "_report", with_gpu)
+    rig.play(story())

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.instance import GpuUse, Instance, InstanceState
 from fleetform.model.ports import Outcome
 from fleetform.model.run import Dependency, GpuRequirement, RunState, RunUid, When
 from unit.schedule.cases import (
@@ -498,6 +498,46 @@ def test_gpus_in_use_are_counted_in_the_reason():
     assert details(decisions, "r") == [
         "needs 3 GPUs A100; the most that is free on one instance of fleet local is 2 of 4"
     ]
+
+
+def used_outside(host, *numbers):
+    """The host, with these of its GPUs used by a process outside fleetform."""
+    use = GpuUse(123, "ada", "python")
+    cards = [replace(gpu, used_by=use) if gpu.index in numbers else gpu for gpu in host.gpus]
+    return replace(host, gpus=tuple(cards))
+
+
+def test_a_gpu_that_is_used_outside_fleetform_is_not_allotted():
+    """Others of the host are, and the reason of who waits names the process."""
+    host = used_outside(with_gpus(instance("h"), *gpus(2)), 0)
+    runs = [run("a", 1, need(gpus=1)), run("b", 2, need(gpus=1))]
+    decisions = decide(runs, [host])
+    assert started(decisions) == ["a"]
+    assert decisions.starts[0].shares[0].gpus == ("h/GPU-1",)
+    assert details(decisions, "b") == [
+        "needs 1 GPU; the most that is free on one instance of fleet local is 0 of 2",
+        "GPU 0 of host h is used by python (pid 123, user ada) outside fleetform",
+    ]
+
+
+def test_a_gpu_that_is_used_outside_fleetform_is_missing_for_now_only():
+    """A run that needs it waits, and holds no host; one without GPUs is told nothing of them."""
+    host = used_outside(with_gpus(instance("h"), *gpus(5)), *range(5))
+    decisions = decide([run("a", 1, need(gpus=5)), run("b", 2, need(cpu=8)), run("c", 3)], [host])
+    assert started(decisions) == ["b"]
+    assert not decisions.impossible
+    assert details(decisions, "a")[-1] == "2 more GPUs are used outside fleetform"
+    assert len(details(decisions, "c")) == 1
+
+
+def test_a_gpu_with_a_job_that_is_used_outside_fleetform_is_not_free_after_the_job():
+    """The job keeps it; no run is promised the GPU at the end of the job."""
+    host = used_outside(with_gpus(instance("h"), *gpus(1)), 0)
+    decisions = decide(
+        [run("r", 1, need(gpus=1))], [host], allocations=[held(host, gpus=("h/GPU-0",))]
+    )
+    assert started(decisions) == []
+    assert details(decisions, "r")[-1].startswith("GPU 0 of host h is used by python")
 
 
 def test_a_range_allots_its_minimum():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleetform.model.instance import Allocation, Gpu, InstanceState
+from fleetform.model.instance import Allocation, Gpu, GpuUse, InstanceState
 from fleetform.views.fleets import TONES, fleet_rows, fleets_table, instance_rows, instances_table
 from fleetform.views.table import plain_lines
 from unit.views.rows import GB, instance, live, resource
@@ -55,6 +55,19 @@ def test_runs_that_use_a_host_are_named_with_their_gpus():
     ]
     (_, line) = plain_lines(instances_table([row]))
     assert line.endswith("eval-2, eval-10, train (GPU 0,1) and 1 more")
+
+
+def test_a_process_outside_fleetform_that_uses_gpus_is_named():
+    """Once for all its GPUs, behind what else there is to say; JSON has it by GPU."""
+    use = GpuUse(123, "ada", "python")
+    cards = tuple(replace(gpu, used_by=use) for gpu in HOSTS[1].gpus)
+    (row,) = instance_rows([replace(HOSTS[1], gpus=cards, drained="tests")])
+    assert row.message == (
+        "drained: tests; GPUs 0,1 are used by python (pid 123, user ada) outside fleetform"
+    )
+    assert [(one.gpu, one.pid) for one in row.gpu_users] == [(0, 123), (1, 123)]
+    (row,) = instance_rows([replace(HOSTS[1], gpus=cards[1:])])
+    assert row.message == "GPU 1 is used by python (pid 123, user ada) outside fleetform"
 
 
 def test_a_silent_host_says_when_it_was_last_heard():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 
 from fleetform.agents.protocol.messages import GpuReport
 
@@ -28,6 +29,9 @@ _QUERY = ("--query-gpu=index,uuid,name,memory.total", "--format=csv,noheader,nou
 
 _MIB = 1 << 20
 
+_stuck: list[subprocess.Popen[str]] = []
+"""Tools that were killed after a timeout and may not have ended."""
+
 
 def present() -> bool:
     """Tell whether asking takes time at all."""
@@ -36,23 +40,43 @@ def present() -> bool:
 
 def detect() -> tuple[GpuReport, ...]:
     """List the host's GPUs by index; none where there is no driver or it does not answer."""
+    output = ask(_QUERY)
+    return () if output is None else parse(output)
+
+
+def ask(query: Sequence[str]) -> str | None:
+    """
+    Return what the driver's tool prints; None where there is none or it does not answer in time.
+
+    A tool that waits for a sick card cannot be killed, so it is not waited for, and no second one is
+    started beside it.
+    """
     path = _find_tool()
     if path is None:
-        return ()
+        return None
+    _stuck[:] = [one for one in _stuck if one.poll() is None]
+    if _stuck:
+        return None
     try:
-        output = subprocess.run(
-            [path, *_QUERY],
+        tool = subprocess.Popen(
+            [path, *query],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=_TIMEOUT_SECONDS,
-            check=False,
             encoding="utf-8",
             errors="replace",
-        ).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return ()
-    return parse(output)
+        )
+    except OSError:
+        return None
+    try:
+        output, _ = tool.communicate(timeout=_TIMEOUT_SECONDS)
+    except subprocess.TimeoutExpired:
+        tool.kill()
+        assert tool.stdout is not None
+        tool.stdout.close()
+        _stuck.append(tool)
+        return None
+    return output
 
 
 def _find_tool() -> str | None:

@@ -99,6 +99,24 @@ def search(job_uid: str, folders: Sequence[str], tag: int) -> Search:
     return Search(tuple(found), tuple(one for one in suspects if one not in found), is_complete)
 
 
+def is_of_any_job(pid: int) -> bool:
+    """Tell whether a process is of a job of any environment, as far as this account can see."""
+    try:
+        if process_tag.is_tag(process_tag.read(pid)):
+            return True
+    except (OSError, ValueError):
+        pass  # Gone, or a kernel that does not show it.
+    try:
+        if any(one.startswith(_ANY_JOB) for one in processes.environment(pid)):
+            return True
+    except OSError:
+        pass  # Of another account.
+    try:
+        return any(_is_of_an_agent(one) for one in _line(pid))
+    except OSError:
+        return False
+
+
 class _Job:
     """What a process is compared with."""
 

@@ -58,6 +58,11 @@ def base_of(tag: int) -> int:
     return 1 << (tag.bit_length() - 1)
 
 
+def is_tag(limit: int) -> bool:
+    """Tell a tag from a limit that a system sets, such as 200 ms for sound servers."""
+    return limit >= _LEAST_BASE
+
+
 def put_on(tag: int) -> None:
     """Tag this process and all that it starts from now on."""
     if tag != UNTAGGED:

@@ -8,15 +8,17 @@ content bears its digest, a volume its owner. What may take long runs in a threa
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from fleetform.agents.host import gpus, host_report, layout, snapshots, volumes
+from fleetform.agents.host import gpu_processes, gpus, host_report, layout, snapshots, volumes
 from fleetform.agents.host.blobs import NO_SPACE, BlobError, BlobStore
 from fleetform.agents.host.volumes import VolumeError
 from fleetform.agents.protocol.frames import Message
 from fleetform.agents.protocol.messages import (
+    GpuProcess,
     GpuReport,
     MakeVolume,
     MissingBlobs,
@@ -35,6 +37,9 @@ _KNOWN = (MissingBlobs, PutBlob, MakeVolume, RemoveVolume, SnapshotVolume, Probe
 _GPUS_SECONDS = 60
 """nvidia-smi takes seconds on a cold driver, and every connection begins with a probe."""
 
+_GPU_PROCESSES_SECONDS = 10
+"""The controller asks every 30 s; commands that look at many hosts ask at any time."""
+
 
 class Requests:
     """
@@ -49,6 +54,8 @@ class Requests:
         self.blobs.discard_earlier()
         self._gpus: tuple[GpuReport, ...] = ()
         self._gpus_until = 0.0
+        self._gpu_processes: dict[str, GpuProcess] = {}
+        self._gpu_processes_until = 0.0
 
     def knows(self, message: Message) -> bool:
         return isinstance(message, _KNOWN)
@@ -73,7 +80,7 @@ class Requests:
         elif isinstance(message, SnapshotVolume):
             return {"places": await _aside(lambda: snapshots.put_aside(message, owner, _now_ms()))}
         else:
-            gpus = await self._detect_gpus()
+            gpus = await self._find_gpu_processes(await self._detect_gpus())
             return {"host": to_json(host_report.report(self._root, self._limits, gpus))}
         return {}
 
@@ -93,6 +100,16 @@ class Requests:
             loop = asyncio.get_running_loop()
             self._gpus = await loop.run_in_executor(None, gpus.detect)
         return self._gpus
+
+    async def _find_gpu_processes(self, found: tuple[GpuReport, ...]) -> tuple[GpuReport, ...]:
+        """Add the processes that use the GPUs outside fleetform; the last known if none answers."""
+        if found and time.monotonic() >= self._gpu_processes_until:
+            self._gpu_processes_until = time.monotonic() + _GPU_PROCESSES_SECONDS
+            now = await _aside(gpu_processes.find)
+            self._gpu_processes = self._gpu_processes if now is None else now
+        return tuple(
+            dataclasses.replace(gpu, used_by=self._gpu_processes.get(gpu.uuid)) for gpu in found
+        )
 
 
 def refusal(id_: int, error: BlobError | VolumeError | OSError) -> Reply:

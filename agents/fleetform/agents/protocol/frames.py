@@ -24,6 +24,7 @@ from typing import Any, TypeVar, Union, get_args
 from fleetform.agents.protocol.messages import (
     Cursor,
     FileEntry,
+    GpuProcess,
     GpuReport,
     HostReport,
     JobKey,
@@ -351,7 +352,7 @@ _JOB_DEFAULTS = _defaults_of(StartJob)
 _VALUES: dict[type[Any], Reader] = {}
 """The parts of messages; each before those that contain it."""
 
-for _kind in (Cursor, FileEntry, Mount, StartJob, JobRecord, GpuReport, HostReport):
+for _kind in (Cursor, FileEntry, Mount, StartJob, JobRecord, GpuProcess, GpuReport, HostReport):
     _VALUES[_kind] = _READERS[_kind.__name__] = _fields_of(_kind)
 
 _MESSAGES: dict[str, Reader] = {

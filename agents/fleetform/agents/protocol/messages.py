@@ -540,14 +540,28 @@ class Unknown:
 
 
 @dataclass(frozen=True)
+class GpuProcess:
+    """A process that uses a GPU and is of no job of fleetform; `user` is `unknown` if hidden."""
+
+    pid: int
+    user: str
+    program: str
+
+
+@dataclass(frozen=True)
 class GpuReport:
-    """One GPU; `index` is what CUDA counts, `uuid` what is allotted."""
+    """
+    One GPU; `index` is what CUDA counts, `uuid` what is allotted.
+
+    `used_by` is the process with the lowest pid of those that use it outside fleetform.
+    """
 
     index: int
     uuid: str
     name: str
     memory_bytes: int
     vendor: str = "nvidia"
+    used_by: GpuProcess | None = None
 
 
 @dataclass(frozen=True)

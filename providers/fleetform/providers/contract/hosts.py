@@ -12,7 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fleetform.agents.protocol.exec_pieces import Size
-from fleetform.agents.protocol.messages import Cursor, Event, JobKey, LogData, Reply, StartJob
+from fleetform.agents.protocol.messages import (
+    Cursor,
+    Event,
+    GpuProcess,
+    JobKey,
+    LogData,
+    Reply,
+    StartJob,
+)
 from fleetform.agents.protocol.states import Cause
 from fleetform.providers.contract.observed import (
     HostSeen,
@@ -125,6 +133,13 @@ class Host(Protocol):
         """
 
     async def follow_log(self, job_uid: str, offset: int) -> None: ...
+    async def gpu_processes(self) -> Mapping[str, GpuProcess | None]:
+        """
+        Ask which GPUs of the machine are used outside fleetform now, by uuid.
+
+        A GPU that the driver does not list now is missing.
+        """
+
     async def shutdown(self, *, force: bool) -> Reply: ...
     def news(self) -> AsyncIterator[Sequence[Event | LogData]]:
         """Events and output in the order they came, in batches; ends when the connection does."""
