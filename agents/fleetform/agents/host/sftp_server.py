@@ -169,7 +169,16 @@ class Server:
         }
 
     def serve(self) -> int:
-        """Answer until the input ends; returns the exit code."""
+        """Answer until the input ends, and close what is still open; returns the exit code."""
+        try:
+            self._serve()
+        finally:
+            for opened in self._handles.values():
+                _release(opened)
+            self._handles.clear()
+        return 0
+
+    def _serve(self) -> None:
         while (packet := self._next()) is not None:
             kind = packet.byte()
             if kind == _INIT:
@@ -180,7 +189,6 @@ class Server:
             request = packet.number()
             answer = self._answer(kind, packet)
             self._send(answer[:1] + _number(request) + answer[1:])
-        return 0
 
     def _next(self) -> _Packet | None:
         size = int.from_bytes(self._source.read(4), "big")
