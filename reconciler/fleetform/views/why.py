@@ -39,7 +39,7 @@ _ADVICE = {
     "resources": "it starts when enough is free; `fleetform ps` shows what the other runs use",
     "gang": "all of its nodes start at once; fewer `nodes` would start sooner",
     "fleet-not-ready": "`fleetform fleet list` shows the hosts and why they are not ready",
-    "account": "create the account on the host; the run starts within a minute of that",
+    "account": "do what the reason says; a run starts within a minute after its account was created",
     "queue": "another `queue:`, or more `fleets:` in this one, lets it run on more hosts",
     "priority": "a higher `priority`, or a `max_duration` that ends before, lets it start earlier",
     "stopped": "set `state: running` in its document and apply",

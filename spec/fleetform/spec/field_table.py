@@ -415,7 +415,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "on_upstream_change": Row(FieldClass.CONTROL, OnChange.UPDATE, "lifecycle", default="note"),
         "pack": Row(FieldClass.EXECUTION, OnChange.RERUN, ""),
         "port": Row(FieldClass.EXECUTION, OnChange.RERUN, ""),
-        "ports": Row(FieldClass.CONTROL, OnChange.UPDATE, "", essential=False),
+        "ports": Row(FieldClass.CONTROL, OnChange.UPDATE, "agents.host"),
         "priority": Row(FieldClass.CONTROL, OnChange.UPDATE, "schedule", default=0),
         "privileged": Row(FieldClass.EXECUTION, OnChange.RERUN, "", default=False),
         "probes": Row(FieldClass.CONTROL, OnChange.UPDATE, ""),

@@ -185,7 +185,6 @@ def test_held(tmp_path, field, words):
 @pytest.mark.parametrize(
     "field",
     [
-        "ports: [6006]",
         "utilization_policy: {min_gpu_utilization: 10, time_window: 1h}",
         "spot_policy: spot",
         "max_price: 2.5",

@@ -58,7 +58,7 @@ class DevEnvironment(Run):
     """
 
     # A job listens on its host, whoever is let through to it.
-    ports: Annotated[Ports | None, control(essential=False)] = None
+    ports: Annotated[Ports | None, control("agents.host")] = None
     """
     Ports on which the programs listen. `LOCAL:REMOTE` also names the local port that is forwarded
     to it. Example: `[8888, "8080:80"]`.

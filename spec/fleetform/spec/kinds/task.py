@@ -201,7 +201,7 @@ class Task(Run):
     """
 
     # A job listens on its host, whoever is let through to it.
-    ports: Annotated[Ports | None, control(essential=False)] = None
+    ports: Annotated[Ports | None, control("agents.host")] = None
     """
     Ports on which the programs listen. `LOCAL:REMOTE` also names the local port that is forwarded
     to it. Example: `[6006, "8080:80"]`.
