@@ -123,6 +123,10 @@ NOT_SHOWING: Mapping[str, str] = {
     "convert": "writes the document that another one comes to",
     "logs": "prints what the job printed, which is the job's author's to decide",
     "exec": "prints what a command in the job prints, which its user may read there anyway",
+    "attach": "prints what the job printed, as `logs` does",
+    "shell": "prints what its user types and reads in a job of their own",
+    "proxy": "carries the bytes of an SSH session of its user",
+    "ssh-config": "prints paths and host names only",
     "ssh": "becomes the user's own ssh, and prints nothing itself",
     "serve": "has a test of its own below, with its API",
 }

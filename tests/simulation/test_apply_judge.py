@@ -103,7 +103,9 @@ def test_a_plan_that_is_applied_again(monkeypatch: pytest.MonkeyPatch) -> None:
         if accepted.state != "already-applied":
             return accepted
         who, now_ms, ids = facts["who"], facts["now_ms"], facts["ids"]
-        return plans._enter(transaction, plan, body, who=who, now_ms=now_ms, uid=ids.uid())
+        return plans._enter(
+            transaction, plan, body, who=who, owner=who, now_ms=now_ms, uid=ids.uid()
+        )
 
     monkeypatch.setattr(ledgers, "accept", forgetful)
     monkeypatch.setattr("simulation.apply.actors.user.failing", lambda *_: ())

@@ -15,7 +15,6 @@ from fleetform.store.errors import DamagedLedgerError, LedgerBusyError, Unreacha
 from fleetform.store.ledger import StoredLedger
 from fleetform.store.postgres import connection as connections
 from fleetform.store.postgres import database as databases
-from fleetform.store.postgres import stalled
 from fleetform.store.postgres.address import Address, schema_of
 from fleetform.store.postgres.connection import Connection
 from fleetform.store.postgres.opening import open_postgres
@@ -113,8 +112,10 @@ def test_who_stands_still_in_a_batch_keeps_nobody(
 ) -> None:
     """No limit of the server's ends such a session: who has waited for its lock in vain does."""
     monkeypatch.setattr(connections, "LOCK_SECONDS", 1.0)
-    monkeypatch.setattr(stalled, "_STALLED", stalled._STALLED.replace("7.0 seconds", "1 seconds"))
-    monkeypatch.setattr(stalled, "_LOOKS", 5)
+    monkeypatch.setattr(
+        databases, "_STALLED", databases._STALLED.replace("7.0 seconds", "1 seconds")
+    )
+    monkeypatch.setattr(databases, "_LOOKS", 5)
     other = open_postgres(address, uid, CountingIds(), StillClock())
     try:
         assert other.raise_epoch() == 2
@@ -132,7 +133,7 @@ def test_who_goes_on_in_a_batch_is_waited_for(
 ) -> None:
     """Before its time it may be slow, and not gone: whoever waits is told, and it is left alone."""
     monkeypatch.setattr(connections, "LOCK_SECONDS", 0.5)
-    monkeypatch.setattr(stalled, "_STALLED", stalled._STALLED.replace("7.0 seconds", "1 hours"))
+    monkeypatch.setattr(databases, "_STALLED", databases._STALLED.replace("7.0 seconds", "1 hours"))
     other = open_postgres(address, uid, CountingIds(), StillClock())
     try:
         with pytest.raises(LedgerBusyError, match="is being written by another process"):

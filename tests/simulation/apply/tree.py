@@ -180,25 +180,25 @@ class Tree:
             self.broken = (self.source.choice(list(self.runs)),)
         self.unread = self.source.random() < 0.05
 
-    def settle(self, there: Collection[str], let_go: Collection[str]) -> None:
+    def settle(self, there: Collection[str], released_hosts: Collection[str]) -> None:
         """
         Make the last commit: everything can be read, and whatever runs has a place to run.
 
-        `there` are the directories that exist: who left data in one takes it in again; `let_go`
+        `there` are the directories that exist: who left data in one takes it in again; `released_hosts`
         are fleets of which hosts are up. What went may come back as well.
         """
         self._begin_commit()
         if self.source.random() < 0.7:
             self._bring_back()
         if self.source.random() < 0.7:
-            for name in sorted({*let_go} - self.fleets.keys()):
+            for name in sorted({*released_hosts} - self.fleets.keys()):
                 self.fleets[name] = (1, {})
         nodes, options = self.fleets.get("pool", (1, {}))
         self.fleets["pool"] = (max(nodes, 1), options)
         for name, (nodes, options) in self.fleets.items():
             self.fleets[name] = (max(nodes, 1), options)
         self._mend()
-        self.take_in((path for path in there if not self._is_own(path)), let_go)
+        self.take_in((path for path in there if not self._is_own(path)), released_hosts)
 
     def take_in(self, there: Iterable[str], let_go: Collection[str]) -> None:
         """Import what lies in directories that exist, and the hosts of fleets that were let go."""

@@ -44,7 +44,7 @@ def document(tmp_path, text):
         ("placement: spread", "bad-value", "Choose one of `any`, `cluster`"),
         ("update: {strategy: rolling}", "bad-value", "`drain`, `surge`, `recreate`"),
         ("update: {max_unavailable: 0}", "bad-value", "the least is 1"),
-        ("run_as: root", "bad-value", "`agent`, `owner`"),
+        ("run_as: nobody", "bad-value", "`owner`"),
         ("runtime: podman", "bad-value", "`process`, `container`"),
         ("local: false", "wrong-type", "Remove the document if you do not want the fleet."),
     ],
@@ -130,7 +130,7 @@ def test_what_is_not_local_is_held(tmp_path, source, place, words):
     [
         ("placement: cluster", "", False),
         ("update: {strategy: surge}", "", False),
-        ("run_as: owner", "not-supported", True),
+        ("run_as: owner", "", False),
         ("env: {A: b}", "", False),
         ("env: [A]", "not-supported", True),
         ("blocks: auto", "not-supported", True),

@@ -227,7 +227,7 @@ def read_layout(text: str) -> Layout:
 # one colon or dash.
 _BETWEEN: Final = r"(?:[ \t\r\n]|#[^\n]*(?:\n|\Z))*"
 _BLANKS: Final = re.compile(_BETWEEN)
-_QUESTION: Final = re.compile(rf"{_BETWEEN},?{_BETWEEN}\?")
+_QUESTION: Final = re.compile(rf"{_BETWEEN}(?:,{_BETWEEN})?\?")
 _COLON: Final = re.compile(rf"[ \t]*:|{_BETWEEN}:(?=\s|\Z)")
 _DASH: Final = re.compile(f"{_BETWEEN}-")
 _PROPERTY: Final = re.compile(rf"{_BETWEEN}(&[\w-]+|!(?:<[^>]*>|[^\s,\[\]{{}}]*))")
