@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,9 @@ def test_what_is_left_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     descriptor = os.open(tmp_path / "note", os.O_CREAT | os.O_RDWR)
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     with child:
+        # Until it executes its program, it has no words.
+        while not Path(f"/proc/{child.pid}/cmdline").read_bytes():
+            time.sleep(0.01)
         left = left_since(before)
         assert child.stdin is not None
         assert len(left) == 3, "the pipe as well"
