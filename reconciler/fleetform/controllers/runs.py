@@ -22,7 +22,7 @@ from fleetform.controllers.sending import Sender
 from fleetform.controllers.task_group import TaskGroup
 from fleetform.lifecycle import advance, as_ended
 from fleetform.model.decision import Decisions, Finish, Next, Requeue, Wait
-from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.instance import InstanceState
 from fleetform.model.lineage import DEPENDENCY
 from fleetform.model.ports import (
     BlobStore,
@@ -295,21 +295,12 @@ class RunController:
         at_ms = now + self._accounts_check_ms - boot_ms
         self.next_at_ms = at_ms if self.next_at_ms is None else min(self.next_at_ms, at_ms)
 
-    def _as_known(self, instance: Instance) -> Instance:
-        """Return a host with GPUs as not ready until it has said hello to this process."""
-        # Its row may be days old, and other programs may use its GPUs by now.
-        session = self._hosts.session(instance.uid)
-        if not instance.gpus or (session is not None and session.host is not None):
-            return instance
-        is_ready = instance.state is InstanceState.READY
-        return replace(instance, state=InstanceState.PROVISIONING) if is_ready else instance
-
     async def _place(self) -> dict[RunUid, None]:
         """Start what can start; end what never can."""
         now = self._clock.now_ms()
         decisions = schedule(
             queue_from_state(self.mirror.as_scheduler_state()),
-            tuple(self._as_known(one) for one in self.mirror.instances),
+            self.mirror.instances,
             Policies(),
             now_ms=now,
         )

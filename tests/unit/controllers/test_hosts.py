@@ -14,14 +14,11 @@ from fleetform.agents.protocol.messages import GpuProcess, GpuReport, HostReport
 from fleetform.controllers.hosts import HostSessions
 from fleetform.model.instance import GpuUse, Instance
 from fleetform.model.ports import LedgerUnavailable
-from fleetform.model.run import RunState
-from fleetform.plan.serialize import dump
 from fleetform.providers.contract.errors import TemporaryError
 from fleetform.providers.contract.hosts import InstanceRequest
 from simulation.agent import Agent
-from simulation.controller import VirtualClock
 from simulation.scenario import make_desired
-from unit.controllers.rig import Rig, pool, task
+from unit.controllers.rig import Rig, pool
 
 
 class Silence:
@@ -179,38 +176,6 @@ def test_gpus_that_become_used_outside_fleetform_are_recorded_within_a_minute(
             (generation,) = [one.generation for one in rig.ledger.read_live().instances]
             await asyncio.sleep(120)
             assert [one.generation for one in rig.ledger.read_live().instances] == [generation]
-
-    monkeypatch.setattr(Agent, "_report", with_gpu)
-    rig.play(story())
-
-
-def test_a_new_manager_asks_a_host_with_gpus_before_it_places_a_run(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Its row says that the GPU is free, and another program has begun to use it since."""
-    rig = Rig({"train": 1.0})
-    use: list[GpuProcess | None] = [None]
-    report = Agent._report
-
-    def with_gpu(agent: Agent) -> HostReport:
-        gpu = GpuReport(0, "GPU-0", "A100", 80 << 30, used_by=use[0])
-        return replace(report(agent), gpus=(gpu,))
-
-    async def story() -> None:
-        await rig.apply(make_desired(pool(1), {}))
-        resources = {"gpu": {"count": {"min": 1, "max": 1}}}
-        made = rig.plan(make_desired(pool(1), {"train": task(resources=resources)}))
-        use[0] = GpuProcess(123, "ada", "python")
-        rig.crash = 1.0
-        rig.ledger.accept(made, dump(made), who="ada", now_ms=VirtualClock().now_ms())
-        rig.lives.written_elsewhere()
-        await rig.until(lambda: rig.lives.manager is None)
-        rig.crash = 0.0
-        await rig.until(lambda: rig.ledger.unfinished_apply() is None)
-        await asyncio.sleep(10)
-        assert rig.state("train") is RunState.SUBMITTED
-        use[0] = None
-        await rig.until(lambda: rig.state("train") is RunState.DONE)
 
     monkeypatch.setattr(Agent, "_report", with_gpu)
     rig.play(story())
