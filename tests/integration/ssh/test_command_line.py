@@ -115,8 +115,8 @@ def test_jobs_and_hosts_are_entered(tree: Tree, hosts: Lab) -> None:
     assert "the host key of" in entered.stderr
 
     for typed, said in (
-        ("far-7", "there is no host `far-7`"),
-        (f"other/{first_host}", f"there is no host `{first_host}`"),
+        ("far-7", "there is no host or run `far-7`"),
+        (f"other/{first_host}", f"there is no host or run `other/{first_host}`"),
     ):
         refused = tree.run("ssh", typed)
         assert (refused.returncode, said in refused.stderr) == (1, True), refused.stderr
