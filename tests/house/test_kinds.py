@@ -11,6 +11,7 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 
+from fleetform.model.run import from_document
 from fleetform.spec import field_table_generator, fields, schema
 from fleetform.spec.kinds import BACKEND_TYPES, RESOURCES, KindName
 from fleetform.spec.kinds import KINDS as TYPES
@@ -111,6 +112,29 @@ def test_fields_have_rows(kind):
     all_tops = {field for one in same for field in written_fields(schema.MODELS[one])}
     # Of the canonical form of an element; nobody writes it.
     assert rows - all_tops == ({"index"} if name == "run" else set())
+
+
+def test_each_supported_field_of_a_run_is_read():
+    """What hosts, placement or the life of a run act on reaches them through `model/run.py`."""
+    document = _Asked()
+    from_document("train", document)
+    for path, facts in fields.ROWS["run"].items():
+        if facts.supported_by in {"agents.host", "lifecycle", "schedule"} and "." not in path:
+            # Of two fields the only supported value is the default.
+            is_default = path in {"on_silence", "on_upstream_change"}
+            assert path in document.asked or is_default, f"`from_document` does not read `{path}`"
+
+
+class _Asked(dict[str, Any]):
+    """An empty document that remembers which fields are read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: set[str] = set()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.asked.add(name)
+        return default
 
 
 def test_the_generated_table_is_current():

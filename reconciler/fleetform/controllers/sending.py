@@ -13,8 +13,8 @@ import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
-from fleetform.agents.protocol.frames import FrameError, read_value
-from fleetform.agents.protocol.messages import JobKey, JobRecord, Reply
+from fleetform.agents.protocol.frames import FrameError, ignored_fields, read_value
+from fleetform.agents.protocol.messages import JobKey, JobRecord, Reply, StartJob
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.controllers.hosts import HostSessions, Session
 from fleetform.controllers.mirror import Mirror
@@ -181,9 +181,9 @@ class Sender:
         declared, slurm = await self._paths(run), await self._slurm(run)
         paths = {name: host.volume_path(path) for name, path in declared.items()}
         request = job_request(run, attempt, job, peers, paths, slurm)
-        if request.account and "job.account" not in host.seen.capabilities:
-            # It would take no notice of the account, and start the job as its own: root, perhaps.
-            self._take_refusal(session, job, _too_old(session, request.account))
+        if ignored := ignored_fields(request, host.seen.capabilities):
+            # It would start the job without them: without its account as its own, which may be root.
+            self._take_refusal(session, job, _too_old(session, request, ignored[0]))
             return
         try:
             bundle = [request.bundle] if request.bundle else []
@@ -314,8 +314,10 @@ class Sender:
         self._hosts.wake()
 
 
-def _too_old(session: Session, account: str) -> str:
+def _too_old(session: Session, request: StartJob, field: str) -> str:
+    value = getattr(request, field)
+    what = f"as {value}" if field == "account" else f"with {field} {value}"
     return (
         f"the agent of host {session.instance.name} is of an earlier release, which cannot start jobs"
-        f" as {account}: it is updated when the host is reached again"
+        f" {what}: it is updated when the host is reached again"
     )

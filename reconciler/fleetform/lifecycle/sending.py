@@ -11,13 +11,14 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Mapping
+from dataclasses import fields
 
 from fleetform.agents.protocol.messages import FileEntry, JobRecord, Mount, StartJob
 from fleetform.agents.protocol.states import JobState
 from fleetform.lifecycle.node_order import must_wait
 from fleetform.lifecycle.slurm import SlurmFacts, slurm_variables
 from fleetform.model.instance import Instance
-from fleetform.model.run import Attempt, Job, Run
+from fleetform.model.run import Attempt, Job, Run, Template
 
 
 class Due(enum.StrEnum):
@@ -122,6 +123,20 @@ _TWINS = (
 """Variables that dstack has under the same name with its own prefix; its two ids differ."""
 
 
+_WRITTEN = {"env", "files"}
+"""Fields that template and message have under one name, and that mean more in the message."""
+
+_COPIED = tuple(
+    sorted(
+        {one.name for one in fields(StartJob)} & {one.name for one in fields(Template)} - _WRITTEN
+    )
+)
+"""
+Fields of the template that go to the host as they are. Derived, so that a new one reaches hosts by
+its name in both places, and none is read from the document and then left out.
+"""
+
+
 def job_request(
     run: Run,
     attempt: Attempt,
@@ -147,18 +162,16 @@ def job_request(
     assert job.instance_uid, job.key
     template = run.template
     return StartJob(
+        **{name: getattr(template, name) for name in _COPIED},
         job_uid=job.uid,
         key=job.key,
         gen=job.gen,
         boot_id=job.boot_id,
         run_name=run.name,
-        commands=template.commands,
-        shell=template.shell,
         env={
             **_environment(run, attempt, job, peers, volume_paths),
             **(slurm_variables(run, attempt, job, peers, slurm) if slurm is not None else {}),
         },
-        working_dir=template.working_dir,
         files=tuple(
             FileEntry(file.path, file.sha256, file.size_bytes, file.mode) for file in template.files
         ),
@@ -170,19 +183,13 @@ def job_request(
         gpus=job.gpus,
         cpu_millicores=job.cpu_millicores,
         memory_bytes=job.memory_bytes if job.memory_limited else None,
-        max_duration_seconds=template.max_duration_seconds,
-        stop_grace_seconds=template.stop_grace_seconds,
-        checkpoint_signal=template.checkpoint_signal,
-        checkpoint_lead_seconds=template.checkpoint_lead_seconds,
         log_head_bytes=LOG_HEAD_BYTES,
         log_tail_bytes=LOG_TAIL_BYTES,
-        runtime=template.runtime,
         # Once the commit point has passed, one message carries prepare and start: at once for a
         # run on one node, and again where a host has lost a gang's prepared record. A node that
         # starts after others is prepared again, and started when its turn comes.
         go=job.state is JobState.STARTING and not must_wait(template, attempt, job),
         execution_digest=run.execution_digest,
-        compat=template.compat,
         account=job.account,
     )
 

@@ -21,6 +21,7 @@ from fleetform.agents.protocol.frames import (
     Message,
     decode,
     encode,
+    ignored_fields,
     job_digest,
     read_value,
 )
@@ -291,6 +292,17 @@ class TestDigest:
             job_digest(self.job)
             == "872fa5e0cfa6f133cda4bb842dea6e76ca3099129c9e18f27314d2c9a0aebc61"
         )
+
+
+def test_a_field_of_this_release_is_sent_to_agents_that_know_it() -> None:
+    """Its default is not sent; another value is named as ignored by an agent without the capability."""
+    plain = TestDigest.job
+    other = dataclasses.replace(plain, account="ada")
+    assert b"account" not in encode(Prepare(1, plain))
+    assert b'"account":"ada"' in encode(Prepare(1, other))
+    assert ignored_fields(plain, ()) == []
+    assert ignored_fields(other, ()) == ["account"]
+    assert ignored_fields(other, messages.CAPABILITIES) == []
 
 
 class TestValues:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
-from fleetform.agents.protocol.messages import FileEntry, Mount
+from fleetform.agents.protocol.messages import FileEntry, Mount, StartJob
 from fleetform.agents.protocol.states import JobState
 from fleetform.lifecycle import job_request
 from fleetform.model.instance import Instance, InstanceState
-from fleetform.model.run import FileMount, VolumeMount
+from fleetform.model.run import FileMount, Template, VolumeMount
 from unit.lifecycle.rows import attempt, run
 
 PEERS = {
@@ -80,6 +80,17 @@ def test_what_is_mounted_and_sent():
     assert request.mounts == (Mount("my-data", "/srv/d", "/data", True),)
     assert request.files == (FileEntry("a.py", "ab", 3, 0o755),)
     assert request.max_duration_seconds == 60
+
+
+def test_a_field_of_both_names_reaches_the_host():
+    """What template and message call by one name is the same, but variables and files, which gain."""
+    same = {one.name for one in fields(StartJob)} & {one.name for one in fields(Template)}
+    said = {"shell": "bash", "working_dir": "w", "stop_grace_seconds": 3, "compat": ("slurm",)}
+    row = run(**said, checkpoint_signal="USR1", checkpoint_lead_seconds=2, max_duration_seconds=9)
+    request = job_request(row, GANG, GANG.jobs[0], PEERS, {})
+    for name in same - {"env", "files"}:
+        assert getattr(request, name) == getattr(row.template, name), name
+    assert said.keys() < same
 
 
 def test_memory_is_a_limit_only_where_it_was_asked_for():

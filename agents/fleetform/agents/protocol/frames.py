@@ -18,10 +18,11 @@ import dataclasses
 import enum
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar, Union, get_args
 
 from fleetform.agents.protocol.messages import (
+    CAPABILITY_OF_FIELD,
     Cursor,
     FileEntry,
     GpuProcess,
@@ -37,8 +38,8 @@ from fleetform.agents.protocol.messages import (
 )
 from fleetform.agents.protocol.states import Cause, JobState
 
-__all__ = ["FRAME_BYTES_MAX", "Decoder", "FrameError", "Message", "decode", "encode", "job_digest",
-           "read_value"]  # fmt: skip
+__all__ = ["FRAME_BYTES_MAX", "Decoder", "FrameError", "Message", "decode", "encode", "ignored_fields",
+           "job_digest", "read_value"]  # fmt: skip
 
 FRAME_BYTES_MAX = 16 << 20
 """A snapshot of 20 000 records has 8 MB; a length beyond this is noise or an attack."""
@@ -93,6 +94,15 @@ def job_digest(job: StartJob) -> str:
     return hashlib.sha256(_to_bytes(said)).hexdigest()
 
 
+def ignored_fields(job: StartJob, capabilities: Collection[str]) -> list[str]:
+    """Name the fields of a job that say something which an agent with these capabilities ignores."""
+    return [
+        name
+        for name, capability in CAPABILITY_OF_FIELD.items()
+        if capability not in capabilities and getattr(job, name) != _JOB_DEFAULTS[name]
+    ]
+
+
 def _to_bytes(value: Mapping[str, Any]) -> bytes:
     # ASCII with escapes: a lone surrogate, which is how Python shows a file name that is not
     # UTF-8, survives the way there and back.
@@ -104,9 +114,13 @@ def _to_bytes(value: Mapping[str, Any]) -> bytes:
 
 def _nested_fields(value: Any) -> Any:
     """Tell `json` what is in a value that it does not know; enums and keys it does."""
-    if type(value) is StartJob and not value.account:
-        # A field that the release before does not know is said only to those that have to know it.
-        return {name: item for name, item in vars(value).items() if name != "account"}
+    if type(value) is StartJob:
+        # A field that an earlier release does not know is sent only where it says something.
+        return {
+            name: item
+            for name, item in vars(value).items()
+            if name not in CAPABILITY_OF_FIELD or item != _JOB_DEFAULTS[name]
+        }
     if type(value) in _VALUES:
         return vars(value)
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")

@@ -29,13 +29,20 @@ peers reject a hello whose `protocol` is not 1, end the session at an unknown me
 nothing of heartbeats and channels.
 """
 
+CAPABILITY_OF_FIELD = {"account": "job.account"}
+"""
+Fields of `StartJob` that an agent of an earlier release would ignore, with the capability that it
+lacks. Such a field is sent only with a value other than its default, and only to an agent with the
+capability: a job never starts without what its field asks for.
+"""
+
 CAPABILITIES = (
     "channel.blob",
     "channel.exec",
     "channel.forward",
     "channel.rank",
     "exec.sftp",
-    "job.account",
+    *CAPABILITY_OF_FIELD.values(),
 )
 """What this release can do beyond what its newest version says of every peer."""
 
