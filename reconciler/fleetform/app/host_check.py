@@ -20,7 +20,7 @@ from fleetform.model.host_check import (
     unreached,
 )
 from fleetform.model.instance import LOCAL
-from fleetform.plan.kinds.fleet import is_over_ssh, places_of
+from fleetform.plan.kinds.fleet import is_elsewhere, places_of
 from fleetform.providers.contract.errors import PermanentError, ProviderError
 from fleetform.providers.contract.hosts import InstanceRequest
 
@@ -50,7 +50,7 @@ def questions_of(fleets: Iterable[Declared], instances: Iterable[Instance]) -> l
     for declared in fleets:
         fleet = declared.key.name
         places = places_of(fleet, declared.document)
-        is_local = not is_over_ssh(declared.document)
+        is_local = not is_elsewhere(declared.document)
         for place in places[:1] if is_local else places:
             provider = place.get("provider", LOCAL)
             instance = known.get((fleet, place["name"]))

@@ -23,7 +23,7 @@ from fleetform.model.live import LedgerStatus, Live, RowsOutdated, unchanged_dig
 from fleetform.model.plan import WHOLE, HeldBy, Permissions, Plan, Scope
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import Claim
-from fleetform.plan.kinds.fleet import is_over_ssh
+from fleetform.plan.kinds.fleet import is_elsewhere
 from fleetform.plan.notes import with_notes
 from fleetform.plan.planner import plan
 from fleetform.plan.redaction import with_sealed_names
@@ -366,7 +366,7 @@ def _new_paths(desired: Desired, live: Live) -> Iterator[tuple[ResourceKey, str]
 def _is_elsewhere(desired: Desired, fleet: str) -> bool:
     """Whether the hosts of a fleet are other machines, whose directories only their agents see."""
     declared = desired.resources.get(ResourceKey("fleet", fleet))
-    return declared is not None and is_over_ssh(declared.document)
+    return declared is not None and is_elsewhere(declared.document)
 
 
 # Finds commands that the caller's PATH has and the job's has not.

@@ -40,7 +40,7 @@ from fleetform.controllers.fencing import FencedHosts
 from fleetform.model.instance import LOCAL, Instance, InstanceState, request_of
 from fleetform.model.live import LedgerStatus
 from fleetform.model.recovery import Difference, Evidence, Recovered, differences
-from fleetform.plan.kinds.fleet import is_over_ssh, lost_hosts, places_of, propose_create
+from fleetform.plan.kinds.fleet import is_elsewhere, lost_hosts, places_of, propose_create
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity, InstanceRequest
 from fleetform.spec.names import natural_order
@@ -343,7 +343,7 @@ def remote_requests(desired: Desired, instances: Iterable[Instance] = ()) -> lis
     found: dict[tuple[str, str], InstanceRequest] = {}
     lost: set[tuple[str, str]] = set()
     for key, declared in desired.resources.items():
-        if key.kind != "fleet" or not is_over_ssh(declared.document):
+        if key.kind != "fleet" or not is_elsewhere(declared.document):
             continue
         lost.update((key.name, name) for name in lost_hosts(declared.document))
         for place in places_of(key.name, declared.document):

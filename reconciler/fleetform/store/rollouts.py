@@ -218,10 +218,9 @@ def _make(transaction: Transaction, fleet: str, number: int, uid: str, now_ms: i
     if row is None or taken is not None:
         return
     document, kept = json.loads(row[0]), json.loads(row[1])
-    place = kept.get("hosts", {}).get(str(number), {})
+    place = kept.get("hosts", {}).get(str(number % SURGE), {})
     declared = place.get("declared", document.get("local") or {})
-    share = f"{fleet}-{number}" if number < SURGE else f"{fleet}-{number - SURGE}{EARLY}"
-    name = place.get("name", share)
+    name = place.get("name", f"{fleet}-{number % SURGE}") + (EARLY if number >= SURGE else "")
     transaction.execute(
         "INSERT INTO instances (uid, name, fleet, number, state, address, sharing, blocks, declared,"
         " parts, cpu_millicores, memory_bytes, disk_bytes, template_digest, env, provider, endpoint)"

@@ -23,6 +23,7 @@ from fleetform.spec.secrecy import names_secret
 __all__ = [
     "DEFAULTS",
     "EXECUTION_FIELDS",
+    "FLEET_PROVIDERS",
     "KIND_OF_TYPE",
     "ROWS",
     "FieldClass",
@@ -39,6 +40,15 @@ DEFAULTS: Mapping[str, Mapping[str, Default]] = {
     for kind, rows in ROWS.items()
 }
 """What not saying a field amounts to, by kind and path."""
+
+_PROVIDERS = "providers."
+
+FLEET_PROVIDERS: Mapping[str, str] = {
+    path: facts.supported_by.removeprefix(_PROVIDERS)
+    for path, facts in ROWS["fleet"].items()
+    if facts.supported_by.startswith(_PROVIDERS) and "." not in path
+}
+"""The provider of each field that says where the hosts of a fleet come from, by its name in the registry."""
 
 # A ledger may hold a document of another version with a field that this one has never heard of.
 # Taking it for an execution field shows the change at its worst, and hides nothing.

@@ -16,7 +16,7 @@ from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.plan import HeldBy
 from fleetform.model.verbs import Verb
 from fleetform.plan.draft import PlanDraft
-from fleetform.plan.kinds.fleet import is_over_ssh
+from fleetform.plan.kinds.fleet import is_elsewhere
 from fleetform.spec.desired import ResourceKey
 
 __all__ = ["hold_ungranted_root", "hold_without_account"]
@@ -37,7 +37,7 @@ def hold_ungranted_root(draft: PlanDraft) -> None:
 
 
 def _is_ungranted(draft: PlanDraft, document: Mapping[str, Any]) -> bool:
-    is_root = is_over_ssh(document) and document.get("run_as") == ROOT
+    is_root = is_elsewhere(document) and document.get("run_as") == ROOT
     return is_root and not draft.desired.environment.grants_root
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from fleetform.model.figures import counted
+from fleetform.model.instance import LOCAL
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, Permissions, Reason, Step
 from fleetform.model.verbs import Verb
@@ -27,7 +28,7 @@ from fleetform.plan.draft import (
     reasons_of,
 )
 from fleetform.spec.canonical import digest
-from fleetform.spec.checks.hosts import hosts_of
+from fleetform.spec.checks.hosts import hosts_of, provider_of, source_of
 from fleetform.spec.desired import Declared
 from fleetform.spec.names import host_name
 
@@ -209,16 +210,24 @@ def places_of(fleet: str, document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     The hosts that are wanted, in a fixed order.
 
-    Shares of a machine are numbered from 0 and named by number. Hosts over SSH are known by their
-    names: their numbers are the ledger's, so that one that goes changes no other.
+    Hosts over SSH are known by their names: their numbers are the ledger's, so that one that goes
+    changes no other. All others are numbered from 0 and named by number. What the field of the
+    source says is how a provider elsewhere finds or creates them.
     """
-    if not is_over_ssh(document):
-        return [
-            {"name": name, "number": number, **_drained(name, document)}
-            for number, name in ((n, f"{fleet}-{n}") for n in range(nodes_wanted(document)))
-        ]
-    config = document["ssh_config"]
-    return [_ssh_place(host, config, document) for host in hosts_of(document)]
+    if config := document.get("ssh_config"):
+        return [_ssh_place(host, config, document) for host in hosts_of(document)]
+    names = [f"{fleet}-{number}" for number in range(nodes_wanted(document))]
+    return [
+        {"name": name, "number": number, **_elsewhere(document), **_drained(name, document)}
+        for number, name in enumerate(names)
+    ]
+
+
+def _elsewhere(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The provider of hosts that are not shares of this machine, and its field as their endpoint."""
+    if not is_elsewhere(document):
+        return {}
+    return {"provider": provider_of(document), "endpoint": document[source_of(document)]}
 
 
 # What a host over SSH has from its fleet unless it has its own.
@@ -264,9 +273,9 @@ def template_of(document: Mapping[str, Any]) -> str:
     )
 
 
-def is_over_ssh(document: Mapping[str, Any]) -> bool:
-    """Whether the hosts of a fleet are other machines, reached over SSH."""
-    return "ssh_config" in document
+def is_elsewhere(document: Mapping[str, Any]) -> bool:
+    """Whether the hosts of a fleet are no shares of this machine."""
+    return provider_of(document) not in {"", LOCAL}
 
 
 def has_other_source(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
@@ -276,7 +285,7 @@ def has_other_source(before: Mapping[str, Any], after: Mapping[str, Any]) -> boo
     An agent in another folder is another agent: the one there would run on, with its jobs.
     """
     folders = [one.get("ssh_config", {}).get("agent_dir") for one in (before, after)]
-    return is_over_ssh(before) != is_over_ssh(after) or folders[0] != folders[1]
+    return provider_of(before) != provider_of(after) or folders[0] != folders[1]
 
 
 def lost_hosts(document: Mapping[str, Any]) -> dict[str, str]:
@@ -290,7 +299,7 @@ def lost_hosts(document: Mapping[str, Any]) -> dict[str, str]:
 
 def nodes_wanted(document: Mapping[str, Any]) -> int:
     """How many hosts the fleet shall have now; one when the document does not say."""
-    if is_over_ssh(document):
+    if "ssh_config" in document:
         return len(hosts_of(document))
     nodes = document.get("nodes")
     if nodes is None:

@@ -15,6 +15,7 @@ from fleetform.model import verbs
 from fleetform.model.plan import Action, Change, FieldChange, Plan, Reason
 from fleetform.model.redaction import sensitive_part
 from fleetform.model.run_state import Outdated
+from fleetform.spec.checks.hosts import provider_of
 from fleetform.spec.findings import Finding
 from fleetform.views import json_value
 from fleetform.views.plan.groups import LEAVING, document_after, document_before, nested, path_parts
@@ -203,7 +204,6 @@ _ACTION_REASONS: Mapping[Action, tuple[tuple[Reason, str], ...]] = {
 }
 
 _STOPS = verbs.ENDS | {verbs.Verb.RUN_STOP}
-_SOURCES = ("local", "ssh_config", "kubernetes", "slurm")
 
 
 def change_json(plan: Plan, change: Change) -> ResourceChange:
@@ -295,8 +295,9 @@ def _provider(change: Change, body: ChangeBody) -> str:
     if change.key.kind != "fleet":
         return f"fleetform/{change.key.kind}"
     document = body["after"] or body["before"] or {}
-    source = next((name for name in _SOURCES if name in document), "clouds")
-    return f"fleetform/{'ssh' if source == 'ssh_config' else source}"
+    # A plan may show a fleet that it blocks, whose hosts have no provider yet.
+    unsupported = next((name for name in ("kubernetes", "slurm") if name in document), "clouds")
+    return f"fleetform/{provider_of(document) or unsupported}"
 
 
 def _field(one: FieldChange) -> FieldBody:

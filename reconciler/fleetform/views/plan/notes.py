@@ -335,8 +335,10 @@ def hosts_set_up_text(plan: Plan, change: Change) -> str:
         place["endpoint"]
         for step in change.steps
         for place in step.arguments.get("instances", ())
-        if place["name"] in new
+        if place["name"] in new and place.get("provider") == "ssh"
     ]
+    if not endpoints:
+        return ""
     folder = next((one["agent_dir"] for one in endpoints if "agent_dir" in one), AGENT_DIR)
     # An account that is not declared is that of the person's OpenSSH configuration, which no plan reads.
     plain = sorted({one["user"] for one in endpoints if one.get("user") not in {None, "root"}})

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fleetform.spec.desired import ResourceKey
+from fleetform.spec.fields import FLEET_PROVIDERS
 from fleetform.spec.findings import Problem
 from fleetform.spec.references import Catalogue, Entry
 
@@ -89,6 +90,16 @@ def hosts_of(fleet: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [host for host in listed if "lost" not in host]
 
 
+def provider_of(fleet: Mapping[str, Any]) -> str:
+    """Name the provider of a fleet's hosts; empty where it is not supported yet."""
+    return FLEET_PROVIDERS.get(source_of(fleet), "")
+
+
+def source_of(fleet: Mapping[str, Any]) -> str:
+    """Return the field that says where the hosts come from; empty where that is not supported yet."""
+    return next((field for field in FLEET_PROVIDERS if field in fleet), "")
+
+
 def nodes_max(fleet: Mapping[str, Any]) -> int | None:
     """How many hosts it may have; None: unknown."""
     if "ssh_config" in fleet:
@@ -96,8 +107,8 @@ def nodes_max(fleet: Mapping[str, Any]) -> int | None:
     if "nodes" in fleet:
         most: int | None = fleet["nodes"]["max"]
         return most
-    # A fleet of this machine is one host; what clouds and clusters give is another's to say.
-    return 1 if "local" in fleet else None
+    # One host is the default; what clouds and clusters give is another's to say.
+    return 1 if provider_of(fleet) else None
 
 
 def _hosts(fleet: Mapping[str, Any]) -> tuple[Supply, ...]:

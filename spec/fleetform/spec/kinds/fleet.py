@@ -10,7 +10,7 @@ of what the machine has, or with the capacity declared here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import (
     BeforeValidator,
@@ -134,8 +134,6 @@ class Drain(Model):
 
 DrainSpec = Annotated[tuple[Drain, ...], *listed(str | Drain, short="reason")]
 
-# Where the hosts come from; without any of them, from the clouds.
-SOURCES = ("local", "ssh_config", "kubernetes", "slurm")
 # What only makes sense where hosts are had from somewhere, and may be given back.
 _CLOUD_FIELDS = (
     "backends",
@@ -149,20 +147,38 @@ _CLOUD_FIELDS = (
     "backend_options",
     "retry",
 )
-_SOURCE_WORDS = {
-    "local": "on this machine",
-    "ssh_config": "reached over SSH",
-    "kubernetes": "of a Kubernetes cluster",
-    "slurm": "of a Slurm cluster",
+# A batch system keeps no host of its own for us, but says when it gives one back.
+_CLUSTER_UNFIT = frozenset(_CLOUD_FIELDS) - {"idle_duration", "retry"}
+
+
+class Source(NamedTuple):
+    """
+    Where hosts come from.
+
+    Attributes:
+        words: Completes "the hosts of this fleet are".
+        unfit: Fields that mean nothing there.
+        unsupported: Why no plan creates them yet; empty: plans do.
+    """
+
+    words: str
+    unfit: frozenset[str]
+    unsupported: str = ""
+
+
+SOURCES: Mapping[str, Source] = {
+    "local": Source("on this machine", frozenset({*_CLOUD_FIELDS, "resources"})),
+    "ssh_config": Source("reached over SSH", frozenset({*_CLOUD_FIELDS, "resources", "nodes"})),
+    "kubernetes": Source(
+        "of a Kubernetes cluster",
+        _CLUSTER_UNFIT,
+        "Hosts of a Kubernetes cluster are not supported yet.",
+    ),
+    "slurm": Source(
+        "of a Slurm cluster", _CLUSTER_UNFIT, "Hosts of a Slurm cluster are not supported yet."
+    ),
 }
-# What a source has nothing to do with. A batch system keeps no host of its own for us, but says
-# when it gives one back.
-_UNFIT: Mapping[str, frozenset[str]] = {
-    "local": frozenset({*_CLOUD_FIELDS, "resources"}),
-    "ssh_config": frozenset({*_CLOUD_FIELDS, "resources", "nodes"}),
-    "kubernetes": frozenset(_CLOUD_FIELDS) - {"idle_duration", "retry"},
-    "slurm": frozenset(_CLOUD_FIELDS) - {"idle_duration", "retry"},
-}
+"""By the field that says so; without any of them, hosts come from clouds."""
 
 
 def _add_sources(schema: dict[str, Any]) -> None:
@@ -172,7 +188,9 @@ def _add_sources(schema: dict[str, Any]) -> None:
         source: {
             "if": {"properties": {source: {"not": null}}},
             "then": {
-                "properties": dict.fromkeys(sorted({*_UNFIT[source], *SOURCES} - {source}), null)
+                "properties": dict.fromkeys(
+                    sorted({*SOURCES[source].unfit, *SOURCES} - {source}), null
+                )
             },
         }
         for source in SOURCES
@@ -328,13 +346,11 @@ class Fleet(OfferChoice):
         return next((name for name in SOURCES if getattr(self, name) is not None), "")
 
     def whole(self) -> Problem | None:
-        match self.source:
-            case "local" | "ssh_config":
-                return None
-            case "kubernetes" | "slurm" as source:
-                what = f"Hosts of a {source.capitalize()} cluster are not supported yet."
-            case _:
-                what = "Hosts in clouds are not supported yet."
+        what = "Hosts in clouds are not supported yet."
+        if self.source:
+            what = SOURCES[self.source].unsupported
+        if not what:
+            return None
         return not_supported(
             (self.source or "type",),
             what,
@@ -390,7 +406,7 @@ class Fleet(OfferChoice):
                 "Write `drain` or `recreate`.",
             )
         if len(said) == 1:
-            for name in sorted(_UNFIT[said[0]]):
+            for name in sorted(SOURCES[said[0]].unfit):
                 if getattr(self, name) is not None:
                     yield self._unfit(name, said[0])
 
@@ -404,7 +420,7 @@ class Fleet(OfferChoice):
         return contradiction(
             name,
             f"`{name}` chooses among available hosts, but the hosts of this fleet are"
-            f" {_SOURCE_WORDS[source]}.",
+            f" {SOURCES[source].words}.",
             advice,
         )
 
