@@ -15,6 +15,7 @@ from functools import partial
 
 from fleetform.agents.protocol.states import JobState
 from fleetform.controllers.announced import Announced
+from fleetform.controllers.first_answers import FirstAnswers
 from fleetform.controllers.host_health import Suspects
 from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.mirror import Mirror
@@ -81,6 +82,7 @@ class RunController:
         self._deadline_check_ms = 0
         self._accounts_check_ms = 0
         self._announced = Announced(progress)
+        self._first_answers = FirstAnswers(hosts=hosts, clock=clock, progress=progress)
         self._suspects = Suspects(
             ledger=ledger, gate=gate, clock=clock, progress=progress, fence=fence
         )
@@ -298,9 +300,13 @@ class RunController:
     async def _place(self) -> dict[RunUid, None]:
         """Start what can start; end what never can."""
         now = self._clock.now_ms()
+        queue = queue_from_state(self.mirror.as_scheduler_state())
+        if wait_ms := self._first_answers.wait_ms(queue.runs, self.mirror.instances):
+            self.next_at_ms = now + wait_ms
+            return {}
         decisions = schedule(
-            queue_from_state(self.mirror.as_scheduler_state()),
-            self.mirror.instances,
+            queue,
+            self._first_answers.placeable(self.mirror.instances),
             Policies(),
             now_ms=now,
         )

@@ -14,11 +14,15 @@ from fleetform.agents.protocol.messages import GpuProcess, GpuReport, HostReport
 from fleetform.controllers.hosts import HostSessions
 from fleetform.model.instance import GpuUse, Instance
 from fleetform.model.ports import LedgerUnavailable
+from fleetform.model.run import RunState
+from fleetform.plan.serialize import dump
 from fleetform.providers.contract.errors import TemporaryError
 from fleetform.providers.contract.hosts import InstanceRequest
+from fleetform.spec.desired import Desired
 from simulation.agent import Agent
+from simulation.controller import VirtualClock
 from simulation.scenario import make_desired
-from unit.controllers.rig import Rig, pool
+from unit.controllers.rig import Rig, pool, task
 
 
 class Silence:
@@ -35,6 +39,17 @@ class Silence:
 
     def end(self) -> None:
         self._over.set()
+
+
+def report_gpus(monkeypatch: pytest.MonkeyPatch, use: Callable[[], GpuProcess | None]) -> None:
+    """Give each host of a rig one GPU, which `use` uses."""
+    report = Agent._report
+
+    def with_gpu(agent: Agent) -> HostReport:
+        gpu = GpuReport(0, f"GPU-{agent._host.name}", "A100", 80 << 30, used_by=use())
+        return replace(report(agent), gpus=(gpu,))
+
+    monkeypatch.setattr(Agent, "_report", with_gpu)
 
 
 async def silent_host(rig: Rig) -> tuple[HostSessions, Instance, Silence]:
@@ -154,11 +169,7 @@ def test_gpus_that_become_used_outside_fleetform_are_recorded_within_a_minute(
     rig = Rig({})
     process = GpuProcess(123, "ada", "python")
     use: list[GpuProcess | None] = [None]
-    report = Agent._report
-
-    def with_gpu(agent: Agent) -> HostReport:
-        gpu = GpuReport(0, "GPU-0", "A100", 80 << 30, used_by=use[0])
-        return replace(report(agent), gpus=(gpu,))
+    report_gpus(monkeypatch, lambda: use[0])
 
     def is_recorded(use: GpuUse | None) -> bool:
         (instance,) = rig.ledger.read_live().instances
@@ -177,5 +188,93 @@ def test_gpus_that_become_used_outside_fleetform_are_recorded_within_a_minute(
             await asyncio.sleep(120)
             assert [one.generation for one in rig.ledger.read_live().instances] == [generation]
 
-    monkeypatch.setattr(Agent, "_report", with_gpu)
+    rig.play(story())
+
+
+GPU_TASK = {"resources": {"gpu": {"count": {"min": 1, "max": 1}}}}
+
+
+def hosts_of(rig: Rig, run: str) -> list[str]:
+    (history,) = rig.ledger.read_runs([run])
+    jobs = [job for attempt in history.attempts for job in attempt.jobs]
+    return [history.host_names[job.instance_uid] for job in jobs]
+
+
+async def enter_while_dead(rig: Rig, desired: Desired) -> None:
+    """Kill the manager, and let the next one execute a plan."""
+    made = rig.plan(desired)
+    rig.crash = 1.0
+    rig.ledger.accept(made, dump(made), who="ada", now_ms=VirtualClock().now_ms())
+    rig.lives.written_elsewhere()
+    await rig.until(lambda: rig.lives.manager is None)
+    rig.crash = 0.0
+    await rig.until(lambda: rig.ledger.unfinished_apply() is None)
+
+
+def test_a_new_manager_asks_a_host_with_gpus_before_it_places_a_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its row says that the GPU is free, and another program has begun to use it since."""
+    rig = Rig({"train": 1.0})
+    use: list[GpuProcess | None] = [None]
+    report_gpus(monkeypatch, lambda: use[0])
+
+    async def story() -> None:
+        await rig.apply(make_desired(pool(1), {}))
+        use[0] = GpuProcess(123, "ada", "python")
+        await enter_while_dead(rig, make_desired(pool(1), {"train": task(**GPU_TASK)}))
+        await asyncio.sleep(10)
+        assert rig.state("train") is RunState.SUBMITTED
+        use[0] = None
+        await rig.until(lambda: rig.state("train") is RunState.DONE)
+
+    rig.play(story())
+
+
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_a_host_that_does_not_answer_a_new_manager_keeps_runs_off_others_for_a_moment(
+    monkeypatch: pytest.MonkeyPatch,
+    is_refused: bool,
+) -> None:
+    """One that hangs is waited for a while, and then gets no run until it answers."""
+    rig = Rig({"a": 1.0, "b": 1.0})
+    report_gpus(monkeypatch, lambda: None)
+    connect: Callable[..., Any] = rig.world.connect
+
+    async def connect_unless_silent(request: InstanceRequest, *rest: Any) -> Any:
+        if request.name == "pool-0":
+            if is_refused:
+                raise TemporaryError("no route to host")
+            await asyncio.sleep(600)
+        return await connect(request, *rest)
+
+    async def story() -> None:
+        clock = asyncio.get_running_loop().time
+        await rig.apply(make_desired(pool(2), {}))
+        monkeypatch.setattr(rig.world, "connect", connect_unless_silent)
+        runs = {"a": task(**GPU_TASK), "b": task(**GPU_TASK)}
+        await enter_while_dead(rig, make_desired(pool(2), runs))
+        began = clock()
+        await rig.until(lambda: rig.state("b") is RunState.DONE)
+        assert (clock() - began > 9) is not is_refused
+        assert clock() - began < 30
+        assert hosts_of(rig, "a") == hosts_of(rig, "b") == ["pool-1"]
+
+    rig.play(story())
+
+
+def test_runs_do_not_wait_for_the_first_answer_of_a_host_without_gpus() -> None:
+    """Its row says all that a round needs."""
+    rig = Rig({"a": 1.0})
+
+    async def story() -> None:
+        await rig.apply(make_desired(pool(2), {}))
+        silence = Silence(rig)
+        await enter_while_dead(rig, make_desired(pool(2), {"a": task()}))
+        began = asyncio.get_running_loop().time()
+        await rig.until(lambda: rig.state("a") is not RunState.SUBMITTED)
+        assert asyncio.get_running_loop().time() - began < 3
+        silence.end()
+        await rig.until(lambda: rig.state("a") is RunState.DONE)
+
     rig.play(story())
