@@ -37,8 +37,8 @@ _KNOWN = (MissingBlobs, PutBlob, MakeVolume, RemoveVolume, SnapshotVolume, Probe
 _GPUS_SECONDS = 60
 """nvidia-smi takes seconds on a cold driver, and every connection begins with a probe."""
 
-_GPU_PROCESSES_SECONDS = 10
-"""The controller asks every 30 s; commands that look at many hosts ask at any time."""
+_GPU_PROCESSES_SECONDS = 1
+"""Who asks at the same moment shares one look; a new controller allots GPUs by what it is told."""
 
 
 class Requests:
