@@ -15,6 +15,7 @@ from fleetform.agents.host.effects import (
     StartSupervisor,
 )
 from fleetform.agents.host.journal import Journal
+from fleetform.agents.host.runtimes import RUNTIMES
 from fleetform.agents.protocol.messages import (
     Acknowledge,
     Cursor,
@@ -353,6 +354,17 @@ def test_hello_is_kept() -> None:
     answer, _ = again.hello(HELLO.__class__("foreign", "ledger", 9, 9))
     assert isinstance(answer, Rejected)
     assert (answer.code, answer.owner) == ("foreign_owner", "environment")
+
+
+def test_the_runtime_of_a_job_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each runtime of the table is accepted, and the next agent finds it; the usual one is not written."""
+    monkeypatch.setitem(RUNTIMES, "other", "module:class")
+    mind, disk = journal(), Disk()
+    disk.take(mind.handle(prepare(job("a")), NOW))
+    assert all(b"runtime" not in line for line in disk.lines)
+    disk.take(mind.handle(prepare(job("b", runtime="other")), NOW))
+    again = journal(disk.restore())
+    assert [again.runtime_of(f"job-{name}") for name in "abc"] == ["process", "other", "process"]
 
 
 def test_events_are_numbered_without_gaps() -> None:

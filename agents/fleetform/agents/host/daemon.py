@@ -20,7 +20,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from fleetform.agents.host import layout, memory, runtimes, supervisor_messages
+from fleetform.agents.host import layout, memory, supervisor_messages
 from fleetform.agents.host.connection import Connection
 from fleetform.agents.host.effects import (
     Announce,
@@ -41,7 +41,8 @@ from fleetform.agents.host.journal import Journal
 from fleetform.agents.host.outbox import Outbox
 from fleetform.agents.host.rank_calls import CAPABILITY, RankCalls
 from fleetform.agents.host.requests import Requests
-from fleetform.agents.host.runtimes.base import Runtime
+from fleetform.agents.host.runtimes.means import make_means
+from fleetform.agents.host.runtimes.routing import RoutedRuntime
 from fleetform.agents.host.storage import FileStore
 from fleetform.agents.protocol.frames import Message
 from fleetform.agents.protocol.link import OWN_CHANNEL_FIRST
@@ -98,13 +99,14 @@ class Daemon:
         self._settings = settings
         self._journal = journal
         self._store = store
-        runtime: Runtime = runtimes.load("process")(
+        means = make_means(
             settings.root,
             channel,
             spawner_pid=settings.spawner_pid,
             mounts_obstacle=settings.mounts_obstacle,
             memory_limit=settings.limits[0],
         )
+        runtime = RoutedRuntime(means, journal.runtime_of)
         self._runtime = runtime
         self._jobs = Jobs(journal, runtime, self)
         self._commands = Commands(journal.find, runtime)

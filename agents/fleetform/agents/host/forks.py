@@ -12,17 +12,25 @@ from fleetform.agents.host.runtimes.base import Listener
 
 
 class Forks:
-    """Wraps the socket pair's end whose other the spawner holds."""
+    """
+    Wraps the socket pair's end whose other the spawner holds.
 
-    def __init__(self, channel: socket.socket, spawner_pid: int, listener: Listener) -> None:
+    Several runtimes share it: listening and closing twice is the same as once.
+    """
+
+    def __init__(self, channel: socket.socket, spawner_pid: int) -> None:
         self._channel = channel
         self._spawner_pid = spawner_pid
-        self._listener = listener
+        self._listener: Listener
         self._loop = asyncio.get_running_loop()
         self._waiting: list[str] = []
         self._blocked = False
         channel.setblocking(False)
-        self._loop.add_reader(channel, self._take)
+
+    def listen(self, listener: Listener) -> None:
+        """Report to this listener; called before the first request."""
+        self._listener = listener
+        self._loop.add_reader(self._channel, self._take)
         self._loop.add_signal_handler(signal.SIGCHLD, self._continue_spawner)
 
     def request(self, job_uid: str) -> None:
@@ -43,8 +51,9 @@ class Forks:
             del self._waiting[: len(packet)]
 
     def close(self) -> None:
-        self._loop.remove_reader(self._channel)
-        self._channel.close()
+        if self._channel.fileno() >= 0:
+            self._loop.remove_reader(self._channel)
+            self._channel.close()
 
     def _continue_spawner(self) -> None:
         """Let the spawner go on where a job has stopped it: it continues their supervisors."""

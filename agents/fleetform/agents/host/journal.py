@@ -35,6 +35,7 @@ from fleetform.agents.host.effects import (
 from fleetform.agents.host.layout import is_job_uid
 from fleetform.agents.host.memory import Entry, EventLog, Memory, StopOrder, Table
 from fleetform.agents.host.result import Result
+from fleetform.agents.host.runtimes import PROCESS, RUNTIMES
 from fleetform.agents.protocol.frames import job_digest
 from fleetform.agents.protocol.messages import (
     CAPABILITIES,
@@ -170,7 +171,7 @@ class Journal:
             run_name=job.run_name,
             execution_digest=job.execution_digest,
         )
-        entry = Entry(record, self._boot_id, job.gpus, job.go)
+        entry = Entry(record, self._boot_id, job.gpus, job.go, runtime=job.runtime)
         return [self._keep(entry), accept(command.id, entry), StartPreparing(job, digest)]
 
     def _prepare_again(self, id_: int, job: StartJob, digest: str, entry: Entry) -> list[Effect]:
@@ -193,10 +194,11 @@ class Journal:
         other = self._table.by_uid(job.job_uid)
         if other is not None:
             return "conflict", f"{job.job_uid} is the uid of another job, {other.record.key}"
-        if job.runtime != "process":
+        if job.runtime not in RUNTIMES:
+            known = ", ".join(map(repr, RUNTIMES))
             return (
                 "unsupported",
-                f"this agent supports the runtime 'process' only, not {job.runtime!r}",
+                f"this agent supports the runtime {known} only, not {job.runtime!r}",
             )
         foreign = sorted(set(job.compat) - {"slurm"})
         if foreign:
@@ -402,6 +404,11 @@ class Journal:
         unknown = _with(entry, state=JobState.UNKNOWN, message=message)
         self._table.put(unknown)
         return [self._announce(unknown)]
+
+    def runtime_of(self, job_uid: str) -> str:
+        """Return the name of the runtime that a job was prepared with."""
+        entry = self._table.by_uid(job_uid)
+        return PROCESS if entry is None else entry.runtime
 
     def tag_of(self, job_uid: str) -> int:
         """Return the tag that a job's processes were started with."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fleetform.agents.host.effects import Persist
+from fleetform.agents.host.runtimes import PROCESS
 from fleetform.agents.protocol.frames import read_value
 from fleetform.agents.protocol.messages import Cursor, Event, JobKey, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState, moves_forward
@@ -62,6 +63,7 @@ class Entry:
     stop: StopOrder | None = None
     buried_at_ms: int = 0
     tag: int = 0
+    runtime: str = PROCESS
 
     @property
     def live(self) -> bool:
@@ -104,7 +106,8 @@ def of_fence(memory: Memory) -> Persist:
 
 def of_job(entry: Entry, *, sync: bool = False) -> Persist:
     # Most fields of most entries say nothing; a file read by eye gains from leaving them out.
-    return Persist(_encode("job", {k: v for k, v in vars(entry).items() if v}), sync=sync)
+    said = {k: v for k, v in vars(entry).items() if v and (k, v) != ("runtime", PROCESS)}
+    return Persist(_encode("job", said), sync=sync)
 
 
 def of_removal(keys: Iterable[JobKey]) -> Persist:
@@ -166,6 +169,7 @@ def _read_entry(fields: Mapping[str, Any]) -> Entry:
         stop=None if stop is None else StopOrder(Cause(stop["cause"]), stop["grace_seconds"]),
         buried_at_ms=fields.get("buried_at_ms", 0),
         tag=fields.get("tag", 0),
+        runtime=fields.get("runtime", PROCESS),
     )
 
 
@@ -175,6 +179,7 @@ def bury(entry: Entry, now_ms: int) -> Entry:
         record=dataclasses.replace(entry.record, tombstone=True, message=""),
         boot_id=entry.boot_id,
         buried_at_ms=now_ms,
+        runtime=entry.runtime,
     )
 
 

@@ -1,12 +1,14 @@
-"""How a job is executed: one module a runtime, loaded on use. `process` needs nothing but the host."""
+"""How a job is executed: one module a runtime. `process` needs nothing but the host."""
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
 
-RUNTIMES = {"process": "fleetform.agents.host.runtimes.process:ProcessRuntime"}
-"""Where the class of each runtime is: `module:class`."""
+PROCESS = "process"
+
+RUNTIMES = {PROCESS: "fleetform.agents.host.runtimes.process:ProcessRuntime"}
+"""Where the class of each runtime is: `module:class`. It is called with `means.Means`, in each agent."""
 
 
 def load(name: str) -> Any:

@@ -6,7 +6,6 @@ Paths are relative: the agent's root is the current directory.
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Callable, Sequence
 
@@ -23,16 +22,14 @@ from fleetform.agents.host import (
     supervisor_messages,
     watch,
 )
-from fleetform.agents.host.forks import Forks
 from fleetform.agents.host.job_command import Command, JobPlace, Started
-from fleetform.agents.host.job_dir_pool import JobDirPool
 from fleetform.agents.host.leftovers import Search
 from fleetform.agents.host.recovery import Condition, Found
 from fleetform.agents.host.result import Result
 from fleetform.agents.host.runtimes import process_directory
 from fleetform.agents.host.runtimes.base import Listener, NotRunning
+from fleetform.agents.host.runtimes.means import Means
 from fleetform.agents.host.supervisor import REPAIR
-from fleetform.agents.host.sweeper import Sweeper
 from fleetform.agents.protocol.messages import StartJob
 from fleetform.agents.protocol.states import Cause
 
@@ -47,33 +44,20 @@ _PIDS_MAX = 4
 
 
 class ProcessRuntime:
-    """Fills `base.Runtime`; starts supervisors through the spawner at `channel`."""
+    """Fills `base.Runtime`; a runtime that changes only what a supervisor executes is a subclass."""
 
-    def __init__(
-        self,
-        root: str,
-        channel: socket.socket,
-        *,
-        spawner_pid: int,
-        mounts_obstacle: str,
-        memory_limit: str,
-    ) -> None:
-        skeletons = JobDirPool(root)
-        self._root = root
-        self._host = process_directory.Host(root, skeletons, mounts_obstacle, memory_limit)
-        self._channel = channel
-        self._spawner_pid = spawner_pid
-        self._sweeper = Sweeper(skeletons, layout.accounts_folder(root))
-        self._forks: Forks
+    def __init__(self, means: Means) -> None:
+        self._means = means
+        self._root = means.host.root
 
     def listen(self, listener: Listener) -> None:
-        self._forks = Forks(self._channel, self._spawner_pid, listener)
+        self._means.forks.listen(listener)
 
     def prepare(self, job: StartJob, digest: str) -> None:
-        process_directory.prepare(job, digest, self._host)
+        process_directory.prepare(job, digest, self._means.host)
 
     def start(self, job_uid: str) -> None:
-        self._forks.request(job_uid)
+        self._means.forks.request(job_uid)
 
     def attach(self, job_uid: str, ended: Callable[[], None]) -> None:
         watch.watch(_path(job_uid), ended)
@@ -138,14 +122,14 @@ class ProcessRuntime:
         return _doubt(_clear(self._root, job_uid, tag), left, tag)
 
     def remove(self, job_uid: str) -> None:
-        self._sweeper.take(job_uid)
+        self._means.sweeper.take(job_uid)
 
     def flush(self) -> None:
-        self._forks.flush()
+        self._means.forks.flush()
 
     def close(self) -> None:
-        self._forks.close()
-        self._sweeper.close()
+        self._means.forks.close()
+        self._means.sweeper.close()
 
 
 def _path(job_uid: str) -> str:
