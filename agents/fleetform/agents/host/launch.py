@@ -40,7 +40,7 @@ class Launch(NamedTuple):
     One job, ready to be executed.
 
     The first six say whose result it is, in case the agent has lost its memory. `executable`
-    is the path of what `argv` calls. Durations are milliseconds.
+    is the path of what `argv` calls. Durations are milliseconds. A new field has a default.
     """
 
     job_uid: str
@@ -70,10 +70,14 @@ class Launch(NamedTuple):
 
 def dump(launch: Launch) -> bytes:
     """Return the first line of the file; the supervisor adds the second."""
-    fields = launch._asdict()
-    if launch.account is None:
-        # The agent of an earlier release, which may take over after a downgrade, does not know the field.
-        del fields["account"]
+    # The agent of an earlier release, which may take over after a downgrade, does not know those that
+    # have a default.
+    defaults = Launch._field_defaults
+    fields = {
+        name: value
+        for name, value in launch._asdict().items()
+        if name not in defaults or value != defaults[name]
+    }
     return _encode(fields).encode("ascii") + b"\n"
 
 
