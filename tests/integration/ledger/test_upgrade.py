@@ -82,7 +82,8 @@ def test_the_same_configuration_plans_no_change_after_an_upgrade(
     assert lab.run("state", "verify").returncode == 0
 
 
-@pytest.mark.parametrize("version", OLDER)
+# From which version matters to other tests: what is the command's own is that it upgrades.
+@pytest.mark.parametrize("version", OLDER[:1])
 @pytest.mark.parametrize(
     "command",
     [
