@@ -17,7 +17,14 @@ from typing import Protocol
 
 from fleetform.agents.protocol.messages import Cursor, Event, JobKey, JobRecord, LogData, StartJob
 from fleetform.agents.protocol.states import JobState
-from fleetform.providers.contract.hosts import Host, HostProvider, Identity, InstanceRequest
+from fleetform.providers.contract.hosts import (
+    ExecRequest,
+    ExecSession,
+    Host,
+    HostProvider,
+    Identity,
+    InstanceRequest,
+)
 from fleetform.providers.local.hosts import LocalHosts
 
 ENVIRONMENT = "e" * 32
@@ -170,6 +177,20 @@ def job_for(listener: Listener, *commands: str, go: bool = True, **more: object)
         go=go,
         **more,
     )
+
+
+async def open_exec(
+    provider: HostProvider, instance: InstanceRequest, command: ExecRequest
+) -> ExecSession:
+    """Start a command over a connection that ends with it."""
+    streams = await provider.open_streams(instance)
+    try:
+        opened = await streams.open_exec(command)
+    except BaseException:
+        await streams.close()
+        raise
+    opened.close = streams.close  # type: ignore[method-assign]  # of this command alone
+    return opened
 
 
 def wait_until(claim: Callable[[], bool]) -> None:

@@ -15,8 +15,6 @@ from fleetform.agents.protocol.messages import Cursor
 from fleetform.providers.contract.checks import HostChecked
 from fleetform.providers.contract.errors import PermanentError
 from fleetform.providers.contract.hosts import (
-    ExecRequest,
-    ExecSession,
     Host,
     HostProvider,
     Identity,
@@ -74,9 +72,6 @@ class RoutedHosts:
             raise PermanentError(f"provider {request.provider} cannot check hosts")
         checked: HostChecked = await found(request)
         return checked
-
-    async def open_exec(self, request: InstanceRequest, command: ExecRequest) -> ExecSession:
-        return await self._of(request.provider).open_exec(request, command)
 
     async def open_streams(self, request: InstanceRequest) -> JobStreams:
         return await self._of(request.provider).open_streams(request)

@@ -245,21 +245,6 @@ def host_seen(request: InstanceRequest, session: Session, cursor: Cursor | None)
     )
 
 
-async def open_exec(name: str, session: Session, command: ExecRequest) -> ExecSession:
-    """
-    Start a command over a session that is used for nothing else, and ends with the command.
-
-    Raises:
-        PermanentError: The agent is older than such commands, or refuses this one.
-    """
-    try:
-        channel = await _open_exec(name, session, command)
-    except BaseException:
-        await session.close()
-        raise
-    return _Exec(name, channel, session.close)
-
-
 class SessionStreams:
     """Fills `contract.hosts.JobStreams` with a session that is used for nothing else."""
 
@@ -275,6 +260,10 @@ class SessionStreams:
         parameters = {"key": str(job.key), "job_uid": job.job_uid, "port": port}
         channel = await _open_channel(self._name, self._session, "forward", parameters)
         return _Forward(self._name, channel, lambda: _close_stream(self._session, channel))
+
+    async def ping(self) -> None:
+        with translated(self._name):
+            await self._session.ping()
 
     async def lost(self) -> None:
         async for _ in self._session.news():

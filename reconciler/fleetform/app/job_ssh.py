@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleetform.app.exec_in_job import host_problems, open_streams
+from fleetform.app.exec_in_job import Say, job_streams
 from fleetform.spec.private_folder import make_private_folder
 from fleetform.views.ssh_command import DOMAIN, JobServer
 
@@ -39,28 +39,24 @@ def job_server(workspace: Workspace, domain: str = DOMAIN) -> JobServer:
     return JobServer(proxy, _alias(workspace), str(known_hosts))
 
 
-async def serve_job(workspace: Workspace, instance: Instance, job: Job) -> None:
+async def serve_job(workspace: Workspace, instance: Instance, job: Job, say: Say) -> None:
     """
     Speak SSH on standard input and output until the client leaves.
 
     Raises:
-        ExecProblem: The job's host cannot be reached.
+        ExecProblem: The job's host cannot be reached, or the connection to it is lost.
     """
     from fleetform.providers.contract.hosts import JobAddress
     from fleetform.providers.ssh_server import serve
 
     key = _host_key(workspace)
-    streams = await open_streams(workspace, instance)
-    ours, theirs = socket.socketpair()
-    try:
+    async with job_streams(workspace, instance, say) as streams:
+        ours, theirs = socket.socketpair()
         for relay in (_relay_in, _relay_out):
             # Threads: pipes and terminals that do not block would not block for others either.
             threading.Thread(target=relay, args=(ours,), daemon=True).start()
-        with host_problems(instance):
+        with theirs:
             await serve(theirs, key, streams, JobAddress(job.key, job.uid))
-    finally:
-        theirs.close()
-        await streams.close()
 
 
 def _relay_in(end: socket.socket) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fleetform.app.exec_in_job import ExecProblem
+from fleetform.app.exec_in_job import ExecProblem, watch_host
 from fleetform.providers.contract.errors import PermanentError, ProviderError
 
 if TYPE_CHECKING:
@@ -120,6 +120,7 @@ class PortForwards:
         self._now = streams, JobAddress(target.job.key, target.job.uid)
         self._is_ready.set()
         losing = asyncio.create_task(streams.lost())
+        watching = asyncio.create_task(watch_host(streams, target.instance, self._say))
         try:
             while not (await asyncio.wait([losing], timeout=_LOOK_SECONDS))[0]:
                 if not await self._runs_still(target):
@@ -129,6 +130,7 @@ class PortForwards:
             self._is_ready.clear()
             self._now = None
             losing.cancel()
+            watching.cancel()
             await streams.close()
 
     async def _runs_still(self, target: Target) -> bool:

@@ -37,7 +37,7 @@ class Exit(enum.IntEnum):
     BROKEN_PIPE = 141
     """The reader of the output closed it: 128 + SIGPIPE."""
     UNREACHABLE = 255
-    """`exec`, `proxy`: the host cannot be reached or refuses, or the connection was lost."""
+    """`exec`, `shell`, `proxy`: the host cannot be reached or refuses, or the connection was lost."""
 
 
 PLAN_CODES: Sequence[tuple[Exit, str]] = (

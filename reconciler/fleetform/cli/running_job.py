@@ -67,12 +67,13 @@ def require_running(histories: Sequence[RunHistory], typed: str) -> RunHistory:
             advice=f"`fleetform logs {shlex.quote(name)}` prints its output, `fleetform rerun"
             f" {shlex.quote(name)}` runs it again",
         )
-    if state is RunState.UNKNOWN:
+    if state is RunState.UNKNOWN and not history.attempts:
         raise Refused(
-            f"`{name}` is unknown: its host does not answer",
-            advice=f"`fleetform why {shlex.quote(name)}` says since when",
+            f"`{name}` is unknown: no host is known to have it",
+            advice=f"`fleetform why {shlex.quote(name)}` says more",
         )
-    if state is not RunState.RUNNING or not history.attempts:
+    # That the controller did not reach a host, a moment ago, is no proof that it cannot be reached.
+    if state not in {RunState.RUNNING, RunState.UNKNOWN} or not history.attempts:
         raise Refused(
             f"`{name}` is not running yet: it is {state}",
             advice=f"`fleetform why {shlex.quote(name)}` shows why it waits",

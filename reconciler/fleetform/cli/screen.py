@@ -181,6 +181,17 @@ def screen() -> Screen:
     return Screen(sys.stdout)
 
 
+def say_line(text: str) -> None:
+    """Warn on standard error, whatever mode its terminal is in."""
+    say = error_screen()
+    # A command inside a job has made it raw: there `\n` alone leaves the column as it is.
+    start, end = ("\r", "\r\n") if say.interactive else ("", "\n")
+    # The terminal may be closed, and the command goes on.
+    with contextlib.suppress(OSError, ValueError):
+        say.stream.write(f"{start}{say.toned(_harmless(text), 'warn')}{end}")
+        say.flush()
+
+
 def error_screen() -> Screen:
     """Standard error: what went wrong, and prompts."""
     # Where both go into one pipe or file, what was said first stands first. A reader that is gone

@@ -91,9 +91,6 @@ class FencedHosts:
     async def observe(self, request: InstanceRequest) -> HostSeen | None:
         return await self._provider.observe(request)
 
-    async def open_exec(self, request: InstanceRequest, command: ExecRequest) -> ExecSession:
-        return await self._provider.open_exec(request, command)
-
     async def open_streams(self, request: InstanceRequest) -> JobStreams:
         return await self._provider.open_streams(request)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from contract.host_site import Site, connected, job_for, request
+from contract.host_site import Site, connected, job_for, open_exec, request
 from fleetform.agents.client import session as client
 from fleetform.agents.protocol.states import JobState
 from fleetform.providers.contract.errors import PermanentError, TemporaryError
@@ -21,7 +21,7 @@ def test_a_command_runs_in_a_job(tell) -> None:
             await listener.state(job, JobState.RUNNING)
             script = "read line; echo $COLOUR $line; echo no >&2; exit 3"
             command = ExecRequest(job.key, job.job_uid, ("sh", "-c", script))
-            session = await site.provider.open_exec(request(), command)
+            session = await open_exec(site.provider, request(), command)
             await session.write(b"sky\n")
             printed = [piece async for piece in session.output()]
             assert sorted(printed) == [(b"blue sky\n", False), (b"no\n", True)]
@@ -42,9 +42,9 @@ def test_where_no_command_can_run(tell, monkeypatch) -> None:
             await listener.ending(job)
             command = ExecRequest(job.key, job.job_uid, ("true",))
             with pytest.raises(PermanentError, match="the job does not run: it is finished"):
-                await site.provider.open_exec(request(), command)
+                await open_exec(site.provider, request(), command)
             with pytest.raises(TemporaryError):
-                await site.provider.open_exec(request("never-made"), command)
+                await open_exec(site.provider, request("never-made"), command)
             welcome = client.Session._take_welcome
 
             def take_older(session: client.Session, answer: client.Welcome) -> None:
@@ -53,7 +53,7 @@ def test_where_no_command_can_run(tell, monkeypatch) -> None:
 
             monkeypatch.setattr(client.Session, "_take_welcome", take_older)
             with pytest.raises(PermanentError, match="cannot run commands in jobs") as caught:
-                await site.provider.open_exec(request(), command)
+                await open_exec(site.provider, request(), command)
             assert "agent.pid" in caught.value.advice
 
     tell(story)

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from contract.host_site import connected, job_for
+from contract.host_site import connected, job_for, open_exec
 from fleetform.agents.protocol.states import JobState
 from fleetform.providers.contract.errors import PermanentError
 from fleetform.providers.contract.hosts import ExecRequest
@@ -41,7 +41,7 @@ def test_an_earlier_agent_serves_this_controller(tell, hosts, instance, monkeypa
             await listener.until(lambda: listener.text(job) == "ran\n")
             command = ExecRequest(job.key, job.job_uid, ("true",))
             with pytest.raises(PermanentError, match="its agent is of fleetform"):
-                await provider.open_exec(request, command)
+                await open_exec(provider, request, command)
             then = job_for(listener, "exit 3")
             assert (await listener.host.prepare(then)).ok
             assert (await listener.ending(then)).exit_code == 3

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from contract.host_site import connected, identity, job_for
+from contract.host_site import connected, identity, job_for, open_exec
 from fleetform.agents.protocol.exec_pieces import Size
 from fleetform.agents.protocol.messages import Mount
 from fleetform.agents.protocol.states import JobState
@@ -40,7 +40,7 @@ def test_a_command_in_a_job_of_another_host(tell, hosts, instance) -> None:
                 "hostname; id -un; echo $COLOUR; basename $(dirname $PWD); cat; echo no >&2; exit 9"
             )
             command = ExecRequest(job.key, job.job_uid, ("sh", "-c", script))
-            session = await provider.open_exec(request, command)
+            session = await open_exec(provider, request, command)
             sending = asyncio.create_task(session.write(bytes(1_000_000)))
             await asyncio.sleep(0.1)
             reading = asyncio.create_task(printed_by(session))
@@ -56,11 +56,11 @@ def test_a_command_in_a_job_of_another_host(tell, hosts, instance) -> None:
             shown = dataclasses.replace(
                 command, argv=("stty", "size"), size=Size(11, 44), term="vt100"
             )
-            session = await provider.open_exec(request, shown)
+            session = await open_exec(provider, request, shown)
             assert await printed_by(session) == (b"11 44\r\n", b"")
             assert session.end() == ExecEnd(0, None)
             await session.close()
-            session = await provider.open_exec(request, dataclasses.replace(shown, argv=("cat",)))
+            session = await open_exec(provider, request, dataclasses.replace(shown, argv=("cat",)))
             await session.write(b"key\n")
             echoed = b""
             async for data, _ in session.output():
@@ -72,7 +72,7 @@ def test_a_command_in_a_job_of_another_host(tell, hosts, instance) -> None:
             assert session.end() == ExecEnd(None, 2)
             await session.close()
             with pytest.raises(PermanentError, match="the job does not run"):
-                await provider.open_exec(request, dataclasses.replace(command, job_uid="other"))
+                await open_exec(provider, request, dataclasses.replace(command, job_uid="other"))
             assert not listener.ended
         await provider.release(request)
 
@@ -97,7 +97,7 @@ def test_a_command_joins_cgroup_and_mounts(tell, hosts, instance, user) -> None:
             await listener.until(lambda: "begun" in listener.text(job))
             script = "cat /proc/self/cgroup; cat /tmp/seen/file; id -un; : >/tmp/seen/new"
             command = ExecRequest(job.key, job.job_uid, ("sh", "-c", script))
-            session = await provider.open_exec(request, command)
+            session = await open_exec(provider, request, command)
             output, errors = await printed_by(session)
             groups = listener.text(job).removesuffix("begun\n")
             assert output.decode() == f"{groups}inside\n{user}\n", errors
@@ -116,7 +116,7 @@ def test_a_host_that_is_cut_off(tell, hosts, instance) -> None:
     async def story(provider: SshHosts) -> None:
         command = ExecRequest(job_for_nothing().key, "nothing", ("true",))
         with pytest.raises(TemporaryError):
-            await provider.open_exec(request, command)
+            await open_exec(provider, request, command)
 
     try:
         tell(story, connect_seconds=3.0)

@@ -84,6 +84,9 @@ _NEWS_BYTES_MAX = 64 << 20
 
 _CLOSING_SECONDS = 5.0
 
+_NO_CHANNEL = 0
+"""No channel ever has this number."""
+
 _log = logging.getLogger("fleetform.session")
 
 
@@ -290,6 +293,16 @@ class Session:
         request = CloseChannel(self._next_id(), channel.number, "discard")
         # The reply may be a refusal, where the channel has ended at the same time.
         await self._submit(request, STREAMS)
+
+    async def ping(self) -> None:
+        """
+        Return when the agent has answered a question.
+
+        Raises:
+            ConnectionLost: The connection has ended.
+        """
+        # What a connection that only looks may ask, and what costs the agent least: it refuses.
+        await self._submit(CloseChannel(self._next_id(), _NO_CHANNEL, "discard"), STREAMS)
 
     # -- channels that the agent opens --------------------------------------------------------
 

@@ -269,6 +269,9 @@ class JobStreams(Protocol):
     async def open_forward(self, job: JobAddress, port: int) -> ForwardSession:
         """Connect to a port on the loopback of the job's host; `PermanentError`: nothing listens."""
 
+    async def ping(self) -> None:
+        """Return when the host has answered a question."""
+
     async def lost(self) -> None:
         """Return when the connection has ended."""
 
@@ -353,20 +356,11 @@ class HostProvider(Protocol):
         Starts nothing, changes nothing, and disturbs nobody who manages it.
         """
 
-    async def open_exec(self, request: InstanceRequest, command: ExecRequest) -> ExecSession:
-        """
-        Start a command in a running job of a host, over a connection of its own.
-
-        The controller that manages the host is not disturbed by it.
-
-        Raises:
-            TemporaryError: The host does not answer now.
-            PermanentError: The job does not run, or the agent is too old.
-        """
-
     async def open_streams(self, request: InstanceRequest) -> JobStreams:
         """
-        Open a connection to a host for several commands and ports, as `open_exec` does for one.
+        Open a connection of its own to a host, for commands and ports of its running jobs.
+
+        The controller that manages the host is not disturbed by it.
 
         Raises:
             TemporaryError: The host does not answer now.

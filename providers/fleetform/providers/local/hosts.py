@@ -23,8 +23,6 @@ from fleetform.providers import host_facts
 from fleetform.providers.contract.checks import HostChecked, HostFacts
 from fleetform.providers.contract.errors import TemporaryError
 from fleetform.providers.contract.hosts import (
-    ExecRequest,
-    ExecSession,
     Host,
     Identity,
     InstanceRequest,
@@ -46,7 +44,6 @@ from fleetform.providers.session import (
     end_jobs,
     hello_of,
     host_seen,
-    open_exec,
     translated,
     volume_path,
 )
@@ -174,9 +171,6 @@ class LocalHosts:
             return host_seen(request, session, None)
         finally:
             await session.close()
-
-    async def open_exec(self, request: InstanceRequest, command: ExecRequest) -> ExecSession:
-        return await open_exec(request.name, await self._look(request), command)
 
     async def open_streams(self, request: InstanceRequest) -> JobStreams:
         return SessionStreams(request.name, await self._look(request))

@@ -25,8 +25,6 @@ from fleetform.agents.protocol.messages import Cursor, Hello
 from fleetform.providers.contract.checks import HostChecked
 from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
 from fleetform.providers.contract.hosts import (
-    ExecRequest,
-    ExecSession,
     Host,
     Identity,
     InstanceRequest,
@@ -45,7 +43,6 @@ from fleetform.providers.session import (
     end_jobs,
     hello_of,
     host_seen,
-    open_exec,
     translated,
 )
 from fleetform.providers.ssh import setup
@@ -245,10 +242,6 @@ class SshHosts:
             return await check_host(connection, request)
         finally:
             await connection.close()
-
-    async def open_exec(self, request: InstanceRequest, command: ExecRequest) -> ExecSession:
-        _, session = await self._look(request)
-        return await open_exec(request.name, session, command)
 
     async def open_streams(self, request: InstanceRequest) -> JobStreams:
         _, session = await self._look(request)

@@ -18,7 +18,7 @@ from fleetform.cli.command import command as make_command
 from fleetform.cli.command import directory_option
 from fleetform.cli.exit import ATTACH_CODES, Exit
 from fleetform.cli.failure import Refused
-from fleetform.cli.screen import error_screen
+from fleetform.cli.screen import error_screen, say_line
 from fleetform.cli.selection import Reread, complete_runs, one_run, select_runs, some
 from fleetform.cli.tree import directory_words, open_reader, open_workspace, or_default
 from fleetform.model.instance import LOCAL
@@ -186,10 +186,11 @@ def _forwarding(
     mappings: Sequence[PortMapping],
     history: RunHistory,
 ) -> Iterator[None]:
-    """Forward ports in a thread of their own, as long as the block lasts."""
-    if not mappings:
-        yield
-        return
+    """
+    Forward ports in a thread of their own, as long as the block lasts.
+
+    Also without any: the connection is what tells that the host does not answer.
+    """
     nodes = history.run.template.nodes
     if rank >= nodes:
         raise Refused(f"there is no rank {rank}", advice=f"the ranks are 0 to {nodes - 1}")
@@ -248,15 +249,8 @@ def _forwards(workspace: Workspace, find: Callable[[], Target | None]) -> PortFo
     from fleetform.app.exec_in_job import open_streams
     from fleetform.app.port_forwards import PortForwards
 
-    def say(text: str) -> None:
-        screen = error_screen()
-        screen.line(text, "warn")
-        screen.flush()
-
     return PortForwards(
-        find,
-        lambda instance: open_streams(workspace, instance),
-        say,
+        find, lambda instance: open_streams(workspace, instance, say_line), say_line
     )
 
 

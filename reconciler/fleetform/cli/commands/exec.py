@@ -13,7 +13,7 @@ from fleetform.cli.command import directory_option
 from fleetform.cli.exit import EXEC_CODES
 from fleetform.cli.failure import Refused
 from fleetform.cli.running_job import find_job
-from fleetform.cli.screen import error_screen
+from fleetform.cli.screen import error_screen, say_line
 from fleetform.cli.selection import complete_runs
 from fleetform.cli.tree import open_reader, open_workspace, or_default
 
@@ -97,12 +97,9 @@ def run_command(
 
 
 async def _joined(workspace: Workspace, instance: Instance, request: ExecRequest) -> ExecEnd:
-    from fleetform.app.exec_in_job import host_problems, open_exec
+    from fleetform.app.exec_in_job import job_streams
     from fleetform.cli.exec_streams import join
 
-    session = await open_exec(workspace, instance, request)
-    try:
-        with host_problems(instance):
-            return await join(session, terminal=request.size is not None)
-    finally:
-        await session.close()
+    async with job_streams(workspace, instance, say_line) as streams:
+        session = await streams.open_exec(request)
+        return await join(session, terminal=request.size is not None)

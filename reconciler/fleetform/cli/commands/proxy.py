@@ -12,6 +12,7 @@ from fleetform.cli.command import directory_option
 from fleetform.cli.exit import PROXY_CODES
 from fleetform.cli.failure import Refused
 from fleetform.cli.running_job import find_job
+from fleetform.cli.screen import say_line
 from fleetform.cli.selection import complete_runs
 from fleetform.cli.tree import open_reader, open_workspace, or_default
 from fleetform.views.ssh_command import DOMAIN, parse_job_name
@@ -52,4 +53,4 @@ def command(name: str, path: str | None, domain: str) -> None:
     job = parse_job_name(name, domain)
     workspace = open_workspace(or_default(path))
     found = find_job(open_reader(workspace), job.run, rank=job.rank)
-    asyncio.run(serve_job(workspace, found.instance, found.job))
+    asyncio.run(serve_job(workspace, found.instance, found.job, say_line))
