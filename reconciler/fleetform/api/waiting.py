@@ -8,12 +8,20 @@ the reasons that the manager has, without the manager.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fleetform.model.decision import Waiting
     from fleetform.model.ports import SchedulerState
     from fleetform.model.run import RunUid
+
+
+class Rows(Protocol):
+    """What the state of the scheduler is read from: a reader, or the ledger itself."""
+
+    def read_book(self, only: Sequence[str] | None = None) -> SchedulerState: ...
 
 
 def waiting_reasons(book: SchedulerState, *, now_ms: int) -> Mapping[RunUid, tuple[Waiting, ...]]:
@@ -33,3 +41,16 @@ def waiting_reasons(book: SchedulerState, *, now_ms: int) -> Mapping[RunUid, tup
         for one in decisions.impossible
     }
     return {**decisions.waiting, **impossible}
+
+
+def runs_without_account(rows: Rows, *, now_ms: int) -> Mapping[str, str]:
+    """Return why runs wait for an account on a host, by name: only a person ends such a wait."""
+    # Few environments have a host that judges owners, and runs may be thousands.
+    if not any(one.agent_account for one in rows.read_book(()).instances):
+        return {}
+    book = rows.read_book()
+    found = {
+        book.runs[uid].name: [one.detail for one in reasons if one.code == "account"]
+        for uid, reasons in waiting_reasons(book, now_ms=now_ms).items()
+    }
+    return {name: "; ".join(details) for name, details in found.items() if details}

@@ -16,6 +16,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from fleetform.api.waiting import runs_without_account
 from fleetform.app.clock import SystemClock
 from fleetform.app.driving import build_manager, under
 from fleetform.app.handover import PickUpWatch, become_manager, take_from_background
@@ -82,7 +83,8 @@ class ApplyResult:
     `state` is `done`, `failed` (a step failed, or a rebuild of the ledger has put an end to it), or
     `handed-over` (another controller applies it, and has not finished after `HANDED_OVER_MS`).
     `failed_steps` are sentences. `runs` are those that were waited for. `messages` name what
-    was not waited for any longer.
+    was not waited for any longer. `blocked` says of runs that were not waited for why they cannot start
+    until a person does something.
     """
 
     state: str
@@ -90,6 +92,7 @@ class ApplyResult:
     failed_steps: tuple[str, ...] = ()
     runs: tuple[RunHistory, ...] = ()
     messages: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()
 
 
 async def apply_plan(
@@ -385,13 +388,23 @@ class _Apply:
     def _result(self) -> ApplyResult:
         failures = failed_steps(self.ledger, self.accepted.apply_uid)
         runs = self.ledger.read_runs(list(self._names)) if self._names else ()
+        blocked = self._blocked() if self.detach else ()
         return ApplyResult(
             state=self._state(failures),
-            exit_code=apply_code(self.plan, failures, runs, detached=self.detach),
+            exit_code=apply_code(
+                self.plan, failures, runs, detached=self.detach, blocks_runs=bool(blocked)
+            ),
             failed_steps=failures,
             runs=runs,
             messages=self._stops.left() or self._wait_policy.left_waiting(),
+            blocked=blocked,
         )
+
+    def _blocked(self) -> tuple[str, ...]:
+        """Say which runs wait for an account, of which no plan knew: the hosts had never answered."""
+        found = runs_without_account(self.ledger, now_ms=SystemClock().now_ms())
+        names = sorted(found.keys() & set(self._names), key=natural_order)
+        return tuple(f"{name} waits: {found[name]}" for name in names)
 
     def _state(self, failures: Sequence[str]) -> str:
         if failures:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from fleetform.api.waiting import waiting_reasons
+from fleetform.api.waiting import runs_without_account, waiting_reasons
 from fleetform.app.controllers import read_controller
 from fleetform.app.generations import behind, known_generation
 from fleetform.app.problems import LedgerProblem
@@ -50,7 +50,7 @@ from fleetform.views.why import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fleetform.app.workspace import Workspace
     from fleetform.model.overview import Overview
@@ -67,20 +67,21 @@ class _Reading(NamedTuple):
     overview: Overview | None = None
     applied: AppliedRow | None = None
     blocked: BlockedRow | None = None
+    blocked_runs: Mapping[str, str] = {}
 
 
 def read_status(workspace: Workspace, *, now_ms: int) -> Status:
     """Read it; git and the ledger are asked at the same time."""
     commit = Commit(workspace.root)
     try:
-        reading = _read(workspace)
+        reading = _read(workspace, now_ms)
         controller = _controller(workspace)
     except BaseException:
         commit.drop()
         raise
-    ledger, found, applied, blocked = reading
+    ledger, found, applied, blocked, blocked_runs = reading
     here = commit.read()
-    needs = attention(ledger, applied, controller, found, blocked)
+    needs = attention(ledger, applied, controller, found, blocked, blocked_runs=len(blocked_runs))
     return Status(
         environment=workspace.environment.name,
         uid=short_uid(workspace.environment.uid),
@@ -90,7 +91,7 @@ def read_status(workspace: Workspace, *, now_ms: int) -> Status:
         commits_ahead=_ahead(workspace, applied, here),
         controller=controller,
         hosts=None if found is None else hosts_row(found),
-        runs=None if found is None else runs_row(found),
+        runs=None if found is None else runs_row(found, blocked_runs),
         drift=() if found is None else drift_rows(found),
         blocked=blocked,
         in_progress=() if found is None else in_progress_rows(found),
@@ -123,14 +124,14 @@ def _controller(workspace: Workspace) -> ControllerRow | None:
 # -- the ledger ----------------------------------------------------------------------------
 
 
-def _read(workspace: Workspace) -> _Reading:
+def _read(workspace: Workspace, now_ms: int) -> _Reading:
     known = known_generation(workspace.environment.uid)
     try:
         reader = workspace.reader()
         if reader is None:
             return _Reading(_without_ledger(workspace))
         with contextlib.closing(reader):
-            return _read_ledger(reader, known)
+            return _read_ledger(reader, known, now_ms)
     except LedgerProblem as problem:
         cause = problem.__cause__
         return _Reading(LedgerRow(_condition(cause), problem.message, problem.advice))
@@ -140,7 +141,7 @@ def _read(workspace: Workspace) -> _Reading:
         )
 
 
-def _read_ledger(reader: Reader, known: Generation | None) -> _Reading:
+def _read_ledger(reader: Reader, known: Generation | None, now_ms: int) -> _Reading:
     found = reader.read_overview()
     condition = LedgerRow(found.status.value)
     if found.status is LedgerStatus.RECOVERING:
@@ -156,7 +157,8 @@ def _read_ledger(reader: Reader, known: Generation | None) -> _Reading:
         applied = AppliedRow(
             last.commit, last.state, last.who, last.started_at_ms, last.plan_digest, last.summary
         )
-    return _Reading(condition, found, applied, _blocked(reader))
+    blocked_runs = runs_without_account(reader, now_ms=now_ms) if found.work_count else {}
+    return _Reading(condition, found, applied, _blocked(reader), blocked_runs)
 
 
 _REBUILD = "`fleetform state rebuild` asks the hosts"

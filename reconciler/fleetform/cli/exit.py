@@ -59,7 +59,13 @@ APPLY_CODES: Sequence[tuple[Exit, str]] = (
     (Exit.LOCKED, "Another process manages the environment."),
     (Exit.POLICY, "A policy, a freeze window or an override forbids the change."),
     (Exit.INTERRUPTED, "Ctrl-C, SIGTERM or SIGHUP: nothing is lost, and the runs continue."),
-    (Exit.HELD, "A change stays blocked, or a run waits for a host that does not answer."),
+    (
+        Exit.HELD,
+        (
+            "A change stays blocked, or a run waits for a host that does not answer; with --detach, also if"
+            " a run waits for an account that is missing on its hosts."
+        ),
+    ),
     (
         Exit.RUN_FAILED,
         (
@@ -80,7 +86,8 @@ SUBMIT_CODES: Sequence[tuple[Exit, str]] = (
         Exit.HELD,
         (
             "The run is blocked and was not submitted, for example because it needs a field that is not"
-            " supported yet; or it waits for a host that does not answer."
+            " supported yet; or it waits for a host that does not answer, or with --detach for an account that"
+            " is missing there."
         ),
     ),
     (
@@ -126,8 +133,8 @@ STATUS_CODES: Sequence[tuple[Exit, str]] = (
         Exit.HELD,
         (
             "With --exit-code: the last apply of the whole environment left a change blocked, the last"
-            " apply failed, a resource has drifted, a host does not answer, or work is left and no"
-            " controller is running. `fleetform drift` lists drift; drift that it calls `observed` does not"
+            " apply failed, a resource has drifted, a host does not answer, a run waits for an account that is"
+            " missing on its hosts, or work is left and no controller is running. `fleetform drift` lists drift; drift that it calls `observed` does not"
             " count."
         ),
     ),

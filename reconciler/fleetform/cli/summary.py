@@ -38,6 +38,8 @@ _FAILED = frozenset({RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED})
 
 _NOT_BEGUN = frozenset({AttemptState.WAITING, AttemptState.FINISHED})
 
+_ACCOUNT = "create the account on the host; the run starts within a minute. `fleetform fleet check` names the command"
+
 _NOTHING_RAN = "Applied; nothing had to run."
 
 
@@ -75,6 +77,10 @@ def show_summary(
         out.line(message)
     for failure in result.failed_steps:
         error_screen().labelled("error", failure)
+    for reason in result.blocked[:_TROUBLES_MAX]:
+        error_screen().labelled("warning", reason)
+    if result.blocked:
+        error_screen().labelled("help", _ACCOUNT)
     bad = [each for each in result.runs if _has_failed(each)]
     for each in [one for one in bad if one.run.name not in printed][:_TROUBLES_MAX]:
         _show_trouble(out, workspace, each)
@@ -232,6 +238,9 @@ def _show_next(
         out.line(f"{counted(len(silent), 'run')} {verb} for an unreachable host; {why}.", "warn")
     elif left_blocked:
         say_nothing_applied(out, left_blocked)
+    elif result.blocked:
+        verb = "is" if len(result.blocked) == 1 else "are"
+        out.line(f"Applied; {counted(len(result.blocked), 'run')} {verb} blocked.", "warn")
     elif result.exit_code == Exit.HELD:
         out.line("Applied, except for what is blocked: the plan says why.", "warn")
     elif states and set(states) == {RunState.DONE}:

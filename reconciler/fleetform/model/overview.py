@@ -53,7 +53,7 @@ class Overview:
 
     Attributes:
         runs: How many runs of the configuration are in each state that any is in.
-        troubled_count: Of these: failed, aborted, unschedulable or unknown, not declared `state: stopped`.
+        troubled_states: Of these, by state: failed, aborted, unschedulable or unknown, not declared `state: stopped`.
         troubled: The first of them by name.
         outdated_count: Of these: whose result is outdated, for an input or a value that they inherit has changed.
         work_count: Runs that a controller would bring to their end, also removed and replaced ones.
@@ -68,7 +68,7 @@ class Overview:
     status: LedgerStatus
     note: str
     runs: Mapping[RunState, int]
-    troubled_count: int
+    troubled_states: Mapping[RunState, int]
     troubled: tuple[TroubledRun, ...]
     outdated_count: int
     work_count: int
@@ -80,6 +80,10 @@ class Overview:
     applies: tuple[OpenApply, ...]
     overrides: tuple[Override, ...]
     drift: tuple[RecordedDrift, ...] = ()
+
+    @property
+    def troubled_count(self) -> int:
+        return sum(self.troubled_states.values())
 
     @property
     def needs_controller(self) -> bool:

@@ -69,7 +69,7 @@ def exit_code_of_apply(*, has_error: bool, is_blocked: bool, has_failed: bool) -
 
     Args:
         has_error: A step failed, or the ledger is recovering.
-        is_blocked: A change stays blocked, or a run waits for a host that does not answer.
+        is_blocked: A change stays blocked, or a run waits for a host that does not answer or for an account.
         has_failed: A run that it started, followed or was asked about ended other than `done`.
     """
     if has_error:
@@ -116,6 +116,7 @@ def apply_code(
     runs: Sequence[RunHistory] = (),
     *,
     detached: bool = False,
+    blocks_runs: bool = False,
 ) -> int:
     """
     Return the code of an apply of this plan.
@@ -125,11 +126,12 @@ def apply_code(
         failures: A sentence for each step that failed.
         runs: Those that it started or followed, as they are now.
         detached: It did not wait for them, so that they have no part in the code.
+        blocks_runs: A run that it did not wait for cannot start until a person does something.
     """
     ends = () if detached else tuple(runs)
     return exit_code_of_apply(
         has_error=bool(failures) or plan.recovering,
-        is_blocked=bool(plan.held) or any(map(_is_waiting, ends)),
+        is_blocked=bool(plan.held) or blocks_runs or any(map(_is_waiting, ends)),
         has_failed=any(map(_has_failed, ends)) or bool(_asked_about(plan, runs)),
     )
 

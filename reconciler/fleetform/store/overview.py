@@ -86,6 +86,7 @@ def read_overview(connection: Statements) -> Overview:
         # Two words of an older ledger may be one state.
         states[RUN_STATES[state]] += count
     still = dict(_standing_still(connection))
+    troubled = {state: states[state] - list(still.values()).count(state) for state in _TROUBLE}
     (open_count,) = connection.execute(_OPEN).fetchone()
     hosts, heard_at_ms = _hosts(connection)
     (joining,) = connection.execute(_JOINING).fetchone()
@@ -93,8 +94,7 @@ def read_overview(connection: Statements) -> Overview:
         status=LedgerStatus(status),
         note=note,
         runs={state: states[state] for state in RunState if state in states},
-        troubled_count=sum(states[state] for state in _TROUBLE)
-        - sum(state in _TROUBLE for state in still.values()),
+        troubled_states={state: count for state, count in troubled.items() if count},
         troubled=tuple(_troubled(connection, still)),
         outdated_count=len(_outdated(connection)),
         work_count=open_count,

@@ -8,6 +8,7 @@ trusted, does a controller run, do hosts answer, did runs fail, what is blocked,
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -79,6 +80,12 @@ class HostsRow:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockedRun:
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunsRow:
     """
     The runs of the configuration: how many are in each state.
@@ -86,6 +93,7 @@ class RunsRow:
     `troubled` are the first of the `troubled_count` runs that failed, were aborted, can never be
     placed, or whose outcome is unknown. `outdated` counts results whose inputs have changed: they stay
     as they are until a re-run is asked for, so they need no attention. `open` counts all that a controller would bring to their end.
+    `blocked` are those that wait for an account on a host, which only a person creates, with the reason.
     """
 
     total: int
@@ -94,6 +102,7 @@ class RunsRow:
     troubled: tuple[TroubledRun, ...]
     outdated: int
     open: int
+    blocked: tuple[BlockedRun, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +183,7 @@ def hosts_row(found: Overview) -> HostsRow:
     )
 
 
-def runs_row(found: Overview) -> RunsRow:
+def runs_row(found: Overview, blocked: Mapping[str, str]) -> RunsRow:
     return RunsRow(
         total=sum(found.runs.values()),
         states={state.value: count for state, count in found.runs.items()},
@@ -182,6 +191,7 @@ def runs_row(found: Overview) -> RunsRow:
         troubled=found.troubled,
         outdated=found.outdated_count,
         open=found.work_count,
+        blocked=tuple(BlockedRun(name, reason) for name, reason in sorted(blocked.items())),
     )
 
 
@@ -201,9 +211,11 @@ def attention(
     controller: ControllerRow | None,
     found: Overview | None,
     blocked: BlockedRow | None,
+    *,
+    blocked_runs: int = 0,
 ) -> tuple[str, ...]:
     """Say what is not as it should be, the gravest first."""
-    return tuple(_attention(ledger, applied, controller, found, blocked))
+    return tuple(_attention(ledger, applied, controller, found, blocked, blocked_runs))
 
 
 def _attention(
@@ -212,34 +224,51 @@ def _attention(
     controller: ControllerRow | None,
     found: Overview | None,
     blocked: BlockedRow | None,
+    blocked_runs: int,
 ) -> Iterator[str]:
     if ledger.condition not in {READY, "empty"}:
         yield f"the ledger is {ledger.condition}"
     if found is not None and found.troubled_count:
-        yield f"{counted(found.troubled_count, 'run')} failed, aborted, unschedulable or unknown"
+        yield _troubled(found)
     if applied is not None and applied.state in {"failed", "interrupted"}:
         yield f"the last apply {'failed' if applied.state == 'failed' else 'was interrupted'}"
-    if found is not None and (silent := _silent_count(found)):
-        yield f"{counted(silent, 'host')} unreachable or suspect"
+    if found is not None and (silent := _silent(found)):
+        yield silent
     # What is only observed, such as a reboot, needs no attention.
     drift = 0 if found is None else sum(one.drift.drift_class != "observed" for one in found.drift)
     if drift:
         yield f"drift was seen in {counted(drift, 'field')}"
     if blocked is not None and blocked.changes:
         yield f"{counted(len(blocked.changes), 'change')} blocked in the last apply"
+    if blocked_runs:
+        yield f"{counted(blocked_runs, 'run')} blocked by an account that is missing"
     if controller is None and found is not None and (left := _work_left(found)):
         yield f"{left} and no controller is running"
     if controller is not None and controller.warning:
         yield controller.warning
 
 
+def _troubled(found: Overview) -> str:
+    """Name the run that failed, can never be placed or is unknown; of several, count each state."""
+    if found.troubled_count == 1:
+        only = found.troubled[0]
+        return f"run {only.name} is {only.state}"
+    return ", ".join(
+        f"{counted(count, 'run')} {state}" for state, count in found.troubled_states.items()
+    )
+
+
 _TROUBLED_HOSTS = ("unreachable", "suspect")
 
 
-def _silent_count(found: Overview) -> int:
-    """Count the hosts that do not answer or fail; of those that leave as many as are named."""
-    leaving = sum(one.state not in _TROUBLED_HOSTS for one in found.troubled_hosts)
-    return leaving + sum(found.hosts.get(one, 0) for one in _TROUBLED_HOSTS)
+def _silent(found: Overview) -> str:
+    """Name the host that does not answer or fails; of several, count each state."""
+    # Of those that leave, as many as are named.
+    leaving = Counter(one.state for one in found.troubled_hosts if one.state not in _TROUBLED_HOSTS)
+    counts = {one: found.hosts[one] for one in _TROUBLED_HOSTS if found.hosts.get(one)} | leaving
+    if sum(counts.values()) == 1:
+        return "".join(f"host {one.name} is {one.state}" for one in found.troubled_hosts)
+    return ", ".join(f"{counted(count, 'host')} {state}" for state, count in counts.items())
 
 
 def _work_left(found: Overview) -> str:
@@ -398,12 +427,16 @@ def _runs(status: Status, names_max: int) -> Iterator[Line]:
         yield line(
             ("! ", "bad"), f"{printable(one.name)} is {one.state.value}{_detail(one.message)}"
         )
+    for blocked in runs.blocked[:names_max]:
+        yield line(("! ", "warn"), f"{printable(blocked.name)} waits: {printable(blocked.reason)}")
+    count = len(runs.blocked)
+    yield from _more(count, count, names_max, "fleetform ps --state submitted")
     states = " ".join(f"--state {state.value}" for state in _BAD if state.value in runs.states)
     listed = len(runs.troubled)
     yield from _more(runs.troubled_count, listed, names_max, f"fleetform ps {states}")
     if runs.outdated:
-        count = counted(runs.outdated, "outdated result")
-        yield line(("~ ", "warn"), count, ("; `fleetform plan` lists them", "dim"))
+        results = counted(runs.outdated, "outdated result")
+        yield line(("~ ", "warn"), results, ("; `fleetform plan` lists them", "dim"))
 
 
 _BAD = (RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED, RunState.UNKNOWN)

@@ -108,7 +108,7 @@ def test_a_leaving_host_that_does_not_answer_is_shown(environment: Environment, 
         serve = environment.control("serve")
         shown = environment.wait_until_printed("status", text="leaving and unreachable")
         assert "! node2 is leaving and unreachable" in shown
-        assert "1 host unreachable or suspect" in shown
+        assert "Needs attention: host node2 is leaving and unreachable" in shown
     finally:
         hosts.start("node2")
     environment.wait_until(lambda: "node2" not in environment.host_states(), "node2 released")

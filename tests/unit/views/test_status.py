@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from fleetform.model.overview import TroubledHost, TroubledRun
+from fleetform.model.live import LedgerStatus
+from fleetform.model.overview import Overview, TroubledHost, TroubledRun
 from fleetform.model.run_state import RunState
 from fleetform.views.controllers import ControllerKind, ControllerRow, WaitingRow
 from fleetform.views.status import (
@@ -18,6 +19,7 @@ from fleetform.views.status import (
     LedgerRow,
     RunsRow,
     Status,
+    attention,
     status_lines,
 )
 
@@ -68,8 +70,8 @@ FAILED = replace(
         0,
     ),
     attention=(
-        "100 runs failed, aborted, unschedulable or unknown",
-        "10 hosts unreachable or suspect",
+        "100 runs failed",
+        "10 hosts unreachable",
     ),
 )
 EVERYTHING = replace(
@@ -115,6 +117,36 @@ def test_a_list_that_is_cut_says_how_many_are_left_and_what_lists_them():
     for command in ("fleet list", "ps --state failed", "drift", "emergency list", "history"):
         assert f"`fleetform {command}`" in text
     assert "40 changes" in text
+
+
+NOTHING = Overview(
+    LedgerStatus.READY, "", {}, {}, (), 0, 0, {}, (), leaving_count=0, joining_count=0,
+    heard_at_ms=None, applies=(), overrides=(),
+)  # fmt: skip
+
+
+def needs(found: Overview) -> tuple[str, ...]:
+    return attention(LedgerRow("ready"), None, None, found, None)
+
+
+def test_what_needs_attention_is_named_or_counted_by_state():
+    """One run and one host have their names; of several, each state that any is in is counted."""
+    run = TroubledRun("long", RunState.UNKNOWN, "")
+    host = TroubledHost("node1", "unreachable", "no answer", NOW)
+    one = replace(
+        NOTHING, troubled_states={RunState.UNKNOWN: 1}, troubled=(run,),
+        hosts={"ready": 3, "unreachable": 1}, troubled_hosts=(host,),
+    )  # fmt: skip
+    assert needs(one) == ("run long is unknown", "host node1 is unreachable")
+    several = replace(
+        one, troubled_states={RunState.FAILED: 2, RunState.UNKNOWN: 1},
+        hosts={"unreachable": 1, "suspect": 2},
+        troubled_hosts=(replace(host, name="gone", state="leaving and unreachable"), host),
+    )  # fmt: skip
+    assert needs(several) == (
+        "2 runs failed, 1 run unknown",
+        "1 host unreachable, 2 hosts suspect, 1 host leaving and unreachable",
+    )
 
 
 def test_the_commit_that_is_seen_stands_below_the_one_that_is_applied():

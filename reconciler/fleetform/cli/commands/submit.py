@@ -369,6 +369,8 @@ def _carry_out(
     if speaks_alone:
         end_last.say_end()
     _say_next(workspace, name, result.exit_code, detach=detach)
+    for reason in result.blocked:
+        error_screen().labelled("warning", reason)
     say_left(workspace, left)
     if as_json:
         ended = "done" if result.exit_code == Exit.OK else "failed"
