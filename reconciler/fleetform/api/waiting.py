@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Rows(Protocol):
     """What the state of the scheduler is read from: a reader, or the ledger itself."""
 
-    def read_book(self, only: Sequence[str] | None = None) -> SchedulerState: ...
+    def read_book(self, only: Sequence[RunUid] | None = None) -> SchedulerState: ...
 
 
 def waiting_reasons(book: SchedulerState, *, now_ms: int) -> Mapping[RunUid, tuple[Waiting, ...]]:

@@ -32,7 +32,7 @@ from fleetform.spec.desired import ResourceKey, digests_of
 from fleetform.spec.folders import Places
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from fleetform.app.workspace import Workspace
     from fleetform.model.plan import Plan
@@ -59,11 +59,12 @@ def make_plan(
     now_ms: int,
     live: Live | None = None,
     lost: Sequence[str] = (),
+    notice: Callable[[str], None] = lambda _: None,
 ) -> Plan:
     """
     Compare the configuration with the ledger, or with `live` after a refresh.
 
-    `lost` are names of hosts that are gone for good.
+    `lost` are names of hosts that are gone for good. `notice` says for which hosts it waits.
 
     For a command; whatever goes on for long asks `checked_plan`.
 
@@ -73,8 +74,9 @@ def make_plan(
     """
     assert loaded.desired is not None, "the caller refuses a configuration without an environment"
     compared = functools.partial(
-        _compared, workspace, loaded.desired, permissions, scope, now_ms=now_ms, lost=lost
-    )
+        _compared, workspace, loaded.desired, permissions, scope,
+        now_ms=now_ms, lost=lost, notice=notice,
+    )  # fmt: skip
     made = compared(live=live)
     if any(one.by is HeldBy.ACCOUNT for one in made.held):
         # Most often somebody has just created the account that an earlier plan asked for.
@@ -118,9 +120,10 @@ def _compared(
     now_ms: int,
     live: Live | None,
     lost: Sequence[str],
+    notice: Callable[[str], None],
 ) -> Plan:
     def checked(live: Live, reader: Reader | None) -> Plan:
-        live = with_asked_hosts(workspace, desired, permissions, live)
+        live = with_asked_hosts(workspace, desired, permissions, live, lost=lost, notice=notice)
         live = with_claims(workspace, desired, _without_lost(live, lost))
         if reader is not None:
             live = _with_newer_commit(workspace, desired, live, reader)

@@ -1,8 +1,8 @@
 """
-Asks hosts that were silent, before a plan removes their fleet.
+Asks hosts whether they answer, before a plan removes their fleet.
 
-The ledger knows since when a host is silent, and nothing of what has become of it while no controller
-ran. A plan is blocked by a silent host, so a host that is back must not block it.
+The ledger knows nothing of what has become of hosts while no controller ran. A plan is blocked by a
+silent host, so one that is back must not block it, and one that has died since must.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from fleetform.model.instance import InstanceState, request_of
+from fleetform.model.figures import first_of
+from fleetform.model.instance import LOCAL, InstanceState, request_of
+from fleetform.spec.names import natural_order
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from fleetform.app.workspace import Workspace
     from fleetform.model.instance import Instance
@@ -25,38 +27,80 @@ if TYPE_CHECKING:
 __all__ = ["with_asked_hosts"]
 
 
+_TOLD_SECONDS = 2.0
+"""How long hosts may take before the user is told that they are waited for."""
+
+
 def with_asked_hosts(
-    workspace: Workspace, desired: Desired, permissions: Permissions, live: Live
+    workspace: Workspace,
+    desired: Desired,
+    permissions: Permissions,
+    live: Live,
+    *,
+    lost: Collection[str],
+    notice: Callable[[str], None],
 ) -> Live:
-    """Return what is live, with the silent hosts that answer now among those that are ready."""
+    """
+    Return what is live, with each host of a fleet that goes as it is now: silent, or ready.
+
+    Hosts named in `lost` are gone for good, and not asked. `notice` says which ones are waited for.
+    """
     fleets = {key.name for key in desired.resources if key.kind == "fleet"}
-    silent = [
+    going = [
         one
         for one in live.instances
-        if one.is_silent and (permissions.destroy or one.fleet not in fleets)
+        if one.name not in lost and (permissions.destroy or one.fleet not in fleets)
     ]
-    if not silent:
+    # A controller hears from its hosts all the time.
+    asks_all = any(map(_was_reached, going)) and workspace.manager() is None
+    asked = [one for one in going if one.is_silent or (asks_all and _was_reached(one))]
+    if not asked:
         return live
     # Here: most plans remove no fleet, and need neither a loop nor what drives hosts.
     import asyncio
 
     from fleetform.app.ledger import host_provider
 
-    back = asyncio.run(_that_answer(host_provider(workspace), live.environment_uid, silent))
+    answers = asyncio.run(_ask(host_provider(workspace), live.environment_uid, asked, notice))
     instances = tuple(
-        dataclasses.replace(one, message="", state=_state_of(one)) if one.uid in back else one
+        _as_answered(one, answers=answers[one.uid]) if one.uid in answers else one
         for one in live.instances
     )
     return dataclasses.replace(live, instances=instances)
 
 
-async def _that_answer(
-    hosts: HostProvider, environment_uid: str, silent: Sequence[Instance]
-) -> set[str]:
+def _was_reached(instance: Instance) -> bool:
+    return instance.provider != LOCAL and bool(instance.install_id)
+
+
+def _as_answered(instance: Instance, *, answers: bool) -> Instance:
+    if answers is not instance.is_silent:
+        return instance
+    state = InstanceState.READY if answers else InstanceState.UNREACHABLE
+    if instance.state is InstanceState.TERMINATING:
+        state = instance.state
+    return dataclasses.replace(
+        instance, message="" if answers else "it does not answer", state=state
+    )
+
+
+async def _ask(
+    hosts: HostProvider,
+    environment_uid: str,
+    asked: Sequence[Instance],
+    notice: Callable[[str], None],
+) -> dict[str, bool]:
+    """Return for each instance, by uid, whether its host answers."""
     import asyncio
 
-    answers = await asyncio.gather(*(_answers(hosts, environment_uid, one) for one in silent))
-    return {one.uid for one, answer in zip(silent, answers, strict=True) if answer}
+    asking = {
+        one.uid: asyncio.ensure_future(_answers(hosts, environment_uid, one)) for one in asked
+    }
+    _, late = await asyncio.wait(asking.values(), timeout=_TOLD_SECONDS)
+    if late:
+        names = [one.name for one in asked if asking[one.uid] in late]
+        notice(f"waiting for host {first_of(sorted(names, key=natural_order), 3)} to answer")
+    return {uid: await answer for uid, answer in asking.items()}
 
 
 async def _answers(hosts: HostProvider, environment_uid: str, instance: Instance) -> bool:
@@ -68,8 +112,3 @@ async def _answers(hosts: HostProvider, environment_uid: str, instance: Instance
     except ProviderError:
         return False
     return any(one.uid == instance.uid for one in found)
-
-
-def _state_of(instance: Instance) -> InstanceState:
-    is_leaving = instance.state is InstanceState.TERMINATING
-    return InstanceState.TERMINATING if is_leaving else InstanceState.READY

@@ -249,7 +249,8 @@ def _with_way_out(instance: Instance, problem: Exception) -> Exception:
     if instance.provider == LOCAL or not isinstance(problem, TemporaryError):
         return problem
     return TemporaryError(
-        f"{problem}; if host {instance.name} never returns, set `lost: REASON` at it in fleet"
-        f" {instance.fleet}, apply, and remove the fleet again",
+        f"{problem}; if host {instance.name} never returns, `fleetform destroy --lost {instance.name}`"
+        f" removes everything without it; to remove fleet {instance.fleet} alone, set `lost: REASON` at the"
+        " host, apply, and remove the fleet again",
         delay_seconds=problem.delay_seconds,
     )

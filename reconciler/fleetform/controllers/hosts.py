@@ -354,6 +354,9 @@ class HostSessions:
                 self._fail_waiters(
                     session, TemporaryError(f"host {instance.name} is being released")
                 )
+            told = asyncio.get_running_loop().call_later(
+                REACH_TOLD_SECONDS, self._tell_releasing, instance
+            )
             try:
                 await self._provider.release(request_of(instance))
             except ProviderError as problem:
@@ -368,9 +371,19 @@ class HostSessions:
                     level=LogLevel.WARNING,
                     details={"host": instance.name},
                 )
+            finally:
+                told.cancel()
         finally:
             del self._departing[instance.uid]
             departing.set()
+
+    def _tell_releasing(self, instance: Instance) -> None:
+        self._progress.notice(
+            f"waiting for host {instance.name} to end its jobs and its agent",
+            event="host.waiting",
+            level=LogLevel.WARNING,
+            details={"host": instance.name},
+        )
 
     async def _is_leaving(self, instance: Instance) -> bool:
         return any(

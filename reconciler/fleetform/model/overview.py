@@ -56,6 +56,8 @@ class Overview:
         troubled_states: Of these, by state: failed, aborted, unschedulable or unknown, not declared `state: stopped`.
         troubled: The first of them by name.
         outdated_count: Of these: whose result is outdated, for an input or a value that they inherit has changed.
+        ending_count: Runs that were removed or replaced and are not over: their jobs may still be on hosts.
+        ending: The first of them by name.
         work_count: Runs that a controller would bring to their end, also removed and replaced ones.
         hosts: How many hosts are in each state; a ready host that is drained counts as `drained`.
         troubled_hosts: The first by name that are silent or suspect.
@@ -71,6 +73,8 @@ class Overview:
     troubled_states: Mapping[RunState, int]
     troubled: tuple[TroubledRun, ...]
     outdated_count: int
+    ending_count: int
+    ending: tuple[str, ...]
     work_count: int
     hosts: Mapping[str, int]
     troubled_hosts: tuple[TroubledHost, ...]

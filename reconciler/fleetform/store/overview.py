@@ -40,6 +40,7 @@ _TROUBLE = (RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED, RunState.
 _STATE = f"CASE WHEN cause = '{NO_EVIDENCE}' THEN 'unknown' ELSE state END"
 _STATES = f"SELECT {_STATE}, count(*) FROM runs WHERE listed = 1 GROUP BY 1"
 _OPEN = f"SELECT count(*) FROM runs WHERE final = 0 AND cause <> '{NO_EVIDENCE}'"
+_ENDING = f"SELECT name FROM runs WHERE listed = 0 AND final = 0 AND cause <> '{NO_EVIDENCE}' ORDER BY name"
 _TROUBLED = (
     f"SELECT name, message, uid FROM runs WHERE listed = 1 AND {_STATE} = ? ORDER BY name LIMIT ?"
 )
@@ -88,6 +89,7 @@ def read_overview(connection: Statements) -> Overview:
     still = dict(_standing_still(connection))
     troubled = {state: states[state] - list(still.values()).count(state) for state in _TROUBLE}
     (open_count,) = connection.execute(_OPEN).fetchone()
+    ending = tuple(name for (name,) in connection.execute(_ENDING))
     hosts, heard_at_ms = _hosts(connection)
     (joining,) = connection.execute(_JOINING).fetchone()
     return Overview(
@@ -97,6 +99,8 @@ def read_overview(connection: Statements) -> Overview:
         troubled_states={state: count for state, count in troubled.items() if count},
         troubled=tuple(_troubled(connection, still)),
         outdated_count=len(_outdated(connection)),
+        ending_count=len(ending),
+        ending=ending[:NAMES_MAX],
         work_count=open_count,
         hosts=hosts,
         troubled_hosts=tuple(

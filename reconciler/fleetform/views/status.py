@@ -93,6 +93,7 @@ class RunsRow:
     `troubled` are the first of the `troubled_count` runs that failed, were aborted, can never be
     placed, or whose outcome is unknown. `outdated` counts results whose inputs have changed: they stay
     as they are until a re-run is asked for, so they need no attention. `open` counts all that a controller would bring to their end.
+    `ending` are the first of the `ending_count` runs that were removed or replaced and are not over.
     `blocked` are those that wait for an account on a host, which only a person creates, with the reason.
     """
 
@@ -102,6 +103,8 @@ class RunsRow:
     troubled: tuple[TroubledRun, ...]
     outdated: int
     open: int
+    ending_count: int = 0
+    ending: tuple[str, ...] = ()
     blocked: tuple[BlockedRun, ...] = ()
 
 
@@ -191,6 +194,8 @@ def runs_row(found: Overview, blocked: Mapping[str, str]) -> RunsRow:
         troubled=found.troubled,
         outdated=found.outdated_count,
         open=found.work_count,
+        ending_count=found.ending_count,
+        ending=found.ending,
         blocked=tuple(BlockedRun(name, reason) for name, reason in sorted(blocked.items())),
     )
 
@@ -419,10 +424,18 @@ def _hosts(status: Status, names_max: int) -> Iterator[Line]:
 def _runs(status: Status, names_max: int) -> Iterator[Line]:
     if (runs := status.runs) is None:
         return
-    if not runs.total:
+    if runs.total:
+        yield line(f"{runs.total}: {_states(runs.states)}")
+    elif not runs.ending_count:
         yield line(("no runs", "dim"))
-        return
-    yield line(f"{runs.total}: {_states(runs.states)}")
+    if runs.ending_count:
+        verb, names = "is" if runs.ending_count == 1 else "are", ", ".join(runs.ending[:names_max])
+        more = runs.ending_count - min(names_max, len(runs.ending))
+        shown = f": {printable(names)}{f' and {more} more' if more else ''}" if names else ""
+        yield line(
+            ("~ ", "warn"),
+            f"{counted(runs.ending_count, 'removed or replaced run')} {verb} not over{shown}",
+        )
     for one in runs.troubled[:names_max]:
         yield line(
             ("! ", "bad"), f"{printable(one.name)} is {one.state.value}{_detail(one.message)}"

@@ -78,6 +78,25 @@ def test_a_dead_host_blocks_the_removal_of_its_fleet_until_it_is_declared_lost(
         hosts.start("node2")
 
 
+def test_a_host_that_died_while_no_controller_ran_blocks_the_removal(
+    environment: Environment, hosts: Lab
+) -> None:
+    """It is asked before the plan is made; the command says for which host it waits, and what to do."""
+    wait_for_exit(environment, environment.apply(environment.fleet("node1", "node2")))
+    hosts.kill("node2")
+    try:
+        refused = environment.run("destroy", "-y", "--allow-destroy")
+        assert refused.returncode == 3, refused
+        assert "waiting for host node2 to answer" in refused.stderr
+        assert "`fleetform destroy --lost node2`" in refused.stdout
+        assert environment.agent("node1").exists()
+        done = environment.run("destroy", "-y", "--allow-destroy", "--lost", "node2")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert not environment.agent("node1").exists()
+    finally:
+        hosts.start("node2")
+
+
 def test_a_host_that_is_back_blocks_nothing(environment: Environment, hosts: Lab) -> None:
     """It is asked before the plan is made: no controller has run since it was silent."""
     wait_for_exit(environment, environment.apply(environment.fleet("node1")))

@@ -120,7 +120,8 @@ def test_a_list_that_is_cut_says_how_many_are_left_and_what_lists_them():
 
 
 NOTHING = Overview(
-    LedgerStatus.READY, "", {}, {}, (), 0, 0, {}, (), leaving_count=0, joining_count=0,
+    LedgerStatus.READY, "", {}, {}, (), outdated_count=0, ending_count=0, ending=(),
+    work_count=0, hosts={}, troubled_hosts=(), leaving_count=0, joining_count=0,
     heard_at_ms=None, applies=(), overrides=(),
 )  # fmt: skip
 
@@ -147,6 +148,14 @@ def test_what_needs_attention_is_named_or_counted_by_state():
         "2 runs failed, 1 run unknown",
         "1 host unreachable, 2 hosts suspect, 1 host leaving and unreachable",
     )
+
+
+def test_runs_that_were_removed_and_are_not_over_are_shown():
+    """After a destroy that was interrupted the configuration has no run, and hosts still have jobs."""
+    left = replace(SWEEP, runs=RunsRow(0, {}, 0, (), 0, 2, ending_count=2, ending=("one", "two")))
+    text = [one.text for one in status_lines(left)]
+    assert "runs         ~ 2 removed or replaced runs are not over: one, two" in text
+    assert not any("no runs" in one for one in text)
 
 
 def test_the_commit_that_is_seen_stands_below_the_one_that_is_applied():

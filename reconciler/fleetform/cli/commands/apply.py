@@ -26,7 +26,7 @@ from fleetform.cli.plan import (
     show_drift,
     show_plan,
 )
-from fleetform.cli.screen import error_screen, screen
+from fleetform.cli.screen import error_screen, say_line, screen
 from fleetform.cli.tree import load, open_to_write, print_plan_warnings
 from fleetform.model.figures import counted
 
@@ -285,6 +285,7 @@ def _make_plan(workspace: Workspace, options: dict[str, Any]) -> Plan:
         scope_of(options),
         now_ms=SystemClock().now_ms(),
         live=None if found is None else found.live,
+        notice=say_line,
     )
     print_plan_warnings(loaded, plan)
     return plan

@@ -10,7 +10,7 @@ from fleetform.cli.command import command as make_command
 from fleetform.cli.command import directory_argument
 from fleetform.cli.failure import Refused
 from fleetform.cli.plan import show_plan
-from fleetform.cli.screen import screen
+from fleetform.cli.screen import say_line, screen
 from fleetform.cli.tree import load, open_to_write, print_plan_warnings
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ def command(
 
     def make() -> Plan:
         everything = Permissions(allow_destroy=True, destroy=True)
-        return make_plan(workspace, loaded, everything, now_ms=SystemClock().now_ms(), lost=lost)
+        now_ms = SystemClock().now_ms()
+        return make_plan(workspace, loaded, everything, now_ms=now_ms, lost=lost, notice=say_line)
 
     plan = plan_after_earlier(workspace, make)
     print_plan_warnings(loaded, plan)

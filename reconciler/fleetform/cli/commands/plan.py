@@ -24,7 +24,7 @@ from fleetform.cli.plan import (
     show_errored,
     show_plan,
 )
-from fleetform.cli.screen import screen
+from fleetform.cli.screen import say_line, screen
 from fleetform.cli.tree import load, open_workspace, print_plan_warnings
 
 if TYPE_CHECKING:
@@ -116,6 +116,7 @@ def command(
         scope_of(permissions),
         now_ms=now_ms,
         live=None if found is None else found.live,
+        notice=say_line,
     )
     print_plan_warnings(loaded, plan)
     if out is not None:
