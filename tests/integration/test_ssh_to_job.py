@@ -235,6 +235,7 @@ def test_what_cannot_be_reached_over_ssh(lab: Lab, tmp_path: Path) -> None:
     """A name that is neither host nor run, and a terminal in place of a client."""
     done = lab.run("ssh", "gnag")
     assert (done.returncode, "there is no host or run `gnag`" in done.stderr) == (1, True)
+    assert "did you mean `gang`?" in done.stderr
     terminal = Terminal([FLEETFORM, "proxy", "train"], lab.tree, lab.variables())
     try:
         terminal.until(rb"`fleetform ssh train` opens a shell")

@@ -59,7 +59,8 @@ class Overview:
         ending_count: Runs that were removed or replaced and are not over: their jobs may still be on hosts.
         ending: The first of them by name.
         work_count: Runs that a controller would bring to their end, also removed and replaced ones.
-        hosts: How many hosts are in each state; a ready host that is drained counts as `drained`.
+        hosts: How many hosts are in each state; a ready host that gets no jobs counts as `draining`, and as
+            `drained` when it has none.
         troubled_hosts: The first by name that are silent or suspect.
         leaving_count: Hosts that are to go.
         joining_count: Hosts of other machines that have never answered, in fleets that work without them.

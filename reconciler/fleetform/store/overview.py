@@ -54,8 +54,10 @@ _MAYBE_STILL = (
 # Its document or a value that it inherits has changed since, or its host no longer knows what it executed.
 _STALE = "SELECT name FROM runs WHERE listed = 1 AND final = 1 AND stale > 0"
 _HOSTS = (
-    "SELECT CASE WHEN state = 'ready' AND drained <> '' THEN 'drained' ELSE state END, count(*),"
-    " min(seen_at_ms) FROM instances WHERE state <> 'terminated' GROUP BY 1"
+    "SELECT CASE WHEN state <> 'ready' OR drained = '' THEN state"
+    " WHEN EXISTS (SELECT 1 FROM allocations a WHERE a.instance_uid = i.uid) THEN 'draining'"
+    " ELSE 'drained' END, count(*), min(seen_at_ms)"
+    " FROM instances i WHERE state <> 'terminated' GROUP BY 1"
 )
 _TROUBLED_HOSTS = (
     "SELECT name, CASE state WHEN 'terminating' THEN 'leaving and unreachable' ELSE state END,"

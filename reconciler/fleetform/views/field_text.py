@@ -81,6 +81,8 @@ def value_text(kind: str, path: str, value: Any) -> str:
     if isinstance(value, Mapping):
         if path.startswith("rules.freeze"):
             return _window(value)
+        if path == _PORTS and _BRIEF[_PORTS].says_all_of(value):
+            return _port(value)
         if _is_host(path) and value.keys() == {"hostname"}:
             return printable(_host_name(value))
         return _mapping(kind, path, name, value)
@@ -193,6 +195,15 @@ def _dependency(one: Mapping[str, Any]) -> str:
     return f"{one.get('run')} ({', '.join(words)})" if words else str(one.get("run"))
 
 
+_PORTS = "ports"
+
+
+def _port(one: Mapping[str, Any]) -> str:
+    """As documents have it: `8888`, `80:8000`, `*:8888`."""
+    port, local = one["container_port"], one.get("local_port", "*")
+    return str(port) if local == port else f"{local}:{port}"
+
+
 _HOSTS = "ssh_config.hosts"
 
 
@@ -237,6 +248,7 @@ _BRIEF: Mapping[str, _Brief] = {
         _mount,
         frozenset({"name", "path", "instance_path", *(flag for flag, _ in _MOUNTED)}),
     ),
+    _PORTS: _Brief(_port, frozenset({"local_port", "container_port"})),
     "depends_on.runs": _Brief(_dependency, frozenset({"run", "when", "each"})),
     # Most hosts are declared by their names alone.
     _HOSTS: _Brief(lambda one: str(one.get("hostname")), frozenset({"hostname"})),

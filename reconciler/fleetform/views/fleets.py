@@ -101,8 +101,8 @@ class FleetRow:
     One fleet.
 
     `nodes_*` are as declared, null where the bound is open. `ready` of `instances` take jobs,
-    and `drained` of them get none because somebody said so; capacity and use are theirs
-    together, those that are not ready too.
+    `draining` of them get no new ones and still have some, and `drained` of them have none left;
+    capacity and use are theirs together, those that are not ready too.
     """
 
     name: str
@@ -119,6 +119,7 @@ class FleetRow:
     description: str
     protected: bool
     drained: int = 0
+    draining: int = 0
 
 
 def instance_rows(
@@ -279,7 +280,7 @@ def _drained(instance: Instance, jobs: int) -> str:
     if not instance.drained:
         return ""
     rest = f"; {figures.counted(jobs, 'job')} to go" if jobs else ""
-    return f"drained: {instance.drained}{rest}"
+    return f"reason: {instance.drained}{rest}"
 
 
 def _leaving(instance: Instance, jobs: int) -> str:
@@ -305,7 +306,8 @@ def _fleet_row(resource: LiveResource, instances: Sequence[InstanceRow]) -> Flee
         nodes_max=nodes.get("max"),
         instances=len(instances),
         ready=sum(1 for row in instances if _takes_jobs(row)),
-        drained=sum(1 for row in instances if row.drained),
+        drained=sum(1 for row in instances if row.drained and not row.jobs),
+        draining=sum(1 for row in instances if row.drained and row.jobs),
         jobs=sum(row.jobs for row in instances),
         capacity=capacity,
         used=used,
@@ -343,8 +345,9 @@ def _heard(row: InstanceRow, now_ms: int) -> str:
 
 def _ready(row: FleetRow) -> Cell:
     tone = "good" if row.ready == row.instances else "warn"
-    rest = f" ({row.drained} drained)" if row.drained else ""
-    return Cell(f"{row.ready}/{row.instances}{rest}", tone)
+    counts = ((row.draining, "draining"), (row.drained, "drained"))
+    rest = ", ".join(f"{count} {state}" for count, state in counts if count)
+    return Cell(f"{row.ready}/{row.instances}{f' ({rest})' if rest else ''}", tone)
 
 
 # Agents that have the environment's uid: found on hosts, whatever the ledger says.

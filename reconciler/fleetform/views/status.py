@@ -69,7 +69,7 @@ class HostsRow:
     """
     The hosts of all fleets: how many are in each state, and the first that do not answer or fail.
 
-    A ready host that gets no new jobs counts as `drained`. `heard_at_ms`: when the host that was
+    A ready host that gets no new jobs counts as `draining`, and without jobs as `drained`. `heard_at_ms`: when the host that was
     silent longest was heard last.
     """
 

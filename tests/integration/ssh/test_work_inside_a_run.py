@@ -137,8 +137,6 @@ def test_the_page(page: Page) -> None:
     """Every command of the page works, and the recorded terminals are what a person sees."""
     tree, (first, mpi) = page.tree, page_documents()
     tree.declare(first)
-    (tree.tree / "results").mkdir()
-    (tree.tree / "results/one").write_text("1\n")
     controller = tree.start("apply", "-y")
     tree.wait_until_state("train", "running")
     controller.terminate()
@@ -170,7 +168,7 @@ def test_the_page(page: Page) -> None:
     def sftp(terminal: Terminal) -> None:
         terminal.until(rb"sftp> ")
         terminal.type(b"ls results\n")
-        terminal.until(rb"results/one")
+        terminal.until(rb"results/log")
         terminal.type(b"bye\n")
 
     done = {
@@ -182,7 +180,7 @@ def test_the_page(page: Page) -> None:
         "fleetform ssh train": lambda line: page.record(line, ssh),
         "fleetform ssh-config > ~/.ssh/fleetform": page.run,
         "ssh train.fleetform nproc": page.run,
-        "scp -r results train.fleetform:": page.run,
+        "scp -r train.fleetform:results .": page.run,
         "sftp train.fleetform": lambda line: page.show(line, sftp),
         "rsync -a -e ssh results/ train.fleetform:results/": page.run,
         "ssh -N -L 9000:localhost:8888 train.fleetform": page.forwarded,
@@ -193,6 +191,7 @@ def test_the_page(page: Page) -> None:
     for line in [*(one for one in page_commands() if one != last), last]:
         done[line](line)
     tree.wait_until_state("train", "done")
+    assert (tree.tree / "results/log").read_text() == "epoch 1\n"
     assert tree.run("logs", "train").stdout == "epoch 1\nepoch 2\n"
     if shutil.which("mpirun") is not None:
         tree.declare(first, mpi)

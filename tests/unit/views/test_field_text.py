@@ -174,3 +174,11 @@ def test_a_freeze_window_reads_as_it_is_written() -> None:
     assert value_text("environment", "rules.freeze", windows[1:]) == (
         "[weekend: 0 18 * * fri for 2d12h, only destructive]"
     )
+
+
+def test_ports_are_shown_in_the_short_form_of_documents():
+    """Also where a change shows the whole list before and after."""
+    ports = [{"local_port": 8888, "container_port": 8888}, {"container_port": 80}]
+    assert brief_leaves("run", "ports", ports) == [("ports", "8888, *:80")]
+    before = [{"local_port": 8080, "container_port": 80}]
+    assert change_texts("run", "ports", before, ports) == ("[8080:80]", "[8888, *:80]")

@@ -63,7 +63,7 @@ def test_a_process_outside_fleetform_that_uses_gpus_is_named():
     cards = tuple(replace(gpu, used_by=use) for gpu in HOSTS[1].gpus)
     (row,) = instance_rows([replace(HOSTS[1], gpus=cards, drained="tests")])
     assert row.message == (
-        "drained: tests; GPUs 0,1 are used by python (pid 123, user ada) outside fleetform"
+        "reason: tests; GPUs 0,1 are used by python (pid 123, user ada) outside fleetform"
     )
     assert [(one.gpu, one.pid) for one in row.gpu_users] == [(0, 123), (1, 123)]
     (row,) = instance_rows([replace(HOSTS[1], gpus=cards[1:])])
@@ -112,3 +112,13 @@ def test_a_leaving_host_says_what_it_waits_for():
 def test_every_state_has_a_tone():
     """A new state needs one."""
     assert set(TONES) == set(InstanceState)
+
+
+def test_a_host_is_draining_as_long_as_it_has_jobs():
+    """Then it is drained; the reason is the same, and the fleet counts both."""
+    hosts = [replace(one, state=InstanceState.READY, drained="loud", message="") for one in HOSTS]
+    jobs = [Allocation(hosts[0].uid, "j", "r", 100, 0, 0, ())]
+    rows = instance_rows(hosts[:2], jobs, {})
+    assert sorted(one.message for one in rows) == ["reason: loud", "reason: loud; 1 job to go"]
+    lines = plain_lines(instances_table(rows))
+    assert sorted(line.split()[2] for line in lines[1:]) == ["drained", "draining"]

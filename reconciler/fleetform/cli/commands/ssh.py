@@ -14,6 +14,7 @@ from fleetform.cli.command import directory_option
 from fleetform.cli.failure import Refused
 from fleetform.cli.selection import some, unknown
 from fleetform.cli.tree import open_reader, open_workspace, or_default
+from fleetform.model.run_state import RunState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,8 +61,9 @@ def command(name: str, words: tuple[str, ...], path: str | None, rank: int | Non
     elif is_run:
         line = _job_line(workspace, reader, name, words, rank)
     else:
-        names = [one.name for one in reader.read_book([]).instances]
-        raise unknown("host or run", name, names)
+        hosts = [one.name for one in reader.read_book([]).instances]
+        runs = [one.run.name for one in reader.read_runs() if one.run.state is RunState.RUNNING]
+        raise unknown("host or run", name, [*hosts, *runs])
     _become(line)
 
 

@@ -20,7 +20,7 @@ def test_a_host_is_drained_and_everybody_sees_it(typed, asked, lab):
     )
     applied.enter(lab)
     _code, out, _err = typed("fleet", "show", "local")
-    assert "drained: Fan 3 is loud" in out
+    assert "reason: Fan 3 is loud" in out
     (row,) = asked("fleet", "list")
     assert (row["ready"], row["drained"]) == (0, 1)
     code, out, _err = typed("plan", "--detailed-exitcode")
