@@ -115,7 +115,8 @@ def _has_account(name: str) -> bool:
 
 
 def _has_sudo() -> bool:
-    return os.geteuid() != 0 and _call("sudo", "-n", "true") is not None
+    # With -k it neither believes in an earlier password nor leaves a time stamp behind: sudo(8).
+    return os.geteuid() != 0 and _call("sudo", "-k", "-n", "true") is not None
 
 
 def _logout(account: str) -> dict[str, Any]:

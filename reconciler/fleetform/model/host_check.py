@@ -244,9 +244,11 @@ def _system(facts: HostFacts) -> Iterator[HostFinding]:
         )
 
 
+_CORRECT_CAPACITY = "correct `capacity:` of the host; if it is declared on purpose, as for a trial without GPUs, leave it"
+
+
 def _capacity(target: HostTarget, facts: HostFacts) -> Iterator[HostFinding]:
     """Compare what the configuration declares with what the host has; GPUs have a rule of their own."""
-    advice = "correct `capacity:` of the host"
     cpus, memory = target.declared.get("cpu"), target.declared.get("memory")
     if isinstance(cpus, int) and cpus > facts.cpus * 1000:
         yield HostFinding(
@@ -254,7 +256,7 @@ def _capacity(target: HostTarget, facts: HostFacts) -> Iterator[HostFinding]:
             Severity.WARNING,
             f"the configuration declares {figures.cpus(cpus)}, and the account may use"
             f" {figures.cpus(facts.cpus * 1000)}, so jobs share them",
-            advice,
+            _CORRECT_CAPACITY,
         )
     if isinstance(memory, int) and memory > facts.memory_bytes:
         yield HostFinding(
@@ -262,7 +264,7 @@ def _capacity(target: HostTarget, facts: HostFacts) -> Iterator[HostFinding]:
             Severity.WARNING,
             f"the configuration declares {figures.size(memory)} of memory, and the host has"
             f" {figures.size(facts.memory_bytes)}, so jobs may be killed for want of it",
-            advice,
+            _CORRECT_CAPACITY,
         )
 
 
@@ -387,6 +389,7 @@ def _service(target: HostTarget, facts: HostFacts) -> Iterator[HostFinding]:
 def _gpu(target: HostTarget, facts: HostFacts) -> Iterator[HostFinding]:
     gpu = facts.gpu
     found = len(gpu.names)
+    wanted = _count((target.declared.get("gpu") or {}).get("count"))
     advice = "run `nvidia-smi` on the host"
     if gpu.complaint or (gpu.tool and gpu.cards > found):
         reason = gpu.complaint or f"the driver lists {found} of {figures.counted(gpu.cards, 'GPU')}"
@@ -401,7 +404,7 @@ def _gpu(target: HostTarget, facts: HostFacts) -> Iterator[HostFinding]:
     elif found:
         models = ", ".join(dict.fromkeys(gpu.names))
         yield HostFinding("GPU", Severity.OK, f"{models}: {found}, driver {gpu.driver}")
-    else:
+    elif not wanted:
         yield HostFinding("GPU", Severity.OK, "none")
     for one in gpu.users:
         yield HostFinding(
@@ -410,13 +413,13 @@ def _gpu(target: HostTarget, facts: HostFacts) -> Iterator[HostFinding]:
             f"process {one.pid} ({one.program}) of {one.user} uses a GPU, and is no job of fleetform",
             f"`ps -fp {one.pid}` on the host shows it; a job may get the same GPU",
         )
-    wanted = _count((target.declared.get("gpu") or {}).get("count"))
     if wanted > found:
         yield HostFinding(
             "GPU",
             Severity.WARNING,
-            f"the configuration declares {figures.counted(wanted, 'GPU')}, and the driver lists {found}",
-            "correct `capacity:` of the host",
+            f"the configuration declares {figures.counted(wanted, 'GPU')}, and the driver lists"
+            f" {found or 'none'}",
+            _CORRECT_CAPACITY,
         )
 
 

@@ -169,6 +169,12 @@ def test_a_host_with_fewer_gpus_than_declared() -> None:
     result = check(replace(TARGET, declared=declared), gpu=H100)
     assert problems(result) == [("GPU", Severity.WARNING)]
     assert "declares 8 GPUs, and the driver lists 2" in result.findings[-3].text
+    without = check(replace(TARGET, declared=declared), gpu=GpuFacts(0, "", "", (), ""))
+    (found,) = [one for one in without.findings if one.topic == "GPU"]
+    assert (found.severity, found.text) == (
+        Severity.WARNING,
+        "the configuration declares 8 GPUs, and the driver lists none",
+    )
 
 
 @pytest.mark.parametrize(

@@ -196,6 +196,20 @@ def test_a_life_on_a_host(on_host, tmp_path: Path) -> None:
     assert [*tmp_path.rglob("*")] == [tmp_path / ".local", tmp_path / ".local/state"]
 
 
+@pytest.mark.parametrize("has_data", [False, True])
+def test_the_folder_of_volumes_goes_when_it_is_empty(on_host, tmp_path: Path, has_data) -> None:
+    """Data of a volume that was released stays."""
+    on_host("claim")
+    on_host("store", content="dGhlIGFnZW50")
+    volumes = tmp_path / ".local/state/fleetform/volumes" / ("e" * 32)
+    (volumes / "data" if has_data else volumes).mkdir(parents=True)
+    on_host("remove")
+    left = [
+        one for one in tmp_path.rglob("*") if one.name in {"data", "volumes", "agents", "hosts"}
+    ]
+    assert left == ([volumes.parent, volumes / "data"] if has_data else [])
+
+
 def test_the_bundle_stays_while_an_instance_needs_it(on_host, tmp_path: Path) -> None:
     """Removing one instance leaves the agent of another one."""
     on_host("claim")

@@ -227,7 +227,14 @@ def remove(request: dict[str, Any]) -> dict[str, Any]:
         _remove_shared(root)
     with contextlib.suppress(OSError):
         os.rmdir(os.path.dirname(root))
-    state = _state(request)
+    state, volumes = _state(request), _volumes(request)
+    # Data that stays keeps them: they go only when they are empty.
+    with contextlib.suppress(OSError):
+        os.rmdir(os.path.join(volumes, request["environment_uid"]))
+    with contextlib.suppress(OSError):
+        os.rmdir(volumes)
+    with contextlib.suppress(OSError):
+        os.rmdir(SHARED)
     with contextlib.suppress(OSError):
         os.rmdir(os.path.join(state, "hosts"))
         # That succeeds only where no instance of any environment is left.
