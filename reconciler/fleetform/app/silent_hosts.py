@@ -51,8 +51,8 @@ def with_asked_hosts(
         for one in live.instances
         if one.name not in lost and (permissions.destroy or one.fleet not in fleets)
     ]
-    # A controller hears from its hosts all the time. A plan of a part is also made where no host can
-    # be reached, such as in CI, and is refused later if it is wrong.
+    # A controller hears from its hosts all the time. Plans that do not destroy all are also made where
+    # no host can be reached, such as in CI.
     asks_all = permissions.destroy and any(map(_was_reached, going)) and workspace.manager() is None
     asked = [one for one in going if one.is_silent or (asks_all and _was_reached(one))]
     if not asked:
