@@ -189,7 +189,7 @@ async def open_exec(
     except BaseException:
         await streams.close()
         raise
-    opened.close = streams.close  # type: ignore[method-assign]  # of this command alone
+    opened.close = streams.close
     return opened
 
 

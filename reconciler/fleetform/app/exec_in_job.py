@@ -35,7 +35,7 @@ CONNECT_SECONDS = 60.0
 """A sign-in over two jump hosts takes some seconds; beyond this the host does not answer."""
 
 _SILENT_SECONDS = 2.0
-"""After so long without an answer the user is told; a host on another continent needs less."""
+"""After so long without an answer a notice says so; a host on another continent needs less."""
 
 _PING_SECONDS = 1.0
 """How often an open connection is asked for an answer."""

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["with_asked_hosts"]
 
 
-_TOLD_SECONDS = 2.0
-"""How long hosts may take before the user is told that they are waited for."""
+_NOTICE_SECONDS = 2.0
+"""How long hosts may take before a notice names them."""
 
 
 def with_asked_hosts(
@@ -97,7 +97,7 @@ async def _ask(
     asking = {
         one.uid: asyncio.ensure_future(_answers(hosts, environment_uid, one)) for one in asked
     }
-    _, late = await asyncio.wait(asking.values(), timeout=_TOLD_SECONDS)
+    _, late = await asyncio.wait(asking.values(), timeout=_NOTICE_SECONDS)
     if late:
         names = [one.name for one in asked if asking[one.uid] in late]
         notice(f"waiting for host {first_of(sorted(names, key=natural_order), 3)} to answer")
