@@ -23,7 +23,7 @@ from fleetform.model.run import Run
 WAIT_MS = 10_000
 """A host over SSH answers within three seconds, and one that hangs must not delay the others."""
 
-TOLD_MS = 3000
+NOTICE_MS = 3000
 """How long runs wait before a notice says for which hosts."""
 
 
@@ -36,7 +36,7 @@ class FirstAnswers:
         self._progress = progress
         self._until_ms = clock.boot_ms() + WAIT_MS
         self._silent: Sequence[Instance] | None = None
-        self._is_told = False
+        self._is_reported = False
 
     def wait_ms(self, runs: Sequence[Run], instances: Sequence[Instance]) -> int:
         """Return for how long at most none of these runs may be placed; 0: they may be."""
@@ -46,11 +46,11 @@ class FirstAnswers:
         left_ms = self._until_ms - self._clock.boot_ms()
         if not self._silent or left_ms <= 0:
             return 0
-        told_in_ms = left_ms - WAIT_MS + TOLD_MS
-        if told_in_ms <= 0 and not self._is_told:
-            self._is_told = True
+        notice_in_ms = left_ms - WAIT_MS + NOTICE_MS
+        if notice_in_ms <= 0 and not self._is_reported:
+            self._is_reported = True
             self._tell(self._silent, left_ms)
-        return left_ms if self._is_told else told_in_ms
+        return left_ms if self._is_reported else notice_in_ms
 
     def placeable(self, instances: Sequence[Instance]) -> Sequence[Instance]:
         """Return the instances for a round; those that did not answer in time are not ready."""

@@ -38,7 +38,7 @@ _GPUS_SECONDS = 60
 """nvidia-smi takes seconds on a cold driver, and every connection begins with a probe."""
 
 _GPU_PROCESSES_SECONDS = 1
-"""Who asks at the same moment shares one look; a new controller allots GPUs by what it is told."""
+"""Who asks at the same moment shares one look; a new controller allots GPUs by what the agent answers."""
 
 
 class Requests:
