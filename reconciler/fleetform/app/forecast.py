@@ -176,6 +176,7 @@ class _After:
         self.outcomes = dict(self.before.outcomes)
         self.instances = list(self.before.instances)
         self.volume_fleets = dict(self.before.volume_fleets)
+        self.volume_hosts = dict(self.before.volume_hosts)
         self.queue_fleets = dict(self.before.queue_fleets)
         self.default_queue = self.before.default_queue
         self.by_name = {run.name: uid for uid, run in self.runs.items()}
@@ -190,6 +191,7 @@ class _After:
             allocations=tuple(one for one in self.before.allocations if one.run_uid in self.runs),
             outcomes=self.outcomes,
             volume_fleets=self.volume_fleets,
+            volume_hosts=self.volume_hosts,
             queue_fleets=self.queue_fleets,
             default_queue=self.default_queue,
         )
@@ -210,6 +212,9 @@ class _After:
         self.volume_fleets = {
             renames.name("volume", name): renames.name("fleet", fleet)
             for name, fleet in self.volume_fleets.items()
+        }
+        self.volume_hosts = {
+            renames.name("volume", name): hosts for name, hosts in self.volume_hosts.items()
         }
         self.queue_fleets = {
             name: tuple(renames.name("fleet", one) for one in fleets)
@@ -245,6 +250,15 @@ class _After:
             self.default_queue = "" if self.default_queue == name else self.default_queue
         elif step.verb in {Verb.VOLUME_MAKE, Verb.VOLUME_ADOPT}:
             self.volume_fleets[name] = said.get("fleet", "")
+            self._set_volume_hosts(name, said)
+        elif step.verb == Verb.VOLUME_UPDATE:
+            self._set_volume_hosts(name, said)
+
+    def _set_volume_hosts(self, name: str, said: Mapping[str, Any]) -> None:
+        """The hosts that it is to have; which of them answer, only the apply finds out."""
+        self.volume_hosts.pop(name, None)
+        if "hosts" in said:
+            self.volume_hosts[name] = frozenset(said["hosts"])
 
     def _drop(self, name: str) -> None:
         uid = self.by_name.pop(name, None)

@@ -7,7 +7,7 @@ The port keeps `apply` from knowing who holds the sessions; the manager of runs 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from fleetform.model.instance import Instance
@@ -33,9 +33,9 @@ class HostAccess(Protocol):
             ProviderError: It cannot be reached; the message says why.
         """
 
-    async def reach_some(self, instances: Sequence[Instance]) -> None:
+    async def reach_some(self, instances: Sequence[Instance]) -> Mapping[str, Host]:
         """
-        Reach hosts of other machines, as `reach` does, and return with those that answer soon.
+        Reach hosts of other machines, as `reach` does, and return those that answer soon, by uid.
 
         The others are named in a notice, and asked again until they answer.
 

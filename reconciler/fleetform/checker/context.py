@@ -130,6 +130,8 @@ def destroys(context: PlanContext, step: Step) -> bool:
         return False
     if step.verb in {Verb.FLEET_REMOVE, Verb.VOLUME_REMOVE}:
         return True
+    if step.verb == Verb.VOLUME_WITHDRAW:
+        return step.arguments.get("data") == "delete"
     row = context.row(step.resource)
     if step.verb == Verb.FLEET_UPDATE and row is not None:
         return _exchanges_at_once(context, step, row)

@@ -78,7 +78,7 @@ def check_unattached_pinned(context: PlanContext) -> Iterator[str]:
         if step.verb == Verb.RUN_STOP
     }
     for _, step in context.steps:
-        if step.verb not in FREES_PATH:
+        if step.verb not in FREES_PATH and step.verb != Verb.VOLUME_WITHDRAW:
             continue
         said = context.claims.get(
             ("unattached", context.earlier_names.get(step.resource, step.resource))

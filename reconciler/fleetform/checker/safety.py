@@ -141,11 +141,18 @@ def check_policy_obeyed(context: PlanContext) -> Iterator[str]:
     """Data is deleted where both documents say so, and kept as a snapshot where the ledger's says so."""
     for change, step in context.steps:
         row = context.row(step.resource)
-        if step.verb not in FREES_PATH or row is None:
+        if row is None or step.verb not in FREES_PATH | {Verb.VOLUME_WITHDRAW}:
             continue
         policy = _policy(row)
         declared = context.declared(step.resource)
         wanted = policy if declared is None else declared.document.get("deletion_policy", "retain")
+        if step.verb == Verb.VOLUME_WITHDRAW:
+            data = step.arguments.get("data")
+            if data == "delete" and (policy, wanted) != ("delete", "delete"):
+                yield f"the data of {step.resource} would be deleted on some hosts, and its policy is `{policy}`"
+            if (data == "snapshot") != (policy == "snapshot"):
+                yield f"{step.resource} leaves hosts with `{data}`, and its policy is `{policy}`"
+            continue
         released = step.resource in context.desired.removed and not context.permissions.destroy
         if step.verb == Verb.VOLUME_REMOVE and (policy, wanted) != ("delete", "delete"):
             yield f"the data of {step.resource} would be deleted, and its policy is `{policy}`"
@@ -157,7 +164,8 @@ def check_snapshot_adjacent(context: PlanContext) -> Iterator[str]:
     """A snapshot has a name of its own next to the volume's directory, or it could not be a rename."""
     for _, step in context.steps:
         row = context.row(step.resource)
-        if step.verb != Verb.VOLUME_SNAPSHOT or row is None:
+        is_aside = step.verb == Verb.VOLUME_SNAPSHOT or "into" in step.arguments
+        if not is_aside or row is None:
             continue
         path, into = str(step.arguments.get("path", "")), str(step.arguments.get("into", ""))
         beside = into.rpartition("/")[0] == path.rpartition("/")[0] and into.startswith(path)

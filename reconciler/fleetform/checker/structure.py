@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 
-_ENDS = verbs_of(*ON_HOSTS) & ENDS
+_ENDS = verbs_of(*ON_HOSTS) & ENDS | {Verb.VOLUME_WITHDRAW}
 
 
 def check_removal_ordered(context: PlanContext) -> Iterator[str]:
@@ -129,7 +129,7 @@ def _before(context: PlanContext, step: Step) -> frozenset[str]:
 # What each kind's actions may consist of: nothing else, and at least one of them.
 _EFFECTS: Mapping[Action, frozenset[Effect]] = {
     Action.CREATE: frozenset({Effect.CREATE, Effect.SET, Effect.RESTORE}),
-    Action.UPDATE: frozenset({Effect.UPDATE, Effect.SET, Effect.STOP}),
+    Action.UPDATE: frozenset({Effect.UPDATE, Effect.SET, Effect.STOP, Effect.WITHDRAW}),
     Action.REPLACE: frozenset({Effect.STOP, Effect.DELETE, Effect.CREATE}),
     Action.DELETE: frozenset({Effect.STOP, Effect.DELETE}),
     Action.FORGET: frozenset({Effect.STOP, Effect.RELEASE}),

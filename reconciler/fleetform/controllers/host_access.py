@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fleetform.controllers.fleets import Departures
@@ -33,8 +33,8 @@ class ManagedHostAccess:
     async def reach(self, instance: Instance) -> Host:
         return await self.hosts.reach(instance)
 
-    async def reach_some(self, instances: Sequence[Instance]) -> None:
-        await self.hosts.reach_some(instances)
+    async def reach_some(self, instances: Sequence[Instance]) -> Mapping[str, Host]:
+        return await self.hosts.reach_some(instances)
 
     async def depart(self, instance: Instance) -> None:
         await self.departures.depart(instance)

@@ -289,7 +289,7 @@ class HostSessions:
         finally:
             told.cancel()
 
-    async def reach_some(self, instances: Sequence[Instance]) -> None:
+    async def reach_some(self, instances: Sequence[Instance]) -> Mapping[str, Host]:
         """See `apply.host_access.HostAccess.reach_some`."""
         # A dict, because a set of tasks iterates by address: cancel order must not vary.
         tasks = {asyncio.ensure_future(self.reach(one)): one for one in instances}
@@ -305,6 +305,7 @@ class HostSessions:
             for task, instance in tasks.items():
                 if task not in answers:
                     self._tell_left_out(instance, task.exception() if task.done() else None)
+            return {tasks[task].uid: task.result() for task in answers}
         finally:
             for task in tasks:
                 # Asked for its exception, or the loop would complain that nobody has.

@@ -34,6 +34,7 @@ class Mirror:
     allocations_by_run: dict[str, tuple[Allocation, ...]] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     volume_fleets: Mapping[str, str] = field(default_factory=dict)
+    volume_hosts: Mapping[str, frozenset[str]] = field(default_factory=dict)
     leaving_volumes: frozenset[str] = frozenset()
     templates: Mapping[str, Template] = field(default_factory=dict)
     overrides: tuple[Override, ...] = ()
@@ -58,6 +59,7 @@ class Mirror:
             allocations=self.allocations,
             outcomes=self.outcomes,
             volume_fleets=self.volume_fleets,
+            volume_hosts=self.volume_hosts,
             leaving_volumes=self.leaving_volumes,
             templates=self.templates,
             overrides=self.overrides,
@@ -74,6 +76,7 @@ class Mirror:
         self.outcomes.clear()
         # Only a plan changes volumes and queues, and after a plan everything is read again.
         self.volume_fleets = book.volume_fleets
+        self.volume_hosts = book.volume_hosts
         self.leaving_volumes = book.leaving_volumes
         self.queue_fleets = book.queue_fleets
         self.default_queue = book.default_queue

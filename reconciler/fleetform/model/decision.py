@@ -45,8 +45,8 @@ class Waiting:
     One reason why a run waits; a run gives all of its reasons at once.
 
     code: `dependency`, `not-before`, `concurrency`, `resources`, `gang`, `fleet-not-ready`,
-    `recovering`, `priority`, `stopped`, `override`, `volume-leaving`, `queue`,
-    `account`. `detail` is a sentence with figures.
+    `recovering`, `priority`, `stopped`, `override`, `volume-leaving`, `volume-hosts`,
+    `queue`, `account`. `detail` is a sentence with figures.
     """
 
     code: str

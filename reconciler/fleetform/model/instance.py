@@ -18,6 +18,10 @@ LOCAL = "local"
 """The provider of shares of this machine; all others have hosts elsewhere."""
 
 
+SSH = "ssh"
+"""The provider of hosts that exist already, and that documents list by name."""
+
+
 class InstanceState(enum.StrEnum):
     """
     `PROVISIONING` is wanted and not yet reached; `READY` takes jobs; `UNREACHABLE` is silent:
@@ -102,6 +106,11 @@ class Instance:
     """The account that its agent runs as; empty: it has not reported that."""
     accounts: frozenset[str] | None = None
     """All accounts that the host has; None where it cannot list them, or has not."""
+
+    @property
+    def is_named(self) -> bool:
+        """Whether a document lists it by name, so that its directories are found there again."""
+        return self.provider == SSH
 
     @property
     def is_joining(self) -> bool:

@@ -131,6 +131,8 @@ class LiveResource:
     element: str = ""
     operation: str = ""
     run: LiveRun | None = None
+    outputs: str = ""
+    """Of a volume: what its steps have reported, as JSON."""
     _parsed: Mapping[str, Any] | None = field(default=None, init=False, repr=False, compare=False)
     _references: frozenset[ResourceKey] | None = field(
         default=None, init=False, repr=False, compare=False

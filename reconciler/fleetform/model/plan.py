@@ -53,6 +53,7 @@ class Reason(enum.StrEnum):
     DRIFTED = "drifted"
     DATA_LOST = "data-lost"
     UNFINISHED = "unfinished"
+    HOSTS_LACK_IT = "hosts-lack-it"
     WITHDRAWN = "withdrawn"
     DEFERRED = "deferred"
 
@@ -102,8 +103,8 @@ class Step:
     One thing that apply does, whole.
 
     `verb` is one of `model.verbs`: `fleet.make`, `fleet.update`, `fleet.remove`,
-    `volume.make`, `volume.adopt`, `volume.update`, `volume.snapshot`, `volume.forget`,
-    `volume.remove`, `run.submit`, `run.update`, `run.stop`, `run.archive`, `run.restore`,
+    `volume.make`, `volume.adopt`, `volume.update`, `volume.withdraw`, `volume.snapshot`,
+    `volume.forget`, `volume.remove`, `run.submit`, `run.update`, `run.stop`, `run.archive`, `run.restore`,
     `run.forget`, `fleet.adopt`, `fleet.forget`, `resource.move`, `rules.set`. `needs` are keys of
     earlier steps.
     `arguments` are JSON values.

@@ -106,6 +106,8 @@ class SchedulerState:
         lingering: Jobs outside `attempts` that hold units, may still run, or are not forgotten.
         outcomes: Every run of the tree by name, final ones too.
         volume_fleets: The fleet on which each volume lies, by the volume's name.
+        volume_hosts: The names of the hosts that have it; a volume that is missing is on all
+            hosts of its fleet.
         leaving_volumes: Those that a plan under way takes away: nobody begins with one mounted.
         queue_fleets: The fleets that each queue leads to, by the queue's name; none: to all.
         default_queue: The queue of runs that name none; empty: they have none.
@@ -122,6 +124,7 @@ class SchedulerState:
     allocations: tuple[Allocation, ...]
     outcomes: Mapping[str, Outcome]
     volume_fleets: Mapping[str, str] = field(default_factory=dict)
+    volume_hosts: Mapping[str, frozenset[str]] = field(default_factory=dict)
     leaving_volumes: frozenset[str] = frozenset()
     templates: Mapping[str, Template] = field(default_factory=dict)
     overrides: tuple[Override, ...] = ()

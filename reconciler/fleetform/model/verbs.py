@@ -49,6 +49,7 @@ class Verb(enum.StrEnum):
     VOLUME_MAKE = "volume.make"
     VOLUME_ADOPT = "volume.adopt"
     VOLUME_UPDATE = "volume.update"
+    VOLUME_WITHDRAW = "volume.withdraw"
     VOLUME_FORGET = "volume.forget"
     VOLUME_REMOVE = "volume.remove"
     VOLUME_SNAPSHOT = "volume.snapshot"
@@ -72,6 +73,8 @@ class Effect(enum.Enum):
     SET = enum.auto()
     """Created, or updated where it exists."""
     UPDATE = enum.auto()
+    WITHDRAW = enum.auto()
+    """It leaves some of its hosts and stays on the others."""
     RESTORE = enum.auto()
     STOP = enum.auto()
     DELETE = enum.auto()
@@ -137,6 +140,9 @@ VERBS = {
         Effect.ADOPT, carries_document=True, takes_path=True, done="adopted with its data"
     ),
     Verb.VOLUME_UPDATE: _volume(Effect.UPDATE, carries_document=True),
+    Verb.VOLUME_WITHDRAW: _volume(
+        Effect.WITHDRAW, may_destroy=True, ends_use=True, done="withdrawn from hosts"
+    ),
     Verb.VOLUME_FORGET: _volume(
         Effect.RELEASE, frees_path=True, ends_use=True, done="released, its data is kept"
     ),

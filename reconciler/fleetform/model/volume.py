@@ -1,4 +1,4 @@
-"""What is known of volumes: which runs mount them, and data that was kept when one went."""
+"""What is known of volumes: which runs mount them, which hosts have them, and data that was kept when one went."""
 
 from __future__ import annotations
 
@@ -10,7 +10,18 @@ from typing import Any
 
 from fleetform.model.redaction import short_uid
 
-__all__ = ["Claim", "RetainedData", "Snapshot", "mounted_volumes", "mounts", "snapshot_place"]
+__all__ = [
+    "MADE_ON",
+    "NOT_ON",
+    "Claim",
+    "RetainedData",
+    "Snapshot",
+    "VolumeHosts",
+    "mounted_volumes",
+    "mounts",
+    "snapshot_place",
+    "volume_hosts",
+]
 
 
 # Which volumes a run has mounted, by its document: asked by plans, and by the ledger that enters them.
@@ -33,6 +44,32 @@ def mounted_volumes(document: str) -> frozenset[str]:
     if '"volumes"' not in document:
         return frozenset()
     return frozenset(name for names in mounts(json.loads(document)) for name in names)
+
+
+# On which hosts the directory of a volume is, as steps have recorded it in the outputs of its row.
+# Nothing is recorded of a fleet of one machine: all its hosts have one directory.
+
+MADE_ON = "made_on"
+"""In the outputs: names of the hosts that have the directory."""
+
+NOT_ON = "not_on"
+"""In the outputs: why the other hosts that should have it do not, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeHosts:
+    """Which hosts have the directory, and why the other ones that should do not."""
+
+    made_on: frozenset[str]
+    not_on: Mapping[str, str]
+
+
+def volume_hosts(outputs: str) -> VolumeHosts | None:
+    """Read the hosts of a volume from the outputs of its row, as JSON; None: all of its fleet."""
+    said = json.loads(outputs) if MADE_ON in outputs else {}
+    if MADE_ON not in said:
+        return None
+    return VolumeHosts(frozenset(said[MADE_ON]), said.get(NOT_ON, {}))
 
 
 # A volume's data that was put aside when the volume went.

@@ -36,7 +36,7 @@ from fleetform.spec.desired import ResourceKey
 _PROVIDES = verbs_of(*REFERRED) & CARRIES_DOCUMENT | {Verb.RESOURCE_MOVE}
 _USES = verbs_of(*REFERRING) & CARRIES_DOCUMENT
 # Resources that runs use: each is removed after the runs that use it have ended.
-_ENDS = verbs_of(*ON_HOSTS) & ENDS
+_ENDS = verbs_of(*ON_HOSTS) & ENDS | {Verb.VOLUME_WITHDRAW}
 
 _Needs = dict[ResourceKey, list[str]]
 
@@ -114,6 +114,9 @@ def _linked(
         others = set(needs)
         if verb in _ENDS:
             others.update(ended.get(step.resource, ()))
+        if verb == Verb.FLEET_UPDATE:
+            # A host that leaves both is asked about the data before it goes.
+            others.update(_withdrawals(draft, key.name))
         if verb in TAKES_PATH:
             others.update(freed.get(step.resource, ()))
         needs = tuple(sorted(others))
@@ -124,6 +127,15 @@ def _linked(
     # One tuple for all who need the same, where they need nothing else.
     needs = (*step.needs, *needs) if step.needs else needs
     return Step(step.key, verb, step.resource, needs, step.arguments)
+
+
+def _withdrawals(draft: PlanDraft, fleet: str) -> list[str]:
+    return [
+        step.key
+        for change in draft.changes.values()
+        for step in change.steps
+        if step.verb == Verb.VOLUME_WITHDRAW and step.arguments["fleet"] == fleet
+    ]
 
 
 def _ends(draft: PlanDraft, key: ResourceKey, verb: str) -> bool:

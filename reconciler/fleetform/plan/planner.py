@@ -30,6 +30,7 @@ from fleetform.plan.renames import add_moves, moved_live, stuck_warnings
 from fleetform.plan.scope import defer_the_held, defer_the_rest, failures_in_scope, scope_warnings
 from fleetform.plan.serialize import sealed
 from fleetform.plan.status import in_progress, settled_failures
+from fleetform.plan.volume_hosts import grow_volumes
 from fleetform.spec.desired import Desired, Rules, left_alone
 
 __all__ = ["plan"]
@@ -37,6 +38,8 @@ __all__ = ["plan"]
 _CHAIN: tuple[Callable[[PlanDraft], None], ...] = (
     compare_rules,
     compare_resources,
+    # Fleets that change are known: their new hosts get the volumes.
+    grow_volumes,
     # After the comparison: what is changed anyway is made anew with that.
     correct_drift,
     # Behind all that proposes: a step that renames goes in front of the others.

@@ -43,13 +43,15 @@ class Option:
     demands: dict[int, Demand]
     takes: dict[int, Take]
     barred: dict[int, str] = field(default_factory=dict)
+    apart: set[int] = field(default_factory=set)
+    """Those that are large enough and lack a volume of the run: that may change too."""
     search: tuple[dict[int, Take], tuple[int, int]] | None = None
     """What `Fleet.fitting` is asked with, once it has been."""
 
     @property
     def possible(self) -> int:
         """How many instances, in any state, could take a node when empty."""
-        could = self.takes.keys() | self.barred.keys()
+        could = self.takes.keys() | self.barred.keys() | self.apart
         return sum(len(rack.spaces) for rack in self.fleet.racks if rack.number in could)
 
     @property
@@ -123,6 +125,8 @@ class EquivalenceClass:
     """The fleets that its queue and its documents name."""
     absent: tuple[str, ...]
     """Fleets among these that have no instance yet."""
+    volumes: frozenset[str] = frozenset()
+    """Volumes that it mounts and that not all hosts have."""
     is_full: bool = False
     is_refused: bool = False
     refused_end_ms: int | None = None
@@ -209,12 +213,14 @@ def make_equivalence_class(
     partition: Partition,
     absent: tuple[str, ...],
     owner: str = "",
+    volumes: frozenset[str] = frozenset(),
 ) -> EquivalenceClass:
-    options = tuple(_option(requirement, one, owner) for one in fleets)
-    return EquivalenceClass(requirement, nodes, options, partition, absent)
+    """`volumes` are those that the run mounts and not all hosts have."""
+    options = tuple(_option(requirement, one, owner, volumes) for one in fleets)
+    return EquivalenceClass(requirement, nodes, options, partition, absent, volumes)
 
 
-def _option(requirement: Requirement, fleet: Fleet, owner: str) -> Option:
+def _option(requirement: Requirement, fleet: Fleet, owner: str, volumes: frozenset[str]) -> Option:
     demands = {rack.number: measure(requirement, rack.shape) for rack in fleet.racks}
     takes = {number: one for number, one in demands.items() if isinstance(one, Take)}
     barred = {
@@ -222,5 +228,12 @@ def _option(requirement: Requirement, fleet: Fleet, owner: str) -> Option:
         for rack in fleet.racks
         if rack.number in takes and (why := account_obstacle(rack.spaces[0].instance, owner))
     }
-    takes = {number: one for number, one in takes.items() if number not in barred}
-    return Option(fleet, demands, takes, barred)
+    apart = {
+        rack.number
+        for rack in fleet.racks
+        if rack.number in takes and rack.number not in barred and volumes & rack.lacking
+    }
+    takes = {
+        number: one for number, one in takes.items() if number not in barred and number not in apart
+    }
+    return Option(fleet, demands, takes, barred, apart)

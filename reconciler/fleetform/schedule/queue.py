@@ -43,6 +43,8 @@ class Queue:
             over yet.
         volume_fleets: The fleet that each volume lies on, by its name; a volume that is
             missing does not narrow where its runs may go.
+        volume_hosts: The names of the hosts that have it; a volume that is missing is on all
+            hosts of its fleet.
         leaving_volumes: Those that are about to go: nobody begins with one mounted.
         overrides: What people have put above the tree; some may be out of date.
         delayed_since: When the delay of a run that is tried again began, by run uid.
@@ -57,6 +59,7 @@ class Queue:
     ends_at_ms: Mapping[str, int] = field(default_factory=dict)
     unfinished: frozenset[str] = frozenset()
     volume_fleets: Mapping[str, str] = field(default_factory=dict)
+    volume_hosts: Mapping[str, frozenset[str]] = field(default_factory=dict)
     leaving_volumes: frozenset[str] = frozenset()
     overrides: Sequence[Override] = ()
     delayed_since: Mapping[str, int] = field(default_factory=dict)
@@ -96,6 +99,7 @@ def queue_from_state(book: SchedulerState) -> Queue:
         ends_at_ms=ends,
         unfinished=frozenset(run.after_uid for run in waiting if run.after_uid in book.runs),
         volume_fleets=book.volume_fleets,
+        volume_hosts=book.volume_hosts,
         leaving_volumes=book.leaving_volumes,
         overrides=book.overrides,
         delayed_since=delayed,

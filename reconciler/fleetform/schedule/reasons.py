@@ -6,7 +6,7 @@ Figures are those at the end of a round, so that all who wait speak of the same 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from fleetform.model import figures
 from fleetform.model.decision import Waiting
@@ -15,6 +15,7 @@ from fleetform.model.run import GpuRequirement, Requirement
 from fleetform.schedule.demand import Lack, Take, gpu_kind
 from fleetform.schedule.equivalence_class import EquivalenceClass, Option
 from fleetform.schedule.space import Fleet, Rack, Space
+from fleetform.spec.names import natural_order
 
 _USED_SHOWN = 3
 """GPUs that are named; `fleet show` lists all."""
@@ -97,7 +98,26 @@ def _lack_sentence(requirement: Requirement, fleet: Fleet, lacks: Sequence[Lack]
 def waiting_reasons(equivalence: EquivalenceClass) -> tuple[Waiting, ...]:
     """Say what a run of the class lacks at this moment, and its queue; empty where it could start."""
     reasons = _lacking(equivalence)
-    return (*reasons, *equivalence.partition.reasons()) if reasons else ()
+    if not reasons:
+        return ()
+    volumes = tuple(_volume_reasons(equivalence))
+    return (*dict.fromkeys((*reasons, *volumes)), *equivalence.partition.reasons())
+
+
+def _volume_reasons(equivalence: EquivalenceClass) -> Iterator[Waiting]:
+    """Say which hosts have the volumes of a run that waits for room."""
+    for volume in sorted(equivalence.volumes):
+        hosts = sorted(
+            (
+                space.instance.name
+                for option in equivalence.options
+                for space in option.fleet.spaces
+                if volume not in space.rack.lacking
+            ),
+            key=natural_order,
+        )
+        where = f"only {_some(hosts)} {'has' if len(hosts) == 1 else 'have'} it"
+        yield Waiting("volume-hosts", f"volume {volume}: {where if hosts else 'no host has it'}")
 
 
 def _lacking(equivalence: EquivalenceClass) -> tuple[Waiting, ...]:
@@ -106,15 +126,17 @@ def _lacking(equivalence: EquivalenceClass) -> tuple[Waiting, ...]:
     if all(
         sum(option.ready for option in group) < equivalence.nodes for group in equivalence.groups
     ):
-        return tuple(
+        silent = tuple(
             Waiting("account", why)
             for option in equivalence.options
             for why in dict.fromkeys(option.barred.values())
         ) + tuple(
             Waiting("fleet-not-ready", _not_ready(equivalence, option))
             for option in equivalence.options
-            if option.takes or not option.barred
+            if option.takes or not (option.barred or option.apart)
         )
+        # Where all hosts are ready and none has its volumes, that is all there is to say.
+        return silent or tuple(_volume_reasons(equivalence))
     if not equivalence.is_full:
         rooms = equivalence.rooms()
         if any(free >= equivalence.nodes for free, _ in rooms):

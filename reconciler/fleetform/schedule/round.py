@@ -50,7 +50,11 @@ class Round:
         self._now_ms = now_ms
         self._overrides = InForce.of(queue.overrides, now_ms)
         self._fleets = build_fleets(
-            self._overrides.drained(instances), queue.allocations, queue.ends_at_ms, now_ms
+            self._overrides.drained(instances),
+            queue.allocations,
+            queue.ends_at_ms,
+            now_ms,
+            queue.volume_hosts,
         )
         self._dependencies = Dependencies(queue.outcomes)
         self._places = dict(queue.concurrency)
@@ -174,7 +178,13 @@ class Round:
             fleets = tuple([self._fleets[name] for name in allowed])
             absent = tuple(name for name in partition.fleets if name not in self._fleets)
             equivalence = make_equivalence_class(
-                template.requirement, template.nodes, fleets, partition, absent, run.owner
+                template.requirement,
+                template.nodes,
+                fleets,
+                partition,
+                absent,
+                run.owner,
+                frozenset(volumes) & self._queue.volume_hosts.keys(),
             )
             self._classes[key] = equivalence
         return equivalence

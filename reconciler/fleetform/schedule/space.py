@@ -141,6 +141,8 @@ class Rack:
 
     number: int
     shape: Shape
+    lacking: frozenset[str] = frozenset()
+    """Volumes of the fleet that its instances do not have."""
     spaces: list[Space] = field(default_factory=list)
     ready: int = 0
     ceiling: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0)
@@ -247,16 +249,20 @@ class Fleet:
         del self.shelf[place]
 
 
+_ANYWHERE: Mapping[str, frozenset[str]] = {}
+
+
 def build_fleets(
     instances: Iterable[Instance],
     allocations: Sequence[Allocation],
     ends_at_ms: Mapping[str, int],
     now_ms: int,
+    volume_hosts: Mapping[str, frozenset[str]] = _ANYWHERE,
 ) -> dict[str, Fleet]:
     """
     Lay out what is free, by fleet in order of name.
 
-    Instances that are going away are left out: they take no job now and never again.
+    `volume_hosts` names the hosts of each volume that not all hosts may have. Instances that are going away are left out: they take no job now and never again.
     """
     fleets: dict[str, Fleet] = {}
     by_uid: dict[str, Space] = {}
@@ -268,9 +274,13 @@ def build_fleets(
         shape = shape_of(instance)
         # What decides whose jobs may start there: hosts of a cluster mostly have the same accounts.
         accounts = (instance.provider, instance.run_as, instance.agent_account, instance.accounts)
-        rack = racks.get((fleet.name, shape, accounts))
+        lacking = frozenset(
+            [name for name, hosts in volume_hosts.items() if instance.name not in hosts]
+        )
+        kind = (accounts, lacking)
+        rack = racks.get((fleet.name, shape, kind))
         if rack is None:
-            rack = racks[fleet.name, shape, accounts] = Rack(len(racks), shape)
+            rack = racks[fleet.name, shape, kind] = Rack(len(racks), shape, lacking)
             fleet.racks.append(rack)
         is_ready = instance.state is InstanceState.READY and not instance.drained
         space = Space(order, instance, rack, capacity(instance), is_ready)

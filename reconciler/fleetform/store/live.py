@@ -67,7 +67,7 @@ _SELECT = (
     " s.document, s.type, s.state, s.archived, s.protected, s.parent, s.element, s.operation,"
     " r.state, r.attempt, r.cause, r.message, r.started_at_ms, r.finished_at_ms, r.stale,"
     " s.rerun_mark, CASE WHEN r.final = 0 AND r.execution_digest <> s.execution_digest"
-    " THEN r.document ELSE '' END"
+    " THEN r.document ELSE '' END, CASE WHEN s.kind = 'volume' THEN s.outputs ELSE '' END"
     " FROM resources s LEFT JOIN runs r ON r.uid = s.uid AND s.kind = 'run'"
 )
 # Rows that concern no plan as long as their digest is the declared one. A run that is done without evidence that it ran is
@@ -220,7 +220,7 @@ def _made(
     for row in rows:
         (kind, name, uid, generation, digest, execution, own, document, type_, state, archived,
          protected, parent, element, operation, run_state, attempt, cause, message, started,
-         finished, stale, rerun_mark, executed) = row  # fmt: skip
+         finished, stale, rerun_mark, executed, outputs) = row  # fmt: skip
         run = None
         if run_state is not None:
             run = LiveRun(
@@ -231,7 +231,7 @@ def _made(
         # By position: ten thousand of them are read for a plan in which nothing has changed.
         resources[key] = LiveResource(
             key, uid, generation, digest, execution, own, document, type_, state,
-            bool(archived), bool(protected), parent, element, operation, run,
+            bool(archived), bool(protected), parent, element, operation, run, outputs,
         )  # fmt: skip
     return resources
 

@@ -27,7 +27,7 @@ from fleetform.store.lineage import record_upstream
 from fleetform.store.overrides import read_overrides
 from fleetform.store.rollouts import read_cordon
 from fleetform.store.runs import gpus_text
-from fleetform.store.volumes import leaving_volumes
+from fleetform.store.volumes import leaving_volumes, read_volume_hosts
 
 __all__ = ["commit_placements"]
 
@@ -157,6 +157,7 @@ class _Round:
         self._waiting = _read_waiting(transaction, uids, now_ms)
         for uid in _kept_by_volumes(transaction, uids):
             self._waiting.pop(uid, None)
+        self._homes = _volume_homes(transaction, uids)
         self._jobs: list[tuple[Any, ...]] = []
         self._allocations: list[tuple[Any, ...]] = []
         self._units: list[tuple[str, str, str]] = []
@@ -176,8 +177,11 @@ class _Round:
             return False
         rooms = [self._rooms.get(share.instance_uid) for share in shares]
         *_, owner = self._waiting[placement.run_uid]
+        home = self._homes.get(placement.run_uid)
         for room, share in zip(rooms, shares, strict=True):
             if room is None or not room.fits(share) or account_obstacle(room.instance, owner):
+                return False
+            if home is not None and room.instance.name not in home:
                 return False
         alone = len(shares) == 1
         for room, share in zip(rooms, shares, strict=True):
@@ -294,6 +298,23 @@ def _kept_by_volumes(transaction: Transaction, run_uids: Sequence[str]) -> list[
         (to_json(list(run_uids)),),
     )
     return [uid for uid, document in rows if not leaving.isdisjoint(mounted_volumes(document))]
+
+
+def _volume_homes(transaction: Transaction, run_uids: Sequence[str]) -> dict[str, frozenset[str]]:
+    """Name the hosts that have all volumes of a run, by its uid; a run that may go anywhere is missing."""
+    hosts = read_volume_hosts(transaction)
+    if not hosts:
+        return {}
+    rows = transaction.execute(
+        "SELECT uid, document FROM runs WHERE uid IN (SELECT value FROM json_each(?))",
+        (to_json(list(run_uids)),),
+    )
+    mounted = ((uid, mounted_volumes(document) & hosts.keys()) for uid, document in rows)
+    return {
+        uid: frozenset.intersection(*(hosts[name] for name in names))
+        for uid, names in mounted
+        if names
+    }
 
 
 def _read_rooms(transaction: Transaction, instance_uids: Iterable[str]) -> dict[str, _Room]:

@@ -29,7 +29,7 @@ from fleetform.store.runs import (
     prefixed,
     run_of,
 )
-from fleetform.store.volumes import leaving_volumes
+from fleetform.store.volumes import leaving_volumes, read_volume_hosts
 
 if TYPE_CHECKING:
     from fleetform.model.ports import RunQuery
@@ -87,6 +87,7 @@ def read_book(connection: Statements, only: Sequence[RunUid] | None) -> Schedule
         ),
         outcomes=_outcomes(connection, which, values),
         volume_fleets=_volume_fleets(connection) if only is None else {},
+        volume_hosts=read_volume_hosts(connection) if only is None else {},
         leaving_volumes=leaving_volumes(connection) if only is None else frozenset(),
         templates=read_templates(connection) if not only else {},
         overrides=read_overrides(connection),

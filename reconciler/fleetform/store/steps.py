@@ -58,6 +58,7 @@ _FINISH: dict[str, Callable[[Context, Sequence[Step], Sequence[StepOutcome]], No
     Verb.VOLUME_MAKE: volumes.finish_write,
     Verb.VOLUME_ADOPT: volumes.finish_write,
     Verb.VOLUME_UPDATE: volumes.finish_write,
+    Verb.VOLUME_WITHDRAW: volumes.finish_withdraw,
     Verb.VOLUME_FORGET: volumes.finish_drop,
     Verb.VOLUME_REMOVE: volumes.finish_drop,
     Verb.VOLUME_SNAPSHOT: volumes.finish_snapshot,

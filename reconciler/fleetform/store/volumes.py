@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fleetform.model.verbs import Verb
-from fleetform.model.volume import RetainedData, Snapshot
+from fleetform.model.volume import MADE_ON, NOT_ON, RetainedData, Snapshot, volume_hosts
+from fleetform.store.database import to_json
 from fleetform.store.lineage import LOST_AT
 from fleetform.store.observations import heal
 from fleetform.store.resources import (
@@ -29,10 +30,12 @@ __all__ = [
     "fail_make",
     "finish_drop",
     "finish_snapshot",
+    "finish_withdraw",
     "finish_write",
     "leaving_volumes",
     "read_left",
     "read_snapshots",
+    "read_volume_hosts",
     "take_from_left",
     "uids_left",
 ]
@@ -40,16 +43,27 @@ __all__ = [
 
 def leaving_volumes(connection: Statements | Transaction) -> frozenset[str]:
     """
-    Volumes that an accepted plan removes, keeps as a snapshot or releases, and that are still there.
+    Volumes that an accepted plan removes, keeps as a snapshot, releases or withdraws from hosts, and
+    that are still there.
 
     A run that started with one mounted in between would lose it, and no plan has shown that.
     """
     rows = connection.execute(
         "SELECT resource_name FROM operations INDEXED BY operations_open"
         " WHERE state IN ('planned', 'intended') AND resource_kind = 'volume'"
-        " AND verb IN ('volume.remove', 'volume.snapshot', 'volume.forget')"
+        " AND verb IN ('volume.remove', 'volume.snapshot', 'volume.forget', 'volume.withdraw')"
     )
     return frozenset(name for (name,) in rows)
+
+
+def read_volume_hosts(connection: Statements | Transaction) -> dict[str, frozenset[str]]:
+    """Name the hosts that have each volume; one that all hosts of its fleet have is missing."""
+    rows = connection.execute(
+        "SELECT name, outputs FROM resources WHERE kind = 'volume' AND outputs LIKE ?",
+        (f'%"{MADE_ON}"%',),
+    )
+    found = ((name, volume_hosts(outputs)) for name, outputs in rows)
+    return {name: there.made_on for name, there in found if there is not None}
 
 
 def begin_make(context: Context, step: Step) -> None:
@@ -98,6 +112,14 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
         assert before is not None, f"{step.resource} has no row: was its step begun?"
         outputs = {**_lost(context, step), **outcome.outputs}
         write_resource(context.transaction, step.resource, said, outputs)
+        lacking = outcome.outputs.get(NOT_ON, {})
+        if lacking:
+            # Without a digest it differs from what is declared: the next plan makes it there.
+            context.transaction.execute(
+                "UPDATE resources SET digest = '', execution_digest = '', own_digest = ''"
+                " WHERE kind = 'volume' AND name = ?",
+                (step.resource.name,),
+            )
         # The host has found the directory, with our mark, before it said that this is done.
         heal(context.transaction, step.resource, keeps=("owner", "mode"))
         if step.verb != Verb.VOLUME_UPDATE:
@@ -109,8 +131,14 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
         if said.get("lost"):
             verb = "recreated"
         lost = "; its data was lost" if said.get("lost") else ""
-        what = f"was {SHOWN_VERBS.get(verb, verb)}{lost}"
+        what = f"was {SHOWN_VERBS.get(verb, verb)}{lost}{_lacking_text(lacking)}"
         context.log(f"volume.{verb.replace(' ', '-')}", what, step.resource)
+
+
+def _lacking_text(lacking: Mapping[str, str]) -> str:
+    """Name the hosts that do not have the directory, and why."""
+    said = [f"{name}: {why}" for name, why in sorted(lacking.items())]
+    return f"; not on {len(said)} of its hosts ({'; '.join(said)})" if said else ""
 
 
 def _lost(context: Context, step: Step) -> dict[str, int]:
@@ -138,6 +166,45 @@ def finish_drop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome
             )
         else:
             context.log("volume.removed", "was removed with its data", step.resource)
+
+
+def finish_withdraw(
+    context: Context, steps: Sequence[Step], outcomes: Sequence[StepOutcome]
+) -> None:
+    """Record which hosts are left, and where the data of the others is."""
+    for step, outcome in zip(steps, outcomes, strict=True):
+        said = step.arguments
+        row = context.transaction.one(
+            "SELECT uid, outputs FROM resources WHERE kind = 'volume' AND name = ?",
+            (step.resource.name,),
+        )
+        assert row is not None, f"{step.resource} has no row"
+        uid, outputs = row[0], json.loads(row[1] or "{}")
+        for place in outcome.outputs.get("places", ()):
+            _remember(context, step, uid, place)
+        stays = frozenset(said["stays_on"])
+        if MADE_ON in outputs:
+            outputs[MADE_ON] = [name for name in outputs[MADE_ON] if name in stays]
+            outputs[NOT_ON] = {
+                name: why for name, why in outputs.get(NOT_ON, {}).items() if name in stays
+            }
+            context.transaction.execute(
+                "UPDATE resources SET outputs = ? WHERE kind = 'volume' AND name = ?",
+                (to_json(outputs), step.resource.name),
+            )
+        names = ", ".join(said.get("hosts", ())) or "all hosts that it does not list"
+        left = outcome.outputs.get("left", ())
+        more = f"; its data stays on {', '.join(left)}, which left the fleet" if left else ""
+        context.log(
+            "volume.withdrawn", f"left {names}: {_DATA_TEXT[said['data']]}{more}", step.resource
+        )
+
+
+_DATA_TEXT = {
+    "retain": "its data stays there",
+    "delete": "its data was deleted there",
+    "snapshot": "its data was kept as a snapshot there",
+}
 
 
 def finish_snapshot(

@@ -39,6 +39,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.WITHDRAWN: "the running version is declared again: the waiting re-run is withdrawn",
     Reason.DEFERRED: "its execution changed: takes effect when it runs again",
     Reason.UNFINISHED: "an earlier apply started this change and did not finish it",
+    Reason.HOSTS_LACK_IT: "some of its hosts do not have its directory yet",
 }
 """What holds of a reason for every change; `reason_sentence` is more exact where it can be."""
 

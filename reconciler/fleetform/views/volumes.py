@@ -8,16 +8,26 @@ from dataclasses import dataclass
 from fleetform.model import figures
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.run import FINAL
-from fleetform.model.volume import Snapshot
+from fleetform.model.volume import Snapshot, volume_hosts
 from fleetform.spec.names import natural_order
 from fleetform.views.moments import moment
 from fleetform.views.table import Column, Table, make_table, row_of
 
 
 @dataclass(frozen=True, slots=True)
+class VolumeHostRow:
+    """A host that should have the directory; `problem` says why it does not, and is empty where it does."""
+
+    host: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
 class VolumeRow:
     """
     One volume.
+
+    `hosts` are those of a fleet with `ssh_config`; empty for other fleets, whose hosts all have it.
 
     `path` is as declared; a relative one lies below the environment's folder for volumes.
     `deletion_policy` is empty where the document does not say. `users` are runs by name.
@@ -32,6 +42,7 @@ class VolumeRow:
     protected: bool
     users: tuple[str, ...]
     description: str
+    hosts: tuple[VolumeHostRow, ...] = ()
 
 
 def volume_rows(live: Live) -> tuple[VolumeRow, ...]:
@@ -49,6 +60,7 @@ def volumes_table(rows: Iterable[VolumeRow]) -> Table:
         Column("VOLUME", lambda row: row.name),
         Column("FLEET", lambda row: row.fleet),
         Column("PATH", lambda row: row.path),
+        Column("HOSTS", _hosts_text, optional=True),
         Column("WHEN REMOVED", lambda row: row.deletion_policy, optional=True),
         Column("PROTECTED", lambda row: "yes" if row.protected else "", optional=True),
         Column("USED BY", _used_by),
@@ -88,7 +100,30 @@ def _volume_row(resource: LiveResource, users: tuple[str, ...]) -> VolumeRow:
         protected=resource.protected,
         users=users,
         description=document.get("description", ""),
+        hosts=_host_rows(resource.outputs),
     )
+
+
+def _host_rows(outputs: str) -> tuple[VolumeHostRow, ...]:
+    there = volume_hosts(outputs)
+    if there is None:
+        return ()
+    problems = {**dict.fromkeys(there.made_on, ""), **there.not_on}
+    return tuple(
+        VolumeHostRow(name, problems[name]) for name in sorted(problems, key=natural_order)
+    )
+
+
+def _hosts_text(row: VolumeRow) -> str:
+    """Write `node1, node2`, or `3 of 16` where some do not have it or there are many."""
+    have = [one.host for one in row.hosts if not one.problem]
+    if len(have) == len(row.hosts) <= _HOSTS_SHOWN:
+        return ", ".join(have)
+    return f"{len(have)} of {len(row.hosts)}"
+
+
+_HOSTS_SHOWN = 3
+"""Hosts that a table names; `volume show` lists all."""
 
 
 def _used_by(row: VolumeRow) -> str:

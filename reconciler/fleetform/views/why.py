@@ -16,6 +16,7 @@ from fleetform.model.drift import TABLE, expected_and_seen
 from fleetform.model.figures import counted
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.run import FINAL, AttemptState, RunState, RunUid
+from fleetform.model.volume import volume_hosts
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.element_names import shorten_elements
 from fleetform.views.lines import printable
@@ -40,6 +41,7 @@ _ADVICE = {
     "gang": "all of its nodes start at once; fewer `nodes` would start sooner",
     "fleet-not-ready": "`fleetform fleet list` shows the hosts and why they are not ready",
     "account": "do what the reason says; a run starts within a minute after its account was created",
+    "volume-hosts": "list more hosts in `hosts` of the volume, or apply again once its hosts answer",
     "queue": "another `queue:`, or more `fleets:` in this one, lets it run on more hosts",
     "priority": "a higher `priority`, or a `max_duration` that ends before, lets it start earlier",
     "stopped": "set `state: running` in its document and apply",
@@ -342,8 +344,14 @@ def resource_why(row: LiveResource, live: Live, *, now_ms: int) -> Why:
     reasons = [WaitingRow("drift", _seen(one, now_ms)) for one in drifts]
     if row.key.kind == "fleet":
         reasons += _silent_hosts(live, row.key.name)
+    there = volume_hosts(row.outputs)
+    for host, why in sorted(there.not_on.items()) if there is not None else ():
+        reasons.append(WaitingRow("host", f"host {host} does not have its directory: {why}"))
     if row.operation:
         reasons.append(WaitingRow("operation", "an apply that changes it has not finished"))
+    cures = [_cure(one) for one in drifts]
+    if there is not None and there.not_on:
+        cures.append("`fleetform apply` creates the directory once the host answers")
     state = "archived" if row.archived else row.state
     verb = "is" if len(reasons) == 1 else "are"
     summary = (
@@ -357,7 +365,7 @@ def resource_why(row: LiveResource, live: Live, *, now_ms: int) -> Why:
         summary=summary,
         reasons=tuple(reasons),
         attempts=(),
-        advice=tuple(dict.fromkeys(_cure(one) for one in drifts)),
+        advice=tuple(dict.fromkeys(cures)),
     )
 
 

@@ -530,6 +530,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "deletion_policy": Row(FieldClass.CONTROL, OnChange.UPDATE, "apply", default="retain"),
         "description": Row(FieldClass.COSMETIC, OnChange.RECORD, "store"),
         "fleet": Row(FieldClass.EXECUTION, OnChange.REPLACE, "providers"),
+        "hosts": Row(FieldClass.CONTROL, OnChange.UPDATE, "providers"),
         "ignore": Row(FieldClass.CONTROL, OnChange.UPDATE, "plan"),
         "initial": Row(FieldClass.CONTROL, OnChange.UPDATE, "plan"),
         "name": Row(FieldClass.EXECUTION, OnChange.IDENTITY, "plan"),

@@ -113,9 +113,8 @@ class Reach:
         # Here hosts are exchanged between applies and not beside them.
         return False
 
-    async def reach_some(self, instances: Sequence[Instance]) -> None:
-        for instance in instances:
-            await self.reach(instance)
+    async def reach_some(self, instances: Sequence[Instance]) -> dict[str, object]:
+        return {one.uid: await self.reach(one) for one in instances}
 
     async def reach(self, instance: Instance) -> Session:
         session = self.sessions.get(instance.uid)

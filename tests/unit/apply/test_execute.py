@@ -84,9 +84,8 @@ class World:
             raise TemporaryError("the host is silent")
         return Host(self)
 
-    async def reach_some(self, instances: Sequence[Instance]) -> None:
-        for instance in instances:
-            await self.reach(instance)
+    async def reach_some(self, instances: Sequence[Instance]) -> dict[str, object]:
+        return {one.uid: await self.reach(one) for one in instances}
 
     async def depart(self, instance: Instance) -> None:
         raise PermanentError("nothing departs here")

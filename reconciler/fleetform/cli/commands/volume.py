@@ -56,7 +56,12 @@ def show_volume(name: str, path: str | None, as_json: bool) -> None:
     out.table(volumes_table(found))
     out.line()
     # An absolute path stays what it is.
-    out.line(f"directory: {workspace.paths.volumes / found[0].path}")
+    if found[0].hosts:
+        out.line(f"directory: {found[0].path}")
+        for one in found[0].hosts:
+            out.line(f"host {one.host}: {one.problem or 'has the directory'}")
+    else:
+        out.line(f"directory: {workspace.paths.volumes / found[0].path}")
     for user in found[0].users:
         out.line(f"used by run/{user}")
 

@@ -157,7 +157,10 @@ def hold_volumes_in_use(draft: PlanDraft) -> None:
     moving = {
         key
         for key, change in draft.changes.items()
-        if key.kind == "volume" and change.action in ENDING
+        if key.kind == "volume"
+        and (
+            change.action in ENDING or any(one.verb == Verb.VOLUME_WITHDRAW for one in change.steps)
+        )
     }
     if not moving:
         return

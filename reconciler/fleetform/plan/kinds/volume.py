@@ -16,7 +16,7 @@ from typing import Any
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, FieldChange, HeldBy, Permissions, Reason, Step
 from fleetform.model.verbs import Verb
-from fleetform.model.volume import snapshot_place
+from fleetform.model.volume import snapshot_place, volume_hosts
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.draft import (
     Proposal,
@@ -28,6 +28,7 @@ from fleetform.plan.draft import (
     reasons_of,
 )
 from fleetform.spec.desired import Declared
+from fleetform.spec.names import natural_order
 
 _OWN_FOLDER = re.compile(r"/volumes/[0-9a-f]{32}\Z")
 
@@ -49,18 +50,82 @@ def propose_change(
     if any(one.forces for one in changed):
         replaced = _replaced(declared, row, before, changed, reasons_of(changed))
         return _held_in_place(replaced, before, declared.document)
-    arguments = _arguments(declared)
-    if not row.digest:
+    there = volume_hosts(row.outputs)
+    is_partial = row.state != "failed" and there is not None and there.not_on
+    why = Reason.HOSTS_LACK_IT if is_partial else Reason.UNFINISHED
+    return _updated(declared, row, reasons_of(changed) or (why,), changed)
+
+
+def propose_growth(declared: Declared, row: LiveResource) -> Proposal:
+    """Make the directory on hosts that its fleet gets."""
+    return _updated(declared, row, (Reason.HOSTS_LACK_IT,), ())
+
+
+def _updated(
+    declared: Declared,
+    row: LiveResource,
+    reasons: tuple[Reason, ...],
+    changed: tuple[FieldChange, ...],
+) -> Proposal:
+    before, after = row.parsed, declared.document
+    arguments, there = _arguments(declared), volume_hosts(row.outputs)
+    if there is not None:
+        arguments["made_on"] = sorted(there.made_on, key=natural_order)
+    if not row.digest and (row.state == "failed" or there is None):
         # It was to go, and may have gone although nobody heard of it.
         arguments["take"] = "any"
+    leaving = _leaving(row, after)
+    if leaving is None:
+        step = make_step(Verb.VOLUME_UPDATE, declared.key, arguments)
+        return propose_change_of(row, declared, Action.UPDATE, reasons, changed, step)
+    fate = _fate(before, after)
+    withdraw = _withdrawal(row, leaving, after["hosts"], fate)
     return propose_change_of(
         row,
         declared,
         Action.UPDATE,
-        reasons_of(changed) or (Reason.UNFINISHED,),
+        reasons,
         changed,
-        make_step(Verb.VOLUME_UPDATE, declared.key, arguments),
+        withdraw,
+        make_step(Verb.VOLUME_UPDATE, declared.key, arguments, (withdraw.key,)),
+        destructive=fate is _Fate.REMOVED,
+        at_stake=_impact(row, before, fate, _hosts_text(leaving)),
     )
+
+
+def _leaving(row: LiveResource, after: Mapping[str, Any]) -> list[str] | None:
+    """Name the hosts that no longer have the volume; empty: all that are not listed; None: none."""
+    if "hosts" not in after:
+        return None
+    there, before = volume_hosts(row.outputs), row.parsed
+    if there is None and "hosts" not in before:
+        # The ledger of an earlier release does not say which hosts have it.
+        return []
+    known = before.get("hosts", ()) if there is None else there.made_on
+    leaving = sorted(set(known).difference(after["hosts"]), key=natural_order)
+    return leaving or None
+
+
+def _withdrawal(row: LiveResource, leaving: list[str], staying: Any, fate: _Fate) -> Step:
+    arguments: dict[str, Any] = {
+        "fleet": row.parsed.get("fleet", ""),
+        "path": row.parsed.get("path", ""),
+        "data": _DATA[fate],
+        "stays_on": staying,
+    }
+    if leaving:
+        arguments["hosts"] = leaving
+    if fate is _Fate.PUT_ASIDE:
+        arguments["into"] = _aside(row, row.parsed)
+    return make_step(Verb.VOLUME_WITHDRAW, row.key, arguments)
+
+
+def _hosts_text(names: list[str]) -> str:
+    if not names:
+        return "the other hosts"
+    shown = ", ".join(names[:_HOSTS_SHOWN])
+    more = f" and {len(names) - _HOSTS_SHOWN} more" if len(names) > _HOSTS_SHOWN else ""
+    return f"{'host' if len(names) == 1 else 'hosts'} {shown}{more}"
 
 
 def _replaced(
@@ -131,7 +196,7 @@ def propose_renew(
         declared, row, before, changed, (Reason.REPLACE_ASKED, *reasons_of(changed))
     )
     is_kept_there = _fate(before, declared.document) is _Fate.FORGOTTEN
-    if not is_kept_there or _where(before) != _where(declared.document):
+    if not is_kept_there or _place(before) != _place(declared.document):
         return proposal
     return Proposal(
         proposal.change,
@@ -177,8 +242,18 @@ def _fate(before: Mapping[str, Any], after: Mapping[str, Any] | None = None) -> 
     return _Fate.REMOVED if policy == wanted == "delete" else _Fate.FORGOTTEN
 
 
+_DATA = {_Fate.FORGOTTEN: "retain", _Fate.PUT_ASIDE: "snapshot", _Fate.REMOVED: "delete"}
+"""What a withdrawal does with the data on the hosts that it leaves, as policies call it."""
+
+_HOSTS_SHOWN = 5
+"""Hosts that a sentence names; the change of `hosts` lists all."""
+
+
 def _drop(row: LiveResource, document: Mapping[str, Any], fate: _Fate) -> Step:
     arguments = _where(document)
+    if (there := volume_hosts(row.outputs)) is not None:
+        # Of a host on which it was never made, nothing is asked.
+        arguments["hosts"] = sorted(there.made_on, key=natural_order)
     if fate is _Fate.PUT_ASIDE:
         arguments["into"] = _aside(row, document)
     return make_step(fate.value, row.key, arguments)
@@ -192,17 +267,26 @@ def _arguments(declared: Declared) -> dict[str, Any]:
     return {**declared_arguments(declared), **_where(declared.document)}
 
 
+def _place(document: Mapping[str, Any]) -> tuple[Any, Any]:
+    return document.get("fleet"), document.get("path")
+
+
 def _where(document: Mapping[str, Any]) -> dict[str, Any]:
-    return {"fleet": document.get("fleet", ""), "path": document.get("path", "")}
+    where = {"fleet": document.get("fleet", ""), "path": document.get("path", "")}
+    return {**where, "hosts": document["hosts"]} if "hosts" in document else where
 
 
-def _impact(row: LiveResource, document: Mapping[str, Any], fate: _Fate) -> str:
-    fleet = document.get("fleet", "")
-    where = f"{document.get('path', '')} on fleet {fleet}"
+def _impact(row: LiveResource, document: Mapping[str, Any], fate: _Fate, hosts: str = "") -> str:
+    fleet = (
+        f"{hosts} of fleet {document.get('fleet', '')}"
+        if hosts
+        else f"fleet {document.get('fleet', '')}"
+    )
+    where = f"{document.get('path', '')} on {fleet}"
     match fate:
         case _Fate.FORGOTTEN:
             return f"none: its data stays in {where}"
         case _Fate.PUT_ASIDE:
-            return f"none: its data is moved to {_aside(row, document)} on fleet {fleet}"
+            return f"none: its data is moved to {_aside(row, document)} on {fleet}"
         case _Fate.REMOVED:
             return f"all data in {where}"

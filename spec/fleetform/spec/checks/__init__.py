@@ -22,7 +22,12 @@ from fleetform.spec.checks.references import (
     check_unused,
 )
 from fleetform.spec.checks.reservations import check_reservations
-from fleetform.spec.checks.volumes import check_attachments, check_mounts, check_paths
+from fleetform.spec.checks.volumes import (
+    check_attachments,
+    check_mounts,
+    check_paths,
+    check_volume_hosts,
+)
 from fleetform.spec.findings import Problem
 from fleetform.spec.references import Catalogue, Entry
 
@@ -36,6 +41,7 @@ CHECKS: tuple[Check, ...] = (
     check_unknown,
     check_paths,
     check_hosts,
+    check_volume_hosts,
     check_mounts,
     check_reservations,
     # Matches elements only between runs that exist.

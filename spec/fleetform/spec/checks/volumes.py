@@ -18,9 +18,11 @@ import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from fleetform.spec.checks.hosts import hosts_of
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.findings import Level, Problem
 from fleetform.spec.folders import folders_of
+from fleetform.spec.names import host_name
 from fleetform.spec.references import Catalogue, Entry
 
 
@@ -103,6 +105,45 @@ def _path_problem(field: str, first: Entry) -> Problem:
         if field == "path"
         else "Remove one of the two, and mount the other in both runs.",
     )
+
+
+def check_volume_hosts(catalogue: Catalogue) -> Iterator[tuple[Entry, Problem]]:
+    """Hosts of a volume that its fleet does not have."""
+    for entry in catalogue.of_kind("volume"):
+        document = entry.documents[0]
+        key = ResourceKey("fleet", document.get("fleet", ""))
+        fleet = catalogue.by_key.get(key)
+        if "hosts" not in document or fleet is None or key in catalogue.broken:
+            continue
+        if "ssh_config" not in fleet.documents[0]:
+            yield (
+                entry,
+                Problem(
+                    "contradiction",
+                    ("hosts",),
+                    f"The fleet `{key.name}` has no `ssh_config`, so its hosts have no names that a"
+                    " document could list.",
+                    "Remove `hosts`.",
+                    at_key=True,
+                ),
+            )
+            continue
+        known = [
+            host_name(one["hostname"], one.get("port")) for one in hosts_of(fleet.documents[0])
+        ]
+        for name in document["hosts"]:
+            if name not in known:
+                yield (
+                    entry,
+                    Problem(
+                        "unknown-reference",
+                        ("hosts",),
+                        f"The fleet `{key.name}` has no host `{name}`.",
+                        f"Add the host to the fleet, or choose from {', '.join(known[:5])}"
+                        f"{' and others' if len(known) > 5 else ''}.",
+                        word=name,
+                    ),
+                )
 
 
 _FIELDS = frozenset({"files", "volumes", ""})

@@ -68,7 +68,7 @@ _JUMP_TEXT = exact_text(rf"(?:{_JUMP_NAME}@)?{_JUMP_NAME}(?::{from_one_to(PORT_M
 
 
 def _hostname(value: str) -> str:
-    if all(_HOSTNAME.fullmatch(name) for name in _names(value)):
+    if all(_HOSTNAME.fullmatch(name) for name in host_names(value)):
         return value
     user, at, name = value.rpartition("@")
     if at and _HOSTNAME.fullmatch(name):
@@ -359,7 +359,7 @@ def _written_out(hosts: tuple[Host, ...]) -> tuple[Host, ...]:
     """Replace each range of names by its hosts, which have equal fields otherwise."""
     found: list[Host] = []
     for host in hosts:
-        names = _names(host.hostname)
+        names = host_names(host.hostname)
         if len(names) > 1 and host.internal_ip is not None:
             raise refuse(
                 "contradiction",
@@ -373,7 +373,7 @@ def _written_out(hosts: tuple[Host, ...]) -> tuple[Host, ...]:
     return tuple(found)
 
 
-def _names(text: str) -> list[str]:
+def host_names(text: str) -> list[str]:
     """`gpu[01-03]` as `gpu01`, `gpu02`, `gpu03`: the notation of Slurm (sinfo(1))."""
     match = _BRACKETS.fullmatch(text)
     if match is None:

@@ -29,9 +29,10 @@ from fleetform.spec.kinds.base import (
     one_or_many,
     refuse,
 )
+from fleetform.spec.kinds.hosts import Hostname, host_names
 from fleetform.spec.kinds.offers import Offable, Text
 from fleetform.spec.kinds.resources import Size
-from fleetform.spec.names import EXPRESSION_MARK, name_problem
+from fleetform.spec.names import EXPRESSION_MARK, name_problem, natural_order
 from fleetform.spec.quantities.ranges import shown
 
 
@@ -49,6 +50,17 @@ def directory(value: str) -> str:
     # normpath keeps two leading slashes, which POSIX lets mean something of its own.
     path = posixpath.normpath(value)
     return path[1:] if path.startswith("//") else path
+
+
+def _written_out(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Replace each range of names by its hosts; their order means nothing."""
+    found = [name for text in names for name in host_names(text)]
+    if len(set(found)) < len(found):
+        twice = next(name for name in found if found.count(name) > 1)
+        raise refuse(
+            "said-twice", f"The host {shown(twice)} is listed twice.", "Remove one of them."
+        )
+    return tuple(sorted(found, key=natural_order))
 
 
 Directory = Annotated[str, Field(min_length=1, max_length=4000), AfterValidator(directory)]
@@ -98,6 +110,22 @@ class Volume(Document):
     The directory: absolute, or relative to the folder in which fleetform keeps the volumes of the
     environment. A change of the path makes it another volume; the data stays at the old path.
     Example: `checkpoints`.
+    """
+
+    hosts: (
+        Annotated[
+            tuple[Hostname, ...],
+            *listed(Hostname),
+            AfterValidator(_written_out),
+            control("providers"),
+        ]
+        | None
+    ) = None
+    """
+    The hosts of the fleet that have the directory, by name or range of names; the fleet must have
+    `ssh_config`. Runs that mount the volume are placed on these hosts only. A host that is added
+    gets the directory; on a host that is removed, `deletion_policy` decides about the data. Default:
+    all hosts of the fleet. Example: `[node1, "gpu[01-04]"]`.
     """
 
     # From here on what disks of backends have; the document as a whole is told.
@@ -206,6 +234,12 @@ class Volume(Document):
             )
 
     def _disk_problems(self, backend: str) -> Iterator[Problem]:
+        if self.hosts is not None:
+            yield contradiction(
+                "hosts",
+                "`hosts` is for directories on hosts, not for disks of a backend.",
+                "Remove it.",
+            )
         if self.path is not None:
             yield contradiction(
                 "path",
