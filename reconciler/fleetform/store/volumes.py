@@ -59,11 +59,18 @@ def leaving_volumes(connection: Statements | Transaction) -> frozenset[str]:
 def read_volume_hosts(connection: Statements | Transaction) -> dict[str, frozenset[str]]:
     """Name the hosts that have each volume; one that all hosts of its fleet have is missing."""
     rows = connection.execute(
-        "SELECT name, outputs FROM resources WHERE kind = 'volume' AND outputs LIKE ?",
-        (f'%"{MADE_ON}"%',),
+        "SELECT name, outputs, document FROM resources WHERE kind = 'volume'"
+        " AND (outputs LIKE ?1 OR document LIKE ?2)",
+        (f'%"{MADE_ON}"%', '%"hosts"%'),
     )
-    found = ((name, volume_hosts(outputs)) for name, outputs in rows)
-    return {name: there.made_on for name, there in found if there is not None}
+    found = {}
+    for name, outputs, document in rows:
+        there = volume_hosts(outputs)
+        # A rebuilt ledger knows of no step that made it, and its document says where it may be.
+        listed = json.loads(document).get("hosts") if there is None else there.made_on
+        if listed is not None:
+            found[name] = frozenset(listed)
+    return found
 
 
 def begin_make(context: Context, step: Step) -> None:

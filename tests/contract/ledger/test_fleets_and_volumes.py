@@ -20,6 +20,7 @@ from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.instance import InstanceState
 from fleetform.model.plan import Predicate
 from fleetform.model.ports import Ledger, StepOutcome
+from fleetform.model.volume import MADE_ON, NOT_ON, volume_hosts
 from fleetform.spec.desired import ResourceKey
 
 
@@ -175,6 +176,59 @@ def test_book_says_where_volumes_lie(desk: Desk) -> None:
     desk.ledger.finish_steps(accepted.apply_uid, [make], [StepOutcome(make.key)], now_ms=1)
     assert desk.ledger.read_book().volume_fleets == {"data": "local"}
     assert desk.ledger.read_book(()).volume_fleets == {}
+
+
+def _volume_on(ledger: Ledger, verb: str, *hosts: str, **lacking: str) -> None:
+    """Carry out a step on the volume `data` that these hosts have afterwards, and these lack."""
+    where = {"fleet": "local", "path": "d", "hosts": [*hosts, *lacking]}
+    make = step(verb, "data", **written(where, type="volume", **where))
+    accepted = enter(ledger, plan_of(ledger, [make]))
+    ledger.begin_steps(accepted.apply_uid, [make], now_ms=1)
+    outcome = StepOutcome(make.key, outputs={MADE_ON: list(hosts), NOT_ON: lacking})
+    ledger.finish_steps(accepted.apply_uid, [make], [outcome], now_ms=1)
+    ledger.finish_apply(accepted.apply_uid, state="done", summary="", now_ms=1)
+
+
+def test_hosts_of_a_volume_are_recorded(ledger: Ledger) -> None:
+    """A volume that a host lacks differs from any document until that host has it too."""
+    key = ResourceKey("volume", "data")
+    _volume_on(ledger, "volume.make", "a", b="it did not answer")
+    row = ledger.read_live().resources[key]
+    assert (row.digest, row.state) == ("", "present")
+    there = volume_hosts(row.outputs)
+    assert there is not None
+    assert (there.made_on, there.not_on) == (frozenset({"a"}), {"b": "it did not answer"})
+    assert ledger.read_book().volume_hosts == {"data": frozenset({"a"})}
+    _volume_on(ledger, "volume.update", "a", "b")
+    assert ledger.read_live().resources[key].digest != ""
+    assert ledger.read_book().volume_hosts == {"data": frozenset({"a", "b"})}
+
+
+def test_a_run_is_placed_only_where_its_volume_is(two_hosts: Desk) -> None:
+    """Also where the placement was decided before a host left the volume."""
+    desk = two_hosts
+    _volume_on(desk.ledger, "volume.make", "local-0", "local-1")
+    mounting = [{"name": "data", "path": "/d"}]
+    desk.submit(submit_step("a", volumes=mounting), submit_step("b", volumes=mounting))
+    withdraw = step(
+        "volume.withdraw",
+        "data",
+        fleet="local",
+        path="d",
+        data="snapshot",
+        hosts=["local-1"],
+        stays_on=["local-0"],
+    )
+    accepted = enter(desk.ledger, plan_of(desk.ledger, [withdraw]))
+    desk.ledger.begin_steps(accepted.apply_uid, [withdraw], now_ms=1)
+    assert not desk.place("a"), "nothing starts while a host leaves"
+    outcome = StepOutcome(withdraw.key, outputs={"places": ["d.snapshot"], "left": []})
+    desk.ledger.finish_steps(accepted.apply_uid, [withdraw], [outcome], now_ms=1)
+    desk.ledger.finish_apply(accepted.apply_uid, state="done", summary="", now_ms=1)
+    assert [one.place for one in desk.ledger.read_snapshots()] == ["d.snapshot"]
+    assert ResourceKey("volume", "data") in desk.ledger.read_live().resources
+    assert not desk.place("a", desk.share(on=1))
+    assert desk.place("b", desk.share(on=0))
 
 
 def test_book_says_where_queues_lead(ledger: Ledger) -> None:

@@ -88,7 +88,10 @@ def test_hosts_are_added_and_removed_one_by_one(environment: Environment) -> Non
     plan = environment.run("plan").stdout
     assert "destructive" in plan
     change(
-        environment, fleet, volume(environment, "node1", policy="delete"), flags=("--allow-destroy",)
+        environment,
+        fleet,
+        volume(environment, "node1", policy="delete"),
+        flags=("--allow-destroy",),
     )
     assert not folder(environment, "node2").exists()
     assert (folder(environment, "node1") / "kept").exists()
@@ -107,15 +110,15 @@ def test_a_fleet_gives_its_volumes_to_new_hosts(environment: Environment) -> Non
     assert "no changes" in environment.run("plan").stdout.lower()
 
 
-def test_a_silent_host_keeps_no_other_from_its_volume(
-    environment: Environment, hosts: Lab
-) -> None:
+def test_a_silent_host_keeps_no_other_from_its_volume(environment: Environment, hosts: Lab) -> None:
     """The others get the directory, the silent one is shown with its reason, and gets it later."""
     hosts.kill("node2")
     try:
         change(environment, environment.fleet("node1", "node2"), volume(environment))
         assert shown_hosts(environment) == {"node1": "", "node2": "it did not answer"}
-        assert "host node2 does not have its directory" in environment.run("why", "volume/data").stdout
+        assert (
+            "host node2 does not have its directory" in environment.run("why", "volume/data").stdout
+        )
         assert "has no directory of it yet" in environment.run("plan").stdout
     finally:
         hosts.start("node2")

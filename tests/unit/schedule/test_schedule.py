@@ -106,6 +106,35 @@ def test_a_volume_draws_its_run_to_its_fleet():
     )
 
 
+def test_a_run_goes_to_the_hosts_that_have_its_volumes():
+    """It waits for those although others are free, and is not given up: the list may grow."""
+    from fleetform.model.run import VolumeMount
+
+    hosts = [instance("a", "one"), instance("b", "one", number=1)]
+    data, other = VolumeMount("data", "/data"), VolumeMount("other", "/other")
+    runs = [
+        run("r", 1, need(cpu=8), volumes=(data,)),
+        run("s", 2, need(cpu=8), volumes=(data,)),
+        run("t", 3, need(cpu=8)),
+        run("u", 4, volumes=(data, other)),
+        run("v", 5, nodes=2, volumes=(data,)),
+    ]
+    decisions = decide(
+        runs,
+        hosts,
+        volume_fleets={"data": "one", "other": "one"},
+        volume_hosts={"data": frozenset({"b"}), "other": frozenset({"a"})},
+    )
+    assert {one.run_uid: one.shares[0].instance_uid for one in decisions.starts} == {
+        "uid-r": "uid-b",
+        "uid-t": "uid-a",
+    }
+    assert details(decisions, "s")[-1] == "volume data: only b has it"
+    assert details(decisions, "u") == ["volume data: only b has it", "volume other: only a has it"]
+    assert "volume-hosts" in codes(decisions, "v")
+    assert not decisions.impossible
+
+
 def test_a_run_goes_to_the_fleets_of_its_queue():
     """A queue narrows the choice, together with the run's own `fleets`; a run waits only there."""
     hosts = [instance("a", "one"), instance("b", "two"), instance("c", "three")]

@@ -32,6 +32,14 @@ DOCUMENT = "type: volume\nname: data\n"
             "contradiction",
             "a directory of the fleet `local`",
         ),
+        ("fleet: local\npath: /data\nhosts: [a, a]", "said-twice", "listed twice"),
+        ("fleet: local\npath: /data\nhosts: [a, -b]", "bad-value", "not a host's name"),
+        ("fleet: local\npath: /data\nhosts: []", "bad-value", "The list is empty"),
+        (
+            "backend: aws\nregion: a\nsize: 1GB\nhosts: [a]",
+            "contradiction",
+            "`hosts` is for directories on hosts",
+        ),
         ("fleet: local\npath: ../data", "bad-path", "contains `..`"),
         ("fleet: local\npath: a/../data", "bad-path", "contains `..`"),
         ("backend: aws\nsize: 1GB", "missing-field", "`region` is missing"),
@@ -122,3 +130,32 @@ def test_amounts_are_whole(tmp_path):
         "size": 2**40,
         "auto_cleanup_duration": -1,
     }
+
+
+GPUS = "type: fleet\nname: gpus\nssh_config:\n  hosts: ['gpu[1-3]', {hostname: login, port: 2201}]\n---\n"
+ON_GPUS = f"{DOCUMENT}fleet: gpus\npath: /data\n"
+
+
+def test_hosts_are_written_out(tmp_path) -> None:
+    """Ranges stand for their hosts, and the order of hosts means nothing."""
+    loaded = load(tmp_path, f"{GPUS}{ON_GPUS}hosts: ['gpu[2-3]', 'login:2201', gpu1]\n")
+    assert not loaded.errors
+    volume = loaded.desired.resources[ResourceKey("volume", "data")]
+    assert volume.document["hosts"] == ["gpu1", "gpu2", "gpu3", "login:2201"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (f"{GPUS}{ON_GPUS}hosts: [gpu1, gpu7]\n", "has no host `gpu7`"),
+        (f"{GPUS}{ON_GPUS}hosts: [login]\n", "has no host `login`"),
+        (
+            "type: fleet\nname: gpus\nnodes: 1\nlocal: {}\n---\n" + ON_GPUS + "hosts: [gpu1]\n",
+            "has no `ssh_config`",
+        ),
+    ],
+)
+def test_hosts_are_those_of_the_fleet(tmp_path, text: str, words: str) -> None:
+    """A name that the fleet does not have is an error at the volume."""
+    findings = load(tmp_path, text).findings
+    assert any(words in one.detail for one in findings), findings

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, HeldBy, Reason
 from fleetform.model.run import RunState
-from fleetform.spec.desired import ResourceKey
-from unit.plan.trees import fleet, ledger, planned, row, task, tree, volume
+from fleetform.model.volume import MADE_ON, NOT_ON
+from fleetform.spec.desired import Declared, ResourceKey
+from unit.plan.trees import declare, fleet, ledger, planned, row, task, tree, volume
 
 LOCAL = fleet("local")
 
@@ -121,3 +126,116 @@ def test_a_volume_whose_removal_failed_is_made_again() -> None:
     assert (change.action, change.reasons) == (Action.UPDATE, (Reason.UNFINISHED,))
     (step,) = change.steps
     assert (step.verb, step.arguments["take"]) == ("volume.update", "any")
+
+
+def _ssh_fleet(*hosts: str) -> Declared:
+    listed = [{"hostname": name} for name in hosts]
+    document = {"type": "fleet", "ssh_config": {"hosts": listed}}
+    return declare("fleet", "lab", document)
+
+
+def _made(declared: Declared, *hosts: str, **lacking: str) -> LiveResource:
+    made = row(declared)
+    outputs = json.dumps({MADE_ON: list(hosts), NOT_ON: lacking})
+    digest = {"digest": ""} if lacking else {}
+    return replace(made, outputs=outputs, **digest)
+
+
+def _on(*hosts: str, **document: Any) -> Declared:
+    listed = {"hosts": list(hosts)} if hosts else {}
+    return volume("data", "lab", **listed, **document)
+
+
+def test_a_host_that_is_added_gets_a_new_directory() -> None:
+    """The step names the hosts that have it already: on those a missing one is no new one."""
+    lab = _ssh_fleet("a", "b")
+    plan = planned(tree(lab, _on("a", "b")), ledger(row(lab), _made(_on("a"), "a")))
+    (step,) = plan.steps
+    assert (step.verb, step.arguments["hosts"]) == ("volume.update", ["a", "b"])
+    assert step.arguments["made_on"] == ["a"]
+    assert "take" not in step.arguments
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "data"),
+    [
+        ("retain", "retain", "retain"),
+        ("retain", "delete", "retain"),
+        ("delete", "delete", "delete"),
+        ("delete", "retain", "retain"),
+        ("snapshot", "snapshot", "snapshot"),
+    ],
+)
+def test_a_host_leaves_as_the_policy_says(before: str, after: str, data: str) -> None:
+    """Its data alone is kept, deleted with permission, or put aside, before the rest is updated."""
+    lab = _ssh_fleet("a", "b")
+    live = ledger(row(lab), _made(_on("a", "b", deletion_policy=before), "a", "b"))
+    desired = tree(lab, _on("a", deletion_policy=after))
+    held = [one.by for one in planned(desired, live).held]
+    assert held == ([HeldBy.DESTRUCTIVE] if data == "delete" else [])
+    (change,) = planned(desired, live, allow_destroy=True).changes
+    withdraw, update = change.steps
+    assert (withdraw.verb, withdraw.arguments["data"]) == ("volume.withdraw", data)
+    assert (withdraw.arguments["hosts"], withdraw.arguments["stays_on"]) == (["b"], ["a"])
+    assert update.needs == (withdraw.key,)
+    assert "host b of fleet lab" in change.at_stake
+
+
+def test_no_host_leaves_while_a_run_has_the_volume_mounted() -> None:
+    """Running work keeps its volume on each host."""
+    lab = _ssh_fleet("a", "b")
+    user = task("train", volumes=[{"name": "data", "path": "/in"}])
+    live = ledger(row(lab), _made(_on("a", "b"), "a", "b"), row(user, RunState.RUNNING))
+    plan = planned(tree(lab, user, _on("a")), live)
+    assert [one.by for one in plan.held] == [HeldBy.RUNNING_WORK]
+
+
+def test_a_host_that_leaves_its_fleet_too_is_withdrawn_first() -> None:
+    """Afterwards nobody could ask it about the data."""
+    before, after = _ssh_fleet("a", "b"), _ssh_fleet("a")
+    live = ledger(row(before), _made(_on("a", "b"), "a", "b"))
+    steps = {one.verb: one for one in planned(tree(after, _on("a")), live).steps}
+    assert steps["volume.withdraw"].key in steps["fleet.update"].needs
+    assert steps["fleet.update"].key in steps["volume.update"].needs
+
+
+def test_a_fleet_that_grows_takes_its_volumes_along() -> None:
+    """Those that all its hosts have; one that lists its hosts stays as it is."""
+    before, after = _ssh_fleet("a"), _ssh_fleet("a", "b")
+    some = volume("some", "lab", path="/some", hosts=["a"])
+    live = ledger(row(before), _made(_on(), "a"), _made(some, "a"))
+    plan = planned(tree(after, _on(), some), live)
+    assert {(str(one.key), one.reasons[0]) for one in plan.changes if one.key.kind == "volume"} == {
+        ("volume/data", Reason.HOSTS_LACK_IT)
+    }
+
+
+@pytest.mark.parametrize("state", [InstanceState.UNREACHABLE, InstanceState.READY])
+def test_a_host_without_the_directory_gets_it_once_it_answers(state: InstanceState) -> None:
+    """Until then the change is blocked, and the host is named."""
+    lab = _ssh_fleet("a", "b")
+    instances = (
+        Instance("1", "a", "lab", 0, InstanceState.READY, provider="ssh"),
+        Instance("2", "b", "lab", 1, state, provider="ssh"),
+    )
+    live = ledger(row(lab), _made(_on("a", "b"), "a", b="it did not answer"))
+    plan = planned(tree(lab, _on("a", "b")), replace(live, instances=instances))
+    if state is InstanceState.READY:
+        (change,) = plan.changes
+        assert change.reasons == (Reason.HOSTS_LACK_IT,)
+    else:
+        (held,) = plan.held
+        assert "host b does not answer" in held.detail
+
+
+@pytest.mark.parametrize(("nodes", "is_held"), [(1, False), (2, True)])
+def test_a_run_needs_hosts_with_all_of_its_volumes(nodes: int, is_held: bool) -> None:
+    """What can never be placed is blocked, and says which hosts there are."""
+    lab, other = _ssh_fleet("a", "b", "c"), volume("other", "lab", path="/o", hosts=["b", "c"])
+    mounts = [{"name": "data", "path": "/d"}, {"name": "other", "path": "/o"}]
+    gang = task("gang", volumes=mounts, nodes=nodes)
+    live = ledger(row(lab), _made(_on("a", "b"), "a", "b"), _made(other, "b", "c"))
+    plan = planned(tree(lab, _on("a", "b"), other, gang), live)
+    assert [one.detail for one in plan.held] == (
+        ["it needs 2 hosts with volumes data, other, and b has all of them"] if is_held else []
+    )
