@@ -108,7 +108,7 @@ async def forget(step: Step, begun: Begun, access: HostAccess) -> None:
 
 async def withdraw(step: Step, begun: Begun, access: HostAccess) -> dict[str, Any]:
     """
-    Keep, delete or put aside the data on the hosts that leave the volume, as the plan says.
+    Keep or delete the data on the hosts that leave the volume, or keep a snapshot, as the plan says.
 
     Returns:
         `places` as `snapshot` does, and in `left` the hosts whose data stays because their fleet no
