@@ -70,3 +70,23 @@ def test_a_snapshot_that_nobody_would_find(into: str) -> None:
         return replace(step, arguments={**step.arguments, "into": into})
 
     assert found(edit_step(plan, step_key, put_elsewhere), *rest) == {Invariant.SNAPSHOT_ADJACENT}
+
+
+@pytest.mark.parametrize(
+    ("said", "is_right"), [("delete", True), ("retain", True), ("snapshot", False)]
+)
+@pytest.mark.parametrize("policy", ["delete", "retain"])
+def test_hosts_leave_as_the_policy_says(policy: str, said: str, is_right: bool) -> None:
+    """What may be deleted may also be kept; what is to be kept may not be deleted."""
+    both, one = {"hosts": ["a", "b"]}, {"hosts": ["a"]}
+    live = ledger(row(fleet("local")), row(volume("data", deletion_policy=policy, **both)))
+    desired = tree(fleet("local"), volume("data", deletion_policy=policy, **one))
+    plan = planned(desired, live, allow_destroy=True)
+    assert found(plan, desired, live, ALLOWED) == set()
+
+    def leave(step: Step) -> Step:
+        return replace(step, arguments={**step.arguments, "data": said})
+
+    broken = edit_step(plan, "volume.withdraw:volume/data", leave)
+    is_right = is_right and (policy == "delete" or said == "retain")
+    assert (Invariant.POLICY_OBEYED in found(broken, desired, live, ALLOWED)) == (not is_right)
