@@ -38,7 +38,7 @@ _FAILED = frozenset({RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED})
 
 _NOT_BEGUN = frozenset({AttemptState.WAITING, AttemptState.FINISHED})
 
-_ACCOUNT = "create the account on the host; the run starts within a minute. `fleetform fleet check` names the command"
+_ACCOUNT = "do what the reason says; a run starts within a minute after its account was created"
 
 _NOTHING_RAN = "Applied; nothing had to run."
 

@@ -246,7 +246,8 @@ def _attention(
     if blocked is not None and blocked.changes:
         yield f"{counted(len(blocked.changes), 'change')} blocked in the last apply"
     if blocked_runs:
-        yield f"{counted(blocked_runs, 'run')} blocked by an account that is missing"
+        verb = "waits" if blocked_runs == 1 else "wait"
+        yield f"{counted(blocked_runs, 'run')} {verb} for an account on hosts"
     if controller is None and found is not None and (left := _work_left(found)):
         yield f"{left} and no controller is running"
     if controller is not None and controller.warning:

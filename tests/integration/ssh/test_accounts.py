@@ -180,28 +180,31 @@ def test_a_run_waits_for_an_account_where_no_plan_could_know(env, people: Hosts)
         people.run("node2", "userdel", "--remove", "bob")
 
 
-def test_a_run_that_was_left_and_waits_for_an_account(env, people: Hosts) -> None:
+def test_a_run_that_was_left_and_waits_for_an_account(
+    home: Path, people: Hosts, tmp_path: Path
+) -> None:
     """`apply --detach` says what waits and why, with the code of a blocked change, and so does `status`."""
-    bob = env["bob"]
-    bob.declare(fleet("node2", user="root"), task("work", "id -un"))
-    reason = "work waits: account bob does not exist on host node2"
-    applied = bob.run("apply", "-y", "--detach")
-    assert applied.returncode == 3, applied
-    assert reason in applied.stderr
-    assert "Applied; 1 run is blocked." in applied.stdout
-    shown = bob.run("status", "--exit-code")
-    assert shown.returncode == 3, shown
-    assert f"! {reason}" in shown.stdout
-    assert "1 run blocked by an account that is missing" in shown.stdout
-    (blocked,) = bob.json("status")["runs"]["blocked"]
-    assert blocked == {"name": "work", "reason": reason.removeprefix("work waits: ")}
-    people.run("node2", "useradd", "--create-home", "bob")
+    tree = Lab(tmp_path / "root")
+    tree.declare(fleet("node2", user="root"), task("work", "id -un"))
+    reason = "root applied it, and jobs run as their owner on host node2"
     try:
-        bob.wait_until(lambda: bob.states().get("work") == "done", "the run")
-        assert bob.run("status", "--exit-code").returncode == 0
+        applied = tree.run("apply", "-y", "--detach")
+        assert applied.returncode == 3, applied.stdout + applied.stderr
+        assert f"work waits: {reason}" in applied.stderr
+        assert "Applied; 1 run is blocked." in applied.stdout
+        shown = tree.run("status", "--exit-code")
+        assert shown.returncode == 3, shown.stdout
+        assert f"! work waits: {reason}" in shown.stdout
+        assert "Needs attention: 1 run waits for an account on hosts" in shown.stdout
+        (blocked,) = tree.json("status")["runs"]["blocked"]
+        assert blocked["name"] == "work"
+        assert reason in blocked["reason"]
+        gone = tree.run("destroy", "-y", "--allow-destroy")
+        assert gone.returncode == 0, gone.stdout + gone.stderr
+        assert tree.json("status")["runs"]["blocked"] == []
     finally:
-        bob.run("controller", "stop")
-        people.run("node2", "userdel", "--remove", "bob")
+        tree.run("controller", "stop")
+        tree.close()
 
 
 def test_root_needs_a_grant(env, people: Hosts) -> None:
