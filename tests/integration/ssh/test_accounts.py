@@ -320,3 +320,23 @@ def test_what_sudo_lacks_is_said_with_the_next_step(env, people: Hosts) -> None:
             assert done.returncode != 0
             assert "sudo asks lab for a password" in said
             assert "lab ALL=(root) NOPASSWD: ALL" in said
+
+
+def test_mpirun_over_two_hosts_of_a_person(env, people: Hosts) -> None:
+    """Processes that the job's launcher starts on the other host run as the same account."""
+    need("mpirun", shutil.which("mpirun") is not None, "openmpi-bin is not installed")
+    alice = env["alice"]
+    program = "sh -c 'echo rank $OMPI_COMM_WORLD_RANK on $(hostname) as $(id -un)'"
+    master = f"mpirun -np 2 --hostfile $FLEETFORM_HOSTFILE {program}"
+    command = f'if [ "$FLEETFORM_NODE_RANK" = 0 ]; then {master}; else sleep 1000; fi'
+    fields = "nodes: 2\nstop_criteria: master-done\nmax_duration: 60s\n"
+    alice.declare(fleet("node1", "node2"), task("mpi", command, more=fields))
+    applied = alice.run("apply", "-y")
+    assert applied.returncode == 0, (
+        applied.stdout + applied.stderr + alice.run("logs", "mpi").stdout
+    )
+    printed = alice.run("logs", "mpi", "--rank", "0").stdout
+    assert sorted(printed.splitlines()) == [
+        "rank 0 on node1 as alice",
+        "rank 1 on node2 as alice",
+    ]
