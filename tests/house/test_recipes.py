@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -12,6 +14,24 @@ from fleetform.providers.registry import provider_names
 from fleetform.spec.fields import FLEET_PROVIDERS
 from fleetform.spec.kinds.container import Runtime
 from fleetform.spec.kinds.fleet import SOURCES
+
+HOUSE = Path(__file__).parents[2]
+_RECIPES = "## Add a field, a kind, a provider, a command or a runtime\n"
+
+
+def test_the_files_of_the_recipes_exist():
+    """A contributor finds each file that a recipe names; `<name>` is one of several."""
+    text = (HOUSE / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    recipes = text.partition(_RECIPES)[2].partition("\n## ")[0]
+    named = set(re.findall(r"`([\w./<>-]+\.(?:py|md|yaml|toml)|\.importlinter)`", recipes))
+    assert len(named) > 20, "the heading or the pattern is wrong"
+    roots = (HOUSE, *HOUSE.glob("*/fleetform"))
+    lost = [
+        path
+        for path in sorted(named)
+        if not any(any(root.glob(re.sub("<[a-z]+>", "*", path))) for root in roots)
+    ]
+    assert lost == []
 
 
 def test_a_fleet_selects_each_provider_by_a_field():

@@ -362,8 +362,12 @@ class Fleet(OfferChoice):
             yield not_supported(
                 ("blocks",), "`auto` is not supported yet.", "Write the number of blocks."
             )
-        if self.runtime == "container":
-            yield not_supported(("runtime",), "Containers are not supported yet.")
+        if self.runtime not in {None, "process"}:
+            yield not_supported(
+                ("runtime",),
+                "A runtime of a fleet other than `process` is not supported yet.",
+                "Set `runtime` of runs.",
+            )
         yield from without_value(self.env)
 
     def problems(self) -> Iterator[Problem]:
