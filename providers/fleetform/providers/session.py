@@ -194,8 +194,7 @@ class _RankStreams:
         self._session = session
 
     async def open_exec(self, command: ExecRequest) -> ExecSession:
-        channel = await _open_exec(self._name, self._session, command)
-        return _Exec(self._name, channel, lambda: _close_stream(self._session, channel))
+        return await _open_command(self._name, self._session, command)
 
     async def calls(self) -> AsyncIterator[RankCall]:
         async for call, channel in self._session.calls():
@@ -253,8 +252,7 @@ class SessionStreams:
         self._session = session
 
     async def open_exec(self, command: ExecRequest) -> ExecSession:
-        channel = await _open_exec(self._name, self._session, command)
-        return _Exec(self._name, channel, lambda: _close_stream(self._session, channel))
+        return await _open_command(self._name, self._session, command)
 
     async def open_forward(self, job: JobAddress, port: int) -> ForwardSession:
         parameters = {"key": str(job.key), "job_uid": job.job_uid, "port": port}
@@ -277,6 +275,12 @@ async def _close_stream(session: Session, channel: Channel) -> None:
     # A connection that is lost has ended its channels.
     with contextlib.suppress(SessionError):
         await session.close_stream(channel)
+
+
+async def _open_command(name: str, session: Session, command: ExecRequest) -> ExecSession:
+    """Start a command over a session that carries others too, and goes on after it."""
+    channel = await _open_exec(name, session, command)
+    return _Exec(name, channel, lambda: _close_stream(session, channel))
 
 
 async def _open_exec(name: str, session: Session, command: ExecRequest) -> Channel:
@@ -312,6 +316,13 @@ def _require(name: str, session: Session, capability: str) -> None:
         )
 
 
+async def _write(name: str, channel: Channel, kind: int, data: bytes) -> None:
+    """Send data in pieces of one kind; waits while the other side takes none."""
+    with translated(name):
+        for begin in range(0, len(data), PIECE_BYTES):
+            await channel.write(bytes([kind]) + data[begin : begin + PIECE_BYTES])
+
+
 class _Exec:
     """Fills `contract.hosts.ExecSession`."""
 
@@ -326,10 +337,7 @@ class _Exec:
                 yield piece[1:], piece[:1] == bytes([exec_pieces.ERRORS])
 
     async def write(self, data: bytes) -> None:
-        with translated(self._name):
-            for begin in range(0, len(data), PIECE_BYTES):
-                piece = data[begin : begin + PIECE_BYTES]
-                await self._channel.write(bytes([exec_pieces.DATA]) + piece)
+        await _write(self._name, self._channel, exec_pieces.DATA, data)
 
     def end_input(self) -> None:
         self._send(bytes([exec_pieces.END_OF_INPUT]))
@@ -381,10 +389,7 @@ class _Forward:
         return b""
 
     async def write(self, data: bytes) -> None:
-        with translated(self._name):
-            for begin in range(0, len(data), PIECE_BYTES):
-                piece = data[begin : begin + PIECE_BYTES]
-                await self._channel.write(bytes([exec_pieces.DATA]) + piece)
+        await _write(self._name, self._channel, exec_pieces.DATA, data)
 
     def end_input(self) -> None:
         with translated(self._name):
@@ -424,9 +429,7 @@ class _RankCall:
 
     async def write(self, data: bytes, *, is_error: bool) -> None:
         kind = exec_pieces.ERRORS if is_error else exec_pieces.DATA
-        with translated(self._name):
-            for begin in range(0, len(data), PIECE_BYTES):
-                await self._channel.write(bytes([kind]) + data[begin : begin + PIECE_BYTES])
+        await _write(self._name, self._channel, kind, data)
 
     def end(self, end: ExecEnd) -> None:
         body = {"exit_code": end.exit_code} if end.signal is None else {"signal": end.signal}

@@ -1,8 +1,7 @@
 """
 What jobs on several nodes find for programs that start processes on other nodes, such as `mpirun`.
 
-The launcher lies in the agent's folder, named by its content, because a job may outlive the archive of
-the agent that started it. Variables tell each known program to use it, and to use the network whose
+Variables tell each known program to use the launcher of `job_programs`, and to use the network whose
 addresses the nodes have.
 """
 
@@ -11,20 +10,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import functools
-import hashlib
 import ipaddress
-import os
 import pkgutil
-import shlex
-import shutil
 import socket
 import struct
-import sys
-import tempfile
 from collections.abc import Mapping
 
-from fleetform.agents.host import layout
-from fleetform.agents.host.accounts import share
+from fleetform.agents.host import job_programs, layout
 
 _PROGRAM = "fleetform-rsh"
 _MODULE = "rank_launcher.py"
@@ -101,37 +93,11 @@ def _ask(any_socket: socket.socket, interface: str, question: int) -> str:
 
 def place(root: str, *, is_shared: bool = False) -> str:
     """Return the folder of the launcher below `root`, made unless it is there."""
-    files = _files()
-    content = b"\0".join(part for name in sorted(files) for part in (name.encode(), files[name]))
-    path = f"{root}/{layout.LAUNCHER}/{hashlib.sha256(content).hexdigest()[:16]}"
-    if not os.path.isdir(path):
-        _make(path, files, is_shared=is_shared)
-    return path
-
-
-def _make(path: str, files: Mapping[str, bytes], *, is_shared: bool) -> None:
-    parent = os.path.dirname(path)
-    os.makedirs(parent, mode=0o700, exist_ok=True)
-    new = tempfile.mkdtemp(dir=parent, prefix=".new-")
-    try:
-        for name, data in files.items():
-            descriptor = os.open(f"{new}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o500)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-        if is_shared:
-            share(parent, new)
-        os.rename(new, path)
-    except OSError:
-        shutil.rmtree(new, ignore_errors=True)
-        if not os.path.isdir(path):  # Another thread may have been first.
-            raise
+    return job_programs.place(f"{root}/{layout.LAUNCHER}", _files(), is_shared=is_shared)
 
 
 @functools.lru_cache(maxsize=1)
 def _files() -> Mapping[str, bytes]:
     data = pkgutil.get_data(__package__ or "", _MODULE)
     assert data is not None, _MODULE
-    # A shell script, because a `#!` line takes 127 bytes and the path of a Python may be longer.
-    python = shlex.quote(sys.executable)
-    script = f'#!/bin/sh\nexec {python} -I -S -B "${{0%/*}}/{_MODULE}" "$@"\n'
-    return {_MODULE: data, _PROGRAM: script.encode()}
+    return {_MODULE: data, _PROGRAM: job_programs.python_script(f'"${{0%/*}}/{_MODULE}"')}
