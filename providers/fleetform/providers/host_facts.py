@@ -15,7 +15,6 @@ import os
 import platform
 import pwd
 import resource
-import shutil
 import subprocess
 import sys
 import time
@@ -23,12 +22,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from fleetform.providers import host_service
-
-_COMMAND_SECONDS = 20.0
-"""A cold NVIDIA driver without persistence mode takes about 2 s a card to initialise."""
-
-_TOOL_FOLDERS = "/usr/local/nvidia/bin:/usr/lib/wsl/lib:/usr/sbin:/sbin"
-"""Where tools lie that the search path of an SSH command does not name."""
 
 _NVIDIA = "0x10de"
 _DISPLAY_CLASSES = ("0x0300", "0x0302")
@@ -116,7 +109,7 @@ def _has_account(name: str) -> bool:
 
 def _has_sudo() -> bool:
     # With -k it neither believes in an earlier password nor leaves a time stamp behind: sudo(8).
-    return os.geteuid() != 0 and _call("sudo", "-k", "-n", "true") is not None
+    return os.geteuid() != 0 and host_service.call("sudo", "-k", "-n", "true") is not None
 
 
 def _logout(account: str) -> dict[str, Any]:
@@ -131,7 +124,9 @@ def _logout(account: str) -> dict[str, Any]:
         return found
     # Without the name of a session it shows the properties of the manager: loginctl(1).
     names = (*host_service.LOGOUT_PROPERTIES, "RemoveIPC")
-    output = _call("loginctl", "show-session", *("--property=" + name for name in names))
+    output = host_service.call(
+        "loginctl", "show-session", *("--property=" + name for name in names)
+    )
     found["kills_processes"] = host_service.kills_at_logout(account, output or "")
     values = dict(line.split("=", 1) for line in (output or "").splitlines() if "=" in line)
     if "RemoveIPC" in values:
@@ -266,7 +261,7 @@ def _folder(path: str) -> dict[str, Any]:
 
 
 def _gpu() -> dict[str, Any]:
-    tool = _tool("nvidia-smi")
+    tool = host_service.find_tool("nvidia-smi")
     found: dict[str, Any] = {
         "cards": _cards(),
         "tool": tool or "",
@@ -279,7 +274,7 @@ def _gpu() -> dict[str, Any]:
         return found
     query = ["--query-gpu=driver_version,name,memory.total", "--format=csv,noheader,nounits"]
     try:
-        done = _started(tool, *query)
+        done = host_service.run_tool(tool, *query)
     except (OSError, subprocess.TimeoutExpired) as error:
         found["complaint"] = str(error)
         return found
@@ -302,7 +297,7 @@ def _gpu_users(tool: str) -> list[dict[str, Any]]:
     """List the processes that use a GPU, without those of jobs of fleetform."""
     query = ["--query-compute-apps=pid,process_name", "--format=csv,noheader"]
     try:
-        lines = _started(tool, *query).stdout.splitlines()
+        lines = host_service.run_tool(tool, *query).stdout.splitlines()
     except (OSError, subprocess.TimeoutExpired):
         return []
     found = {}
@@ -389,32 +384,3 @@ def _text(path: str) -> str:
             return file.read()
     except OSError:
         return ""
-
-
-def _tool(name: str) -> str | None:
-    searched = os.environ.get("PATH", os.defpath) + ":" + _TOOL_FOLDERS
-    return shutil.which(name, path=searched)
-
-
-def _call(name: str, *words: str) -> str | None:
-    """Return the output of a command; None where it fails or is missing."""
-    path = _tool(name)
-    if path is None:
-        return None
-    try:
-        done = _started(path, *words)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return None if done.returncode else done.stdout
-
-
-def _started(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        words,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=_COMMAND_SECONDS,
-        check=False,
-        encoding="utf-8",
-        errors="replace",
-    )

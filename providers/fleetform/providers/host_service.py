@@ -37,7 +37,11 @@ _START_SECONDS = 90.0
 """Above the 60 s of the unit, so that systemd says first what is wrong."""
 
 _CALL_SECONDS = 20.0
-_TOOL_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"
+"""A cold NVIDIA driver without persistence mode takes about 2 s a card to initialise."""
+
+_TOOL_FOLDERS = (
+    "/usr/local/nvidia/bin:/usr/lib/wsl/lib:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"
+)
 
 _LINGER = "lingers"
 """A file next to the folder `hosts`: fleetform made the account linger, and ends that with its last agent."""
@@ -142,7 +146,7 @@ def end_linger(state: str) -> None:
     """Undo the linger that fleetform asked for; called when the account has no agent left."""
     marker = os.path.join(state, _LINGER)
     if os.path.exists(marker):
-        _call("loginctl", "disable-linger", _account())
+        call("loginctl", "disable-linger", _account())
         os.unlink(marker)
 
 
@@ -194,7 +198,7 @@ def expected() -> str:
 
     `linger`: it depends on whether systemd lets the account linger when fleetform asks for that.
     """
-    if os.path.isdir("/run/systemd/system") and _tool("systemctl") is not None:
+    if os.path.isdir("/run/systemd/system") and find_tool("systemctl") is not None:
         if os.geteuid() == 0:
             return "system"
         return "user" if _lingers(_account()) else "linger"
@@ -202,13 +206,13 @@ def expected() -> str:
 
 
 def _choose(state: str, notes: list[str]) -> str:
-    if not os.path.isdir("/run/systemd/system") or _tool("systemctl") is None:
+    if not os.path.isdir("/run/systemd/system") or find_tool("systemctl") is None:
         return "cron" if _has_cron() else "daemon"
     if os.geteuid() == 0:
         return "system"
     account = _account()
     if not _lingers(account):
-        if _call("loginctl", "enable-linger", account) is None or not _lingers(account):
+        if call("loginctl", "enable-linger", account) is None or not _lingers(account):
             notes.append(_linger_refused(account))
             return "cron" if _has_cron() else "daemon"
         with open(os.path.join(state, _LINGER), "w", encoding="utf-8"):
@@ -225,7 +229,7 @@ def _lingers(account: str) -> bool:
 
 def _linger_refused(account: str) -> str:
     names = ("--property=" + name for name in LOGOUT_PROPERTIES)
-    kills = kills_at_logout(account, _call("loginctl", "show-session", *names) or "")
+    kills = kills_at_logout(account, call("loginctl", "show-session", *names) or "")
     ends = {
         None: "; jobs end at logout if logind has `KillUserProcesses=yes`",
         True: "; jobs end at logout, because logind has `KillUserProcesses=yes`",
@@ -379,7 +383,7 @@ def _is_in_slice(path: str, name: str) -> bool:
 
 def _systemctl(kind: str, *words: str, seconds: float = _CALL_SECONDS) -> str:
     """Call systemctl; returns why it failed, or nothing."""
-    path = _tool("systemctl")
+    path = find_tool("systemctl")
     if path is None:
         return "systemctl is missing"
     if kind == "user":
@@ -387,15 +391,7 @@ def _systemctl(kind: str, *words: str, seconds: float = _CALL_SECONDS) -> str:
         os.environ.setdefault("XDG_RUNTIME_DIR", f"/run/user/{os.geteuid()}")
     command = [path, *(("--user",) if kind == "user" else ()), "--no-pager", *words]
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=seconds,
-            check=False,
-            encoding="utf-8",
-            errors="replace",
-        )
+        done = run_tool(*command, seconds=seconds)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     if not done.returncode:
@@ -415,7 +411,7 @@ def _escaped(word: str) -> str:
 
 def _has_cron() -> bool:
     """Tell whether cron runs and the account may have a crontab."""
-    if _tool("crontab") is None:
+    if find_tool("crontab") is None:
         return False
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -441,11 +437,11 @@ def _write_cron(names: _Names, bundle: str) -> bool:
 
 def _edit_cron(names: _Names, line: str | None) -> bool:
     """Replace the line of an agent in the crontab of the account; returns whether that worked."""
-    path = _tool("crontab")
+    path = find_tool("crontab")
     if path is None:
         return False
     # Without a crontab it fails, and has no lines.
-    before = _call("crontab", "-l") or ""
+    before = call("crontab", "-l") or ""
     kept = [one for one in before.splitlines() if not one.endswith(names.mark)]
     lines = [*kept, line] if line else kept
     if lines == before.splitlines():
@@ -477,28 +473,37 @@ def _account() -> str:
         return os.environ.get("USER", str(os.geteuid()))
 
 
-def _tool(name: str) -> str | None:
+def find_tool(name: str) -> str | None:
+    """Return the path of a program, also where the search path of an SSH command does not name it."""
     return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{_TOOL_FOLDERS}")
 
 
-def _call(name: str, *words: str) -> str | None:
+def call(name: str, *words: str) -> str | None:
     """Return the output of a command; None where it fails or is missing."""
-    path = _tool(name)
+    path = find_tool(name)
     if path is None:
         return None
     try:
-        done = subprocess.run(
-            [path, *words],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_CALL_SECONDS,
-            check=False,
-            encoding="utf-8",
-            errors="surrogateescape",
-        )
+        # A crontab is written back as it was read.
+        done = run_tool(path, *words, errors="surrogateescape")
     except (OSError, subprocess.TimeoutExpired):
         return None
     return None if done.returncode else done.stdout
+
+
+def run_tool(
+    *words: str, seconds: float = _CALL_SECONDS, errors: str = "replace"
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; raises OSError or subprocess.TimeoutExpired."""
+    return subprocess.run(
+        words,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=seconds,
+        check=False,
+        encoding="utf-8",
+        errors=errors,
+    )
 
 
 def _last_line(text: str) -> str:

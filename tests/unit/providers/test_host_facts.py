@@ -111,7 +111,7 @@ def test_what_systemd_does_at_logout(
 ) -> None:
     """A list of users restricts who loses processes."""
     text = LOGIND.format(*values)
-    monkeypatch.setattr(host_facts, "_call", lambda *_words: text)
+    monkeypatch.setattr(host_facts.host_service, "call", lambda *_words: text)
     monkeypatch.setattr(host_facts.os.path, "isdir", lambda _path: True)
     monkeypatch.setattr(host_facts.os, "geteuid", lambda: 1000)
     found = host_facts._logout("ada")
