@@ -40,6 +40,9 @@ class Exit(enum.IntEnum):
     """`exec`, `shell`, `proxy`: the host cannot be reached or refuses, or the connection was lost."""
 
 
+_LOCKED = (Exit.LOCKED, "Another process manages the environment.")
+_NOT_RUNNING = (Exit.ERROR, "The command line is wrong, or the run is not running.")
+
 PLAN_CODES: Sequence[tuple[Exit, str]] = (
     (Exit.ERROR, "An error, or the ledger is recovering or damaged."),
     (Exit.HELD, "With --detailed-exitcode: a change is blocked."),
@@ -56,7 +59,7 @@ PLAN_CODES: Sequence[tuple[Exit, str]] = (
 APPLY_CODES: Sequence[tuple[Exit, str]] = (
     (Exit.ERROR, "An error, a step failed, or the ledger is recovering or damaged."),
     (Exit.STALE, "The plan is stale: nothing was changed."),
-    (Exit.LOCKED, "Another process manages the environment."),
+    _LOCKED,
     (Exit.POLICY, "A policy, a freeze window or an override forbids the change."),
     (Exit.INTERRUPTED, "Ctrl-C, SIGTERM or SIGHUP: nothing is lost, and the runs continue."),
     (
@@ -79,7 +82,7 @@ APPLY_CODES: Sequence[tuple[Exit, str]] = (
 SUBMIT_CODES: Sequence[tuple[Exit, str]] = (
     (Exit.ERROR, "An error, or a step failed."),
     (Exit.STALE, "The configuration or the ledger changed meanwhile: nothing was submitted."),
-    (Exit.LOCKED, "Another process manages the environment."),
+    _LOCKED,
     (Exit.POLICY, "A policy, a freeze window or an override forbids the run."),
     (Exit.INTERRUPTED, "Ctrl-C, SIGTERM or SIGHUP: the run continues."),
     (
@@ -107,7 +110,7 @@ SERVE_CODES: Sequence[tuple[Exit, str]] = (
             " recovering."
         ),
     ),
-    (Exit.LOCKED, "Another process manages the environment."),
+    _LOCKED,
     (Exit.POLICY, "With --once: a freeze window or an override forbids the changes."),
     (
         Exit.HELD,
@@ -145,7 +148,7 @@ EXEC_CODES: Sequence[tuple[Exit, str]] = (
         Exit.UNREACHABLE,
         "The host cannot be reached or refuses the command, or the connection was lost.",
     ),
-    (Exit.ERROR, "The command line is wrong, or the run is not running."),
+    _NOT_RUNNING,
     (
         Exit.OK,
         (
@@ -176,7 +179,7 @@ SHELL_CODES: Sequence[tuple[Exit, str]] = (
 )
 PROXY_CODES: Sequence[tuple[Exit, str]] = (
     (Exit.UNREACHABLE, "The host cannot be reached or refuses, or the connection was lost."),
-    (Exit.ERROR, "The command line is wrong, or the run is not running."),
+    _NOT_RUNNING,
     (Exit.OK, "The client has left."),
 )
 
