@@ -154,7 +154,9 @@ class Suspects:
         for uid, state, message in marks:
             await self._mark(uid, state, message, now_ms)
         if marks:
-            mirror.merge((), await self._gate(lambda: self._ledger.read_book(())))
+            uids = tuple({uid: None for uid, _, _ in marks})
+            book = await self._gate(lambda: self._ledger.read_book((), uids))
+            mirror.merge((), uids, book)
 
     async def _mark(self, uid: str, state: InstanceState, message: str, now_ms: int) -> None:
         await self._gate(

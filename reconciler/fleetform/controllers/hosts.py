@@ -157,7 +157,8 @@ class HostSessions:
         """Uids of runs whose jobs moved since the last round, in order."""
         self.greeted: dict[str, None] = {}
         """Uids of instances that said hello since the last round: compare all their jobs."""
-        self.instances_changed = False
+        self.changed: dict[str, None] = {}
+        """Uids of instances whose rows have changed since the last round."""
         self.rows_changed = False
         """Somebody of this process has written rows of runs: read everything anew."""
         self.last_output_ms = 0
@@ -232,7 +233,7 @@ class HostSessions:
             )
         except LedgerUnavailable:
             return  # The next look writes it down.
-        self.instances_changed = True
+        self.changed[session.instance.uid] = None
         self.wake()
 
     # -- the world that apply's steps see ------------------------------------------------------
@@ -387,10 +388,13 @@ class HostSessions:
         )
 
     async def _is_leaving(self, instance: Instance) -> bool:
-        return any(
-            one.uid == instance.uid and one.state is InstanceState.TERMINATING
-            for one in await self.instances(instance.fleet)
-        )
+        row = await self._row_of(instance)
+        return row is not None and row.state is InstanceState.TERMINATING
+
+    async def _row_of(self, instance: Instance) -> Instance | None:
+        """Read an instance from the ledger; None: it is terminated."""
+        book = await self._gate(lambda: self._ledger.read_book((), (instance.uid,)))
+        return next(iter(book.instances), None)
 
     async def _drop(self, session: Session) -> None:
         self._sessions.pop(session.instance.uid, None)
@@ -447,7 +451,7 @@ class HostSessions:
     async def _is_gone(self, instance: Instance) -> bool:
         """Tell whether the ledger has written off the host: it was declared lost, say."""
         try:
-            return all(one.uid != instance.uid for one in await self.instances(instance.fleet))
+            return await self._row_of(instance) is None
         except LedgerUnavailable:
             return False
 
@@ -486,6 +490,7 @@ class HostSessions:
         moved = await self._gate(
             lambda: self._ledger.commit_host(seen, fence=self._identity.fence, now_ms=now)
         )
+        self.changed[session.instance.uid] = None
         if seen.records is not None:
             session.records = {record.key: record for record in seen.records}
             records = seen.records
@@ -500,13 +505,13 @@ class HostSessions:
                 )
             )
             moved = (*moved, *more)
+            self.changed[session.instance.uid] = None
         session.cursor = seen.cursor
         session.host = host
         session.is_installed = True
         self._hellos += 1
         session.generation = self._hellos
         session.problem = ""
-        self.instances_changed = True
         self.greeted[session.instance.uid] = None
         self._note(moved)
         for waiter in session.waiters:
@@ -598,7 +603,7 @@ class HostSessions:
                 session.instance.uid, found, fence=self._identity.fence
             )
         )
-        self.instances_changed = True
+        self.changed[session.instance.uid] = None
         self.wake()
 
     def _other_rank(self, session: Session, call: RankCall) -> OtherRank | str | None:
@@ -646,6 +651,7 @@ class HostSessions:
 
         moved, commits = await self._gate(write_down)
         session.cursor = cursor
+        self.changed[session.instance.uid] = None
         for record in records:
             session.records[record.key] = record
         self._note(moved)
@@ -702,7 +708,6 @@ class HostSessions:
                 level=LogLevel.WARNING,
                 details={"host": session.instance.name},
             )
-        self.instances_changed = True
         try:
             await self._gate(
                 lambda: self._ledger.mark_instance(
@@ -718,6 +723,7 @@ class HostSessions:
             # Not written down: the next failure is news again, and tries once more.
             session.problem = ""
             return
+        self.changed[session.instance.uid] = None
         self.wake()
 
     def _fail_waiters(self, session: Session, problem: ProviderError) -> None:

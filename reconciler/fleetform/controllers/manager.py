@@ -162,7 +162,7 @@ class Manager:
             self._awake.clear()
             try:
                 await self._start_plan(runs, access, task_group)
-                await runs.round()
+                await runs.round(has_plan=bool(self._applying))
                 access.departures.round(runs.mirror)
                 access.volumes.round(runs.mirror)
             except LedgerUnavailable as problem:

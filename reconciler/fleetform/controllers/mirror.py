@@ -2,13 +2,13 @@
 The manager's copy of what is not over yet, refreshed by parts.
 
 The ledger is the truth. This copy is only ever filled from it: in whole at the start and when
-another process has written, else the runs that a commit of ours has touched, so that a round
-costs what has changed and not what there is.
+another process has written, else the runs and instances that a commit of ours has touched, so that
+a round costs what has changed and not what there is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -81,10 +81,16 @@ class Mirror:
         self.queue_fleets = book.queue_fleets
         self.default_queue = book.default_queue
         self.templates = book.templates
-        self.merge((), book)
+        self.merge((), None, book)
 
-    def merge(self, uids: Iterable[RunUid], book: SchedulerState) -> None:
-        """Take over a partial reading: what `book` lacks of `uids` is over."""
+    def merge(
+        self, uids: Iterable[RunUid], instances: Collection[str] | None, book: SchedulerState
+    ) -> None:
+        """
+        Take over a partial reading: what `book` lacks of `uids` and `instances` is over.
+
+        `instances` are the uids that were read; None: all.
+        """
         for uid in uids:
             self.runs.pop(uid, None)
             self.attempts.pop(uid, None)
@@ -94,12 +100,28 @@ class Mirror:
         self.runs.update(book.runs)
         self.attempts.update(book.attempts)
         self.outcomes.update(book.outcomes)
-        self.instances = book.instances
+        if instances is None:
+            self.instances = book.instances
+        elif instances:
+            self._merge_instances(instances, book.instances)
         self.overrides = book.overrides
         for run_uid, jobs in _grouped(book.lingering, lambda job: job.key.run_uid).items():
             self.lingering_by_run[run_uid] = tuple(jobs)
         for run_uid, held in _grouped(book.allocations, lambda one: one.run_uid).items():
             self.allocations_by_run[run_uid] = tuple(held)
+
+    def _merge_instances(self, uids: Collection[str], found: Iterable[Instance]) -> None:
+        by_uid = {one.uid: one for one in found}
+        merged = {one.uid: one for one in self.instances} | by_uid
+        has_new = len(merged) > len(self.instances)
+        for uid in uids:
+            if uid not in by_uid:
+                merged.pop(uid, None)
+        instances = merged.values()
+        # What keeps its place keeps the order; to sort ten thousand takes longer than all else here.
+        self.instances = tuple(
+            sorted(instances, key=lambda one: (one.fleet, one.number)) if has_new else instances
+        )
 
     def jobs_of(self, uid: str) -> Iterable[Job]:
         """Return the jobs of a run that hosts may still know, latest attempt and older ones."""

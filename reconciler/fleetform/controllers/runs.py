@@ -77,6 +77,7 @@ class RunController:
         self._progress = progress
         self._fence = fence
         self._serial: int | None = None
+        self._has_plan = False
         self._shown: dict[RunUid, RunState] = {}
         self._ended: dict[RunUid, Run] = {}
         self._deadline_check_ms = 0
@@ -139,8 +140,13 @@ class RunController:
             )
         )
 
-    async def round(self) -> None:
-        """Read what moved, decide, commit and send; returns when all is on its way."""
+    async def round(self, *, has_plan: bool = False) -> None:
+        """
+        Read what moved, decide, commit and send; returns when all is on its way.
+
+        While this process has a plan to execute (`has_plan`), its steps may write any instance.
+        """
+        self._has_plan = has_plan
         touched = await self._refresh()
         touched |= await self._judge(touched)
         # Before runs are placed anew: they would be sent to the same hosts.
@@ -155,6 +161,7 @@ class RunController:
         await self._write_said()
         touched = {RunUid(uid): None for uid in self._hosts.touched}
         self._hosts.touched.clear()
+        changed, self._hosts.changed = self._hosts.changed, {}
         serial = await self._gate(self._ledger.serial)
         if serial != self._serial or self._hosts.rows_changed:
             self._hosts.rows_changed = False
@@ -166,23 +173,21 @@ class RunController:
             touched.update(dict.fromkeys((*gone, *self.mirror.runs)))
             touched.update({RunUid(uid): None for uid in self.mirror.lingering_by_run})
             self._show(touched)
-        elif touched or self._hosts.instances_changed:
-            await self._reread(touched)
-        self._hosts.instances_changed = False
+        elif touched or changed:
+            await self._reread(touched, changed)
         if self._starts:
             self._announced.tell(self.mirror.overrides, now_ms=self._clock.now_ms())
         self._hosts.watch(self.mirror.instances, self._occupied())
-        for instance_uid in list(self._hosts.greeted):
-            self._suspects.greeted(instance_uid)
-            touched.update(
-                {
-                    RunUid(job.key.run_uid): None
-                    for job in self.mirror.all_jobs()
-                    if job.instance_uid == instance_uid
-                }
-            )
-        self._hosts.greeted.clear()
+        touched.update(self._take_greeted())
         return touched
+
+    def _take_greeted(self) -> dict[RunUid, None]:
+        """Return the runs with jobs on hosts that have said hello: all of them are compared."""
+        greeted, self._hosts.greeted = self._hosts.greeted, {}
+        for instance_uid in greeted:
+            self._suspects.greeted(instance_uid)
+        jobs = self.mirror.all_jobs() if greeted else ()
+        return {RunUid(job.key.run_uid): None for job in jobs if job.instance_uid in greeted}
 
     def _occupied(self) -> set[str]:
         """Say which instances are occupied, where some leave and it matters."""
@@ -219,11 +224,13 @@ class RunController:
             self._hosts.touched.update(dict.fromkeys(key.run_uid for key in keys))
             await self._gate(lambda: self._ledger.mark_forgotten(keys, fence=self._fence))
 
-    async def _reread(self, touched: Mapping[RunUid, None]) -> None:
+    async def _reread(self, touched: Iterable[RunUid], changed: Iterable[str] = ()) -> None:
+        """Read these runs and instances; all instances while there is a plan."""
         uids = tuple(touched)
-        book = await self._gate(lambda: self._ledger.read_book(uids))
+        instances = None if self._has_plan else tuple(changed)
+        book = await self._gate(lambda: self._ledger.read_book(uids, instances))
         names = {uid: self.mirror.runs[uid] for uid in uids if uid in self.mirror.runs}
-        self.mirror.merge(uids, book)
+        self.mirror.merge(uids, instances, book)
         self._show(touched, names)
 
     def _show(self, touched: Iterable[RunUid], before: Mapping[RunUid, Run] | None = None) -> None:

@@ -233,14 +233,16 @@ class Reader(Protocol):
         """
         ...
 
-    def read_book(self, only: Sequence[RunUid] | None = None) -> SchedulerState:
+    def read_book(
+        self, only: Sequence[RunUid] | None = None, instances: Sequence[str] | None = None
+    ) -> SchedulerState:
         """
         Read what is not over.
 
         With `only`, the runs, attempts, lingering jobs, allocations and outcomes of these runs
-        alone, at a cost that depends on their number only; `instances` are always all, and
-        what is said of volumes is left out. A run of `only` that is missing from the answer's `runs` is
-        over.
+        alone, at a cost that depends on their number only; what is said of volumes is left out.
+        A run of `only` that is missing from the answer's `runs` is over. With `instances`, the
+        instances with these uids alone; one that is missing from the answer is terminated.
         """
 
     def read_runs(

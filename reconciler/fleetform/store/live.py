@@ -57,10 +57,8 @@ _INSTANCE = (
     "accounts",
 )  # fmt: skip
 _OUTDATED = tuple(Outdated)
-_INSTANCES = (
-    f"SELECT {', '.join(_INSTANCE)} FROM instances WHERE state <> 'terminated'"
-    " ORDER BY fleet, number"
-)
+_INSTANCES = f"SELECT {', '.join(_INSTANCE)} FROM instances WHERE state <> 'terminated'"
+_THESE = " AND uid IN (SELECT value FROM json_each(?1))"
 
 _SELECT = (
     "SELECT s.kind, s.name, s.uid, s.generation, s.digest, s.execution_digest, s.own_digest,"
@@ -274,10 +272,16 @@ def _released_hosts(connection: Statements) -> dict[str, str]:
     )
 
 
-def read_instances(connection: Statements) -> tuple[Instance, ...]:
-    """Read all that are not terminated; a cordoned one says why in `drained`."""
+def read_instances(
+    connection: Statements, uids: Sequence[str] | None = None
+) -> tuple[Instance, ...]:
+    """Read those that are not terminated, of `uids` or all; a cordoned one says why in `drained`."""
+    if uids is not None and not uids:
+        return ()
+    which, values = ("", ()) if uids is None else (_THESE, (json.dumps(list(uids)),))
     cordon = read_cordon(connection)
-    return tuple(_instance_of(row, cordon) for row in connection.execute(_INSTANCES))
+    rows = connection.execute(f"{_INSTANCES}{which} ORDER BY fleet, number", values)
+    return tuple(_instance_of(row, cordon) for row in rows)
 
 
 def _notes(note: str, instances: Iterable[Instance]) -> tuple[str, ...]:

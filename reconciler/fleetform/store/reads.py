@@ -82,11 +82,13 @@ class Reads:
         with self._database.read() as connection:
             return read_rows(connection, serial)
 
-    def read_book(self, only: Sequence[RunUid] | None = None) -> SchedulerState:
+    def read_book(
+        self, only: Sequence[RunUid] | None = None, instances: Sequence[str] | None = None
+    ) -> SchedulerState:
         from fleetform.store.scheduler_state import read_book
 
         with self._database.read() as connection:
-            return read_book(connection, only)
+            return read_book(connection, only, instances)
 
     def read_runs(
         self, names: Sequence[str] | None = None, *, earlier: bool = False

@@ -41,7 +41,9 @@ __all__ = ["read_array", "read_book", "read_histories", "read_history_page", "re
 _THESE = "r.uid IN (SELECT value FROM json_each(?1))"
 
 
-def read_book(connection: Statements, only: Sequence[RunUid] | None) -> SchedulerState:
+def read_book(
+    connection: Statements, only: Sequence[RunUid] | None, instances: Sequence[str] | None
+) -> SchedulerState:
     """Read the open runs, or those of `only`; statements differ in that condition alone."""
     which, values = ("TRUE", ()) if only is None else (_THESE, (json.dumps(list(only)),))
     (serial,) = connection.execute("SELECT serial FROM meta").fetchone()
@@ -76,7 +78,7 @@ def read_book(connection: Statements, only: Sequence[RunUid] | None) -> Schedule
         runs=runs,
         attempts=attempts,
         lingering=_lingering(connection, which, values),
-        instances=read_instances(connection),
+        instances=read_instances(connection, instances),
         allocations=tuple(
             allocation_of(row)
             for row in connection.execute(
@@ -89,7 +91,7 @@ def read_book(connection: Statements, only: Sequence[RunUid] | None) -> Schedule
         volume_fleets=_volume_fleets(connection) if only is None else {},
         volume_hosts=read_volume_hosts(connection) if only is None else {},
         leaving_volumes=leaving_volumes(connection) if only is None else frozenset(),
-        templates=read_templates(connection) if not only else {},
+        templates=read_templates(connection) if not only and instances is None else {},
         overrides=read_overrides(connection),
         queue_fleets=queue_fleets,
         default_queue=default_queue,

@@ -14,6 +14,7 @@ from contract.ledgers import (
     submit_step,
 )
 from fleetform.model.history import LoggedEvent
+from fleetform.model.instance import InstanceState
 from fleetform.model.live import Rows, RowsOutdated
 from fleetform.model.ports import Ledger, Reader, RunQuery
 
@@ -34,6 +35,22 @@ def test_partial_book(desk: Desk) -> None:
     nothing = desk.ledger.read_book(())
     assert (nothing.runs, nothing.outcomes, nothing.lingering) == ({}, {}, ())
     assert nothing.instances == whole.instances
+
+
+def test_a_book_of_some_instances(reopen: Callable[[], Ledger]) -> None:
+    """It has these as a whole book does, and none that is terminated."""
+    desk = Desk.of(reopen(), nodes=3)
+    desk.submit(submit_step("a"))
+    first, second, _ = desk.ledger.read_book().instances
+    part = desk.ledger.read_book((), (second.uid, first.uid))
+    assert part.instances == (first, second)
+    desk.ledger.mark_instance(
+        first.uid, state=InstanceState.TERMINATED, message="", fence=desk.fence, now_ms=20_000
+    )
+    part = desk.ledger.read_book([desk.run("a").uid], [first.uid])
+    assert (len(part.runs), part.instances) == (1, ())
+    assert desk.ledger.read_book((), ()).instances == ()
+    desk.ledger.close()
 
 
 def test_serial_counts_what_others_commit(reopen: Callable[[], Ledger]) -> None:
