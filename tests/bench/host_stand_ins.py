@@ -135,7 +135,7 @@ class StandIns:
         bundle = f"{STATE}/agents/{request['sha256'][:16]}.pyz"
         root = f"{STATE}/hosts/{request['environment_uid']}/{request['name']}"
         answer = {"bundle": bundle, "any_bundle": bundle, "root": root, "is_sound": True}
-        answer["earlier"] = bundle
+        answer |= {"earlier": bundle, "volumes": f"{STATE}/volumes"}
         return json.dumps(answer) + "\n"
 
     async def _serve_session(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
