@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from fleetform.model.decision import Decisions
 from fleetform.model.override import Override, OverrideKind
+from fleetform.schedule import Policies, Queue, schedule
 from unit.schedule.cases import NOW, codes, decide, details, instance, run, started
 
 HOUR = 3_600_000
@@ -22,6 +24,14 @@ def test_a_pause_keeps_everything_from_starting() -> None:
     assert codes(decisions, "a") == codes(decisions, "b") == ["override"]
     assert details(decisions, "a") == ["emergency pause by ada@node1: smoke"]
     assert decisions.next_at_ms == NOW + HOUR
+
+
+def test_without_runs_no_host_is_looked_at() -> None:
+    """Most rounds place nothing; they are due again when the override ends all the same."""
+    queue = Queue((), overrides=[override(OverrideKind.PAUSE)])
+    hosts = iter([instance("h")])
+    assert schedule(queue, hosts, Policies(), now_ms=NOW) == Decisions(next_at_ms=NOW + HOUR)
+    assert next(hosts).name == "h"
 
 
 def test_what_is_out_of_date_keeps_nothing() -> None:
