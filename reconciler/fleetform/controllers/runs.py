@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from fleetform.agents.protocol.states import JobState
 from fleetform.controllers.announced import Announced
@@ -196,29 +195,21 @@ class RunController:
 
     async def _write_said(self) -> None:
         """Write down what hosts answered to what was sent."""
-        answers = list(self._sender.take_answers())
-        while answers:
-            instance_uid, record = answers[0]
-            session = self._hosts.session(instance_uid)
-            if session is not None:
-                session.records[record.key] = record
+        if answers := self._sender.take_answers():
+            for instance_uid, record in answers:
+                session = self._hosts.session(instance_uid)
+                if session is not None:
+                    session.records[record.key] = record
             try:
                 moved = await self._gate(
-                    partial(
-                        self._ledger.commit_records,
-                        instance_uid,
-                        [record],
-                        None,
-                        snapshot=False,
-                        fence=self._fence,
-                        now_ms=self._clock.now_ms(),
+                    lambda: self._ledger.commit_answers(
+                        answers, fence=self._fence, now_ms=self._clock.now_ms()
                     )
                 )
             except LedgerUnavailable:
                 # A host is not asked again for what it has answered.
                 self._sender.give_back(answers)
                 raise
-            del answers[0]
             self._hosts.touched.update(dict.fromkeys(key.run_uid for key in moved))
         if keys := self._sender.take_forgotten():
             self._hosts.touched.update(dict.fromkeys(key.run_uid for key in keys))

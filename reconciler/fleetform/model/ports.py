@@ -436,6 +436,15 @@ class Ledger(Reader, Protocol):
         again. `cursor` and rows change in one transaction.
         """
 
+    def commit_answers(
+        self, answers: Sequence[tuple[str, JobRecord]], *, fence: int, now_ms: int
+    ) -> tuple[JobKey, ...]:
+        """
+        Record what hosts answered to commands, with their instances, in one transaction.
+
+        Returns the keys of jobs that moved; for each record as `commit_records` without a cursor.
+        """
+
     def commit_host(self, seen: HostSeen, *, fence: int, now_ms: int) -> tuple[JobKey, ...]:
         """
         Record a hello: boot, install, capacity, state ready. Returns jobs that this proves lost.

@@ -134,6 +134,16 @@ class StoredLedger(Reads):
                 transaction, instance_uid, records, cursor, snapshot=snapshot, now_ms=now_ms
             )
 
+    def commit_answers(
+        self, answers: Sequence[tuple[str, JobRecord]], *, fence: int, now_ms: int
+    ) -> tuple[JobKey, ...]:
+        with self._database.write(fence=fence) as transaction:
+            moved = [
+                commit_records(transaction, uid, [record], None, snapshot=False, now_ms=now_ms)
+                for uid, record in answers
+            ]
+        return tuple(key for keys in moved for key in keys)
+
     def commit_host(self, seen: HostSeen, *, fence: int, now_ms: int) -> tuple[JobKey, ...]:
         with self._database.write(fence=fence) as transaction:
             proof = outgrown_by(transaction, seen)

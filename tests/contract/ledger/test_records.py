@@ -58,6 +58,23 @@ def test_records_only_move_forward(desk: Desk) -> None:
     assert desk.ledger.read_live().serial == before
 
 
+def test_answers_of_many_hosts_are_recorded_together(two_hosts: Desk) -> None:
+    """Each is for a job of its own host, and they cost one commit."""
+    desk = two_hosts
+    desk.submit(submit_step("a"), submit_step("b"))
+    desk.place_all(("a", [desk.share()]), ("b", [desk.share(on=1)]))
+    a, b = desk.record("a", JobState.RUNNING), desk.record("b", JobState.RUNNING)
+    before = desk.ledger.read_live().serial
+    first, second = desk.instances
+    wrong = [(second, a), (first, b)]
+    assert desk.ledger.commit_answers(wrong, fence=desk.fence, now_ms=desk.now_ms) == ()
+    right = [(first, a), (second, b), (first, a)]
+    moved = desk.ledger.commit_answers(right, fence=desk.fence, now_ms=desk.now_ms)
+    assert moved == (a.key, b.key)
+    assert desk.ledger.read_live().serial == before + 1
+    assert desk.run("a").state is desk.run("b").state is RunState.RUNNING
+
+
 def test_a_lost_job_began_when_it_was_first_heard_of(desk: Desk) -> None:
     """Its agent was killed too, and knows no more than when it looked again."""
     desk.submit(submit_step("a"))

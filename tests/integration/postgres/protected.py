@@ -102,6 +102,13 @@ def _commit_records(desk: Desk) -> Call:
     )
 
 
+def _commit_answers(desk: Desk) -> Call:
+    desk.submit(submit_step("alpha"))
+    assert desk.place("alpha")
+    answers = [(desk.instances[0], desk.record("alpha", JobState.RUNNING))]
+    return lambda: desk.ledger.commit_answers(answers, fence=desk.fence, now_ms=desk.now_ms)
+
+
 def _commit_host(desk: Desk) -> Call:
     seen = hello(desk.instances[0], boot="boot-2", records=())
     return lambda: desk.ledger.commit_host(seen, fence=desk.fence, now_ms=desk.now_ms)
@@ -161,6 +168,7 @@ PROTECTED = tuple(
         _commit_transitions,
         _pass_commit_point,
         _commit_records,
+        _commit_answers,
         _commit_host,
         _mark_instance,
         _note_gpu_processes,
