@@ -166,6 +166,9 @@ class SessionHost:
         with translated(self._name):
             return await self._session.snapshot_volume(operation_uid, volume_uid, name, path, into)
 
+    def answer_heartbeats(self, may: Callable[[], bool]) -> None:
+        self._session.answer_heartbeats(may)
+
     async def follow_log(self, job_uid: str, offset: int) -> None:
         with translated(self._name):
             await self._session.follow_log(job_uid, offset)

@@ -7,7 +7,7 @@ must not find that out from what it has already done. Looking is always allowed.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from fleetform.agents.protocol.messages import (
     Cursor,
@@ -20,6 +20,7 @@ from fleetform.agents.protocol.messages import (
 )
 from fleetform.agents.protocol.states import Cause
 from fleetform.model.leadership import ManagerLease
+from fleetform.model.refusals import FenceLost, LedgerUnusable
 from fleetform.providers.contract.hosts import (
     ExecRequest,
     ExecSession,
@@ -186,6 +187,17 @@ class _FencedHost:
     @property
     def silent_seconds(self) -> float:
         return self._host.silent_seconds
+
+    def answer_heartbeats(self, may: Callable[[], bool]) -> None:
+        # A successor counts from its own beginning: nothing may be answered after that.
+        self._host.answer_heartbeats(lambda: self._is_manager() and may())
+
+    def _is_manager(self) -> bool:
+        try:
+            self._manager_lease.require()
+        except (FenceLost, LedgerUnusable):
+            return False
+        return True
 
     async def follow_log(self, job_uid: str, offset: int) -> None:
         await self._host.follow_log(job_uid, offset)

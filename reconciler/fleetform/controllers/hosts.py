@@ -111,6 +111,11 @@ class Session:
     """Its agent has answered since the host was last made sure of."""
     generation: int = 0
     """Number of its hello, never used twice: a call of an older session is known as such."""
+    unheard_since_ms: int | None = None
+    """
+    Since when the host can hear nothing from this process, by a clock that counts suspend; None while
+    it can. At first when this process began: what an earlier manager said was before that.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +187,7 @@ class HostSessions:
             if session is None:
                 # The first hello of a process asks for a snapshot: comparing every record with
                 # its row is what makes a restart safe.
-                session = Session(instance)
+                session = Session(instance, unheard_since_ms=self._clock.boot_ms())
                 self._sessions[instance.uid] = session
                 session.task = self._nursery.start(
                     self._keep(session), name=f"host {instance.name}"
@@ -192,6 +197,13 @@ class HostSessions:
 
     def session(self, instance_uid: str) -> Session | None:
         return self._sessions.get(instance_uid)
+
+    def unheard_ms(self, instance_uid: str) -> int:
+        """Say for how long a host has certainly heard nothing; 0 where that is not known."""
+        session = self._sessions.get(instance_uid)
+        if session is None or session.unheard_since_ms is None:
+            return 0
+        return self._clock.boot_ms() - session.unheard_since_ms
 
     def know_job(self, job: Job, run_name: str) -> None:
         """Say whose output `job_uid` is, before the host can send any."""
@@ -464,6 +476,8 @@ class HostSessions:
             for note in await self._provider.ensure(request):
                 self._tell_note(session, note)
         host = await self._provider.connect(request, self._identity, session.cursor)
+        session.unheard_since_ms = None
+        host.answer_heartbeats(lambda: session.unheard_since_ms is None)
         try:
             await self._take_hello(session, host)
         except BaseException:
@@ -693,6 +707,8 @@ class HostSessions:
 
     async def _lose(self, session: Session, problem: str) -> None:
         host, session.host = session.host, None
+        if session.unheard_since_ms is None:
+            session.unheard_since_ms = self._clock.boot_ms()
         # Every sentence about a host names it.
         problem = problem.removeprefix(f"instance {session.instance.name}: ")
         was_reached, now_ms = host is not None, self._clock.now_ms()

@@ -113,3 +113,47 @@ def test_a_late_look_takes_all_steps() -> None:
     """After a suspend everything that has come due is taken, in order."""
     end = ending(max_duration_ms=500, checkpoint_lead_ms=200)
     assert steps(end, 10**9) == [Step.CHECKPOINT, Step.TERM, Step.KILL]
+
+
+def test_silence() -> None:
+    """The job is stopped when the controller was silent for too long, and it matters when it was heard."""
+    end = ending(silence_ms=5000)
+    end.hear(2000)
+    assert (end.wait_ms(1000), end.is_silent(6999)) == (6000, False)
+    end.hear(4000)
+    end.hear(3000)
+    assert (end.wait_ms(7000), end.is_silent(8999), end.is_silent(9000)) == (2000, False, True)
+    end.end_silence(9000)
+    assert (steps(end, 9000), end.cause) == ([Step.TERM], Cause.LOST)
+    assert (end.wait_ms(9000), steps(end, 9100)) == (100, [Step.KILL])
+
+
+def test_a_silence_that_is_noticed_late() -> None:
+    """After a suspend all of it is over at once: the moments count from the end of the silence."""
+    end = ending(silence_ms=5000, checkpoint_lead_ms=1000)
+    end.end_silence(10**9)
+    assert steps(end, 10**9) == [Step.CHECKPOINT, Step.TERM, Step.KILL]
+
+
+def test_a_silence_that_is_over_ends_the_job_all_the_same() -> None:
+    """What the silence has begun is not undone by a controller that is heard again."""
+    end = ending(silence_ms=5000, checkpoint_lead_ms=1000)
+    end.hear(1000)
+    end.end_silence(6000)
+    end.hear(6500)
+    assert steps(end, 6500) == [Step.CHECKPOINT]
+    assert (end.is_silent(6500), steps(end, 7000), steps(end, 7100)) == (
+        False,
+        [Step.TERM],
+        [Step.KILL],
+    )
+
+
+def test_a_slow_stop_ends_with_the_silence() -> None:
+    """A stop with a long grace is cut by the silence, and keeps its cause."""
+    end = ending(silence_ms=5000)
+    end.hear(1000)
+    end.ask(Cause.STOPPED, 3_600_000, 2000)
+    assert steps(end, 2000) == [Step.TERM]
+    end.end_silence(6000)
+    assert (steps(end, 6000), end.cause) == ([Step.KILL], Cause.STOPPED)

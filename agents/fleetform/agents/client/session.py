@@ -19,7 +19,7 @@ import collections
 import contextlib
 import dataclasses
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Protocol
 
 from fleetform.agents.client import blobs
@@ -154,6 +154,8 @@ class Session:
         self._pulse = Pulse()
         self._heard_at = 0.0
         self._beats: asyncio.TimerHandle | None = None
+        self._beat_at_ms = 0
+        self._may_answer: Callable[[], bool] | None = None
         self._loop = asyncio.get_running_loop()
         self._greeting: asyncio.Future[Welcome] = self._loop.create_future()
         self._replies: dict[int, asyncio.Future[Reply]] = {}
@@ -241,6 +243,23 @@ class Session:
 
     async def shutdown(self, *, force: bool) -> Reply:
         return await self._ask(Shutdown(self._next_id(), force))
+
+    def answer_heartbeats(self, may: Callable[[], bool]) -> None:
+        """
+        Answer each heartbeat of the agent from now on, as long as `may` allows it.
+
+        Jobs that end when their host hears no controller live by these answers, so only the process that
+        decides on their death may give them.
+        """
+        self._may_answer = may
+        self._answer_heartbeat()
+
+    def _answer_heartbeat(self) -> None:
+        if not self._beat_at_ms or self._may_answer is None or self._failure is not None:
+            return
+        at_ms, self._beat_at_ms = self._beat_at_ms, 0
+        if self._may_answer():
+            self._send(Heartbeat(at_ms))
 
     async def news(self) -> AsyncIterator[Sequence[Event | LogData]]:
         """Hand out all that has come, then wait for more; for one caller at a time."""
@@ -529,7 +548,8 @@ class Session:
         elif isinstance(message, OpenChannel):
             self._take_call(message)
         elif isinstance(message, Heartbeat):
-            pass  # Counted with everything else that arrives.
+            self._beat_at_ms = message.at_ms
+            self._answer_heartbeat()
         elif isinstance(message, Welcome) and not self._greeting.done():
             self._take_welcome(message)
         elif isinstance(message, Rejected):

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from fleetform.agents.host.blobs import BlobStore
 from fleetform.agents.host.channels import Channels
+from fleetform.agents.host.contact import boot_ms
 from fleetform.agents.host.exec_channel import Commands
 from fleetform.agents.host.forward_channel import Forwards
 from fleetform.agents.host.outbox import Outbox
@@ -101,6 +102,8 @@ class Connection(asyncio.Protocol):
         """Use this version from now on, which both ends have agreed on."""
         if protocol >= 2 and self._pulse is None:
             self._pulse = Pulse()
+            # At once: before its answer the host has heard no controller, as far as jobs count it.
+            self.outbox.say(Heartbeat(boot_ms()))
             self._schedule_beat()
             self.outbox.limit_output()
 
@@ -118,7 +121,7 @@ class Connection(asyncio.Protocol):
             return
         self._schedule_beat()
         if not self._closing:
-            self.outbox.say(Heartbeat())
+            self.outbox.say(Heartbeat(boot_ms()))
             self._listener.writable(self)
 
     def data_received(self, data: bytes) -> None:
@@ -133,7 +136,8 @@ class Connection(asyncio.Protocol):
             self.close()
             return
         for message in messages:
-            if not self._closing and not isinstance(message, Heartbeat):
+            is_bare = isinstance(message, Heartbeat) and not message.at_ms
+            if not self._closing and not is_bare:
                 self._listener.received(self, message)
 
     def close(self) -> None:

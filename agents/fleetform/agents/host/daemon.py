@@ -22,6 +22,7 @@ from typing import Any
 
 from fleetform.agents.host import layout, memory, supervisor_messages
 from fleetform.agents.host.connection import Connection
+from fleetform.agents.host.contact import Contact, boot_ms
 from fleetform.agents.host.effects import (
     Announce,
     Effect,
@@ -55,6 +56,7 @@ from fleetform.agents.protocol.messages import (
     Event,
     FollowLog,
     Forget,
+    Heartbeat,
     Hello,
     JobRecord,
     LogData,
@@ -93,12 +95,18 @@ class Daemon:
     """Carries out what the journal wants, and tells it what has happened."""
 
     def __init__(
-        self, settings: Settings, journal: Journal, store: FileStore, channel: socket.socket
+        self,
+        settings: Settings,
+        journal: Journal,
+        store: FileStore,
+        channel: socket.socket,
+        contact: Contact,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._settings = settings
         self._journal = journal
         self._store = store
+        self._contact = contact
         means = make_means(
             settings.root,
             channel,
@@ -302,6 +310,9 @@ class Daemon:
             self._greet(connection, message)
         elif isinstance(message, Probe):
             self.begin(self._answer(connection, message))
+        elif isinstance(message, Heartbeat):
+            if connection is self._manager:
+                self._contact.answered(message.at_ms, boot_ms())
         elif connection is not self._manager and not (
             connection.is_looking and isinstance(message, _CHANNEL_MESSAGES)
         ):

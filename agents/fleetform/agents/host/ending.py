@@ -1,9 +1,12 @@
 """
 When a job is to end against its will, and by which signal: values in, values out.
 
-A job ends at its longest duration or because somebody asks, whichever comes first. The
-checkpoint signal comes `checkpoint_lead_ms` before TERM, and KILL `grace_ms` after it. All
-moments are milliseconds of a clock that counts suspend, given by the caller.
+A job ends at its longest duration, because somebody asks, or because its controller has been silent
+for too long, whichever comes first. The checkpoint signal comes `checkpoint_lead_ms` before TERM, and
+KILL `grace_ms` after it. All moments are milliseconds of a clock that counts suspend, given by the caller.
+
+After a silence nobody may wait: the controller counts the job as dead `silence_ms`, lead and grace after it was
+heard. So all moments count from the end of the silence, also where that is noticed late.
 
 A job that was only warned of its time limit and ends by itself before TERM keeps its own
 outcome: whether it is done it says by its exit code (`requeue_exit_codes`).
@@ -37,8 +40,16 @@ class Ending:
         max_duration_ms: int | None,
         grace_ms: int,
         checkpoint_lead_ms: int | None,
+        silence_ms: int | None = None,
     ) -> None:
-        """`checkpoint_lead_ms` is None for a job without a checkpoint signal."""
+        """
+        `checkpoint_lead_ms` is None for a job without a checkpoint signal.
+
+        `silence_ms` is None where the controller may be silent for ever. Otherwise `hear` says when it
+        was heard.
+        """
+        self._silence_ms = silence_ms
+        self._heard_ms = 0
         self.cause: Cause | None = None
         self._grace_ms = grace_ms
         self._lead_ms = checkpoint_lead_ms
@@ -65,6 +76,21 @@ class Ending:
         self._bring_forward(Step.TERM, now_ms + lead)
         self._bring_forward(Step.KILL, self._moments[Step.TERM] + grace)
 
+    def hear(self, heard_ms: int) -> None:
+        """Note when the controller was heard; an earlier moment than is known changes nothing."""
+        self._heard_ms = max(self._heard_ms, heard_ms)
+
+    def is_silent(self, now_ms: int) -> bool:
+        """Tell whether the controller has been silent for too long, and the job is not ended for that yet."""
+        return self._silence_ms is not None and now_ms >= self._heard_ms + self._silence_ms
+
+    def end_silence(self, now_ms: int) -> None:
+        """End the job if the controller is silent; one that is heard again later does not change that."""
+        if self.is_silent(now_ms):
+            assert self._silence_ms is not None
+            self.ask(Cause.LOST, None, self._heard_ms + self._silence_ms)
+            self._silence_ms = None
+
     def skip_checkpoint(self, now_ms: int) -> None:
         """No process has a handler for the checkpoint signal: waiting for it has no effect."""
         if self.cause is not None and Step.TERM not in self._taken:
@@ -85,6 +111,8 @@ class Ending:
     def wait_ms(self, now_ms: int) -> int | None:
         """Return how long nothing is due; None: for ever."""
         left = [moment for step, moment in self._moments.items() if step not in self._taken]
+        if self._silence_ms is not None:
+            left.append(self._heard_ms + self._silence_ms)
         return max(min(left) - now_ms, 0) if left else None
 
     def _bring_forward(self, step: Step, moment_ms: int) -> None:

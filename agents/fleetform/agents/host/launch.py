@@ -66,6 +66,8 @@ class Launch(NamedTuple):
     log_tail_bytes: int
     account: Account | None = None
     """Whose processes the job's are; None: those of the agent's own account."""
+    silence_ms: int | None = None
+    """How long the controller may be silent before the job is stopped; None: for ever."""
 
 
 def dump(launch: Launch) -> bytes:

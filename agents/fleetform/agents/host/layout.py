@@ -18,6 +18,9 @@ AGENT_SOCKET = "agent.sock"
 NOTICE_SOCKET = "notice.sock"
 """Datagrams from supervisors: a job has written output, or is being cleaned up."""
 
+CONTACT = "contact"
+"""When the controller last answered; written by the agent, read by supervisors."""
+
 AGENT_LOCK = "lock"
 """Held by the one daemon of this root as long as it lives."""
 
@@ -83,6 +86,8 @@ HOSTFILE = "hostfile"
 
 NOTICE_FROM_JOB = f"../../{NOTICE_SOCKET}"
 """Relative, since a socket's address holds 107 bytes and a root's path may be longer."""
+
+CONTACT_FROM_JOB = f"../../{CONTACT}"
 
 JOB_UID_VARIABLE = "FLEETFORM_JOB_UID"
 """In the environment of every process of a job: how they are found without a supervisor."""

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 
 from fleetform.agents.host import VERSION, directory, identity, layout, memory, process_tag
+from fleetform.agents.host.contact import Contact
 from fleetform.agents.host.daemon import Daemon, Settings
 from fleetform.agents.host.journal import Journal
 from fleetform.agents.host.memory import Memory
@@ -61,11 +62,13 @@ async def _run(
         tag_base=process_tag.base(),
     )
     found = {name: directory.inspect(f"{layout.JOBS}/{name}") for name in os.listdir(layout.JOBS)}
-    daemon = Daemon(settings, journal, store, channel)
+    contact = Contact(boot_id)
+    daemon = Daemon(settings, journal, store, channel, contact)
     effects = recover(journal, found, boot_id=boot_id, now_ms=_now_ms())
     try:
         await daemon.run(effects, listening)
     finally:
+        contact.close()
         store.close()
 
 

@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from fleetform.agents.host import (
+    contact,
     credentials,
     joblog,
     kernel,
@@ -57,6 +58,9 @@ _READ_BYTES = 1 << 16
 
 _WAIT_MS_MAX = 10_000
 """poll(2) counts no suspend, so a deadline is looked at again after this at the latest."""
+
+_WAIT_MS_MAX_SILENCE = 1_000
+"""The same for a job that ends after a silence: another host may have it when this one wakes up."""
 
 _REPAIR_MS = 1000
 """From the file that is missed to its repair: longer than `rm -r` mostly takes."""
@@ -177,11 +181,13 @@ class Supervisor:
         self._started = -1
         self._control = -1
         self._control_text = b""
+        self._contact = -1
         self._ending = Ending(
             started_ms=_boot_ms(),
             max_duration_ms=job.max_duration_ms,
             grace_ms=job.grace_ms,
             checkpoint_lead_ms=None if job.checkpoint_signal is None else job.checkpoint_lead_ms,
+            silence_ms=job.silence_ms,
         )
 
     def supervise(self, started: int) -> Result:
@@ -243,8 +249,14 @@ class Supervisor:
                 )
             if self._job.binds:
                 mounts.enter(self._job.binds, self._job.account)
+            if self._job.silence_ms is not None:
+                self._contact = os.open(layout.CONTACT_FROM_JOB, os.O_RDONLY | os.O_CLOEXEC)
+                self._hear()
         except OSError as error:
             raise _CannotStart(f"the host cannot set up the job: {error}") from error
+        if self._ending.is_silent(_boot_ms()):
+            # The start came late, and by now another host may have the job.
+            raise _CannotStart(self._explain_silence())
         return _wake_on_signals()
 
     def _start(self) -> None:
@@ -319,6 +331,9 @@ class Supervisor:
                 look_at_ms = now_ms + self._limit.interval_ms
                 if self._limit.exceeded():
                     self._signal_all(signal.SIGKILL)
+            if self._ending.is_silent(now_ms):
+                self._hear()
+                self._ending.end_silence(now_ms)
             self._take_due_steps(now_ms)
             if self._repair_at_ms is not None and now_ms >= self._repair_at_ms:
                 self.repair()
@@ -338,7 +353,17 @@ class Supervisor:
         if self._repair_at_ms is not None:
             waits.append(max(self._repair_at_ms - now_ms, 0))
         known = [wait for wait in waits if wait is not None]
-        return min(*known, _WAIT_MS_MAX) if known else None
+        longest = _WAIT_MS_MAX if self._job.silence_ms is None else _WAIT_MS_MAX_SILENCE
+        return min(*known, longest) if known else None
+
+    def _hear(self) -> None:
+        """Read when the controller was heard; what cannot be read says nothing new."""
+        try:
+            known = contact.read(self._contact)
+        except OSError:
+            return
+        if known is not None:
+            self._ending.hear(known[1])
 
     def _take_signals(self, wakeup: int) -> None:
         came = os.read(wakeup, 512)
@@ -461,7 +486,13 @@ class Supervisor:
         if cause is Cause.MAX_DURATION:
             seconds = (self._job.max_duration_ms or 0) // 1000
             return f"the job ran longer than its {seconds} s and ended with {end}"
+        if cause is Cause.LOST:
+            return self._explain_silence()
         return f"the job was stopped and ended with {end}"
+
+    def _explain_silence(self) -> str:
+        seconds = (self._job.silence_ms or 0) // 1000
+        return f"its host heard no controller for {seconds} s (`on_silence`)"
 
     def _result(
         self, cause: Cause, exit_code: int | None, number: int | None, message: str = ""

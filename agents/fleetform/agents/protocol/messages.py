@@ -29,7 +29,7 @@ peers reject a hello whose `protocol` is not 1, end the session at an unknown me
 nothing of heartbeats and channels.
 """
 
-CAPABILITY_OF_FIELD = {"account": "job.account"}
+CAPABILITY_OF_FIELD = {"account": "job.account", "silence_seconds": "job.silence"}
 """
 Fields of `StartJob` that an agent of an earlier release would ignore, with the capability that it
 lacks. Such a field is sent only with a value other than its default, and only to an agent with the
@@ -137,6 +137,12 @@ class StartJob:
     """
     The Unix account that the job runs as; empty: the agent's own. For an agent with the capability
     `job.account` only: others start the job as theirs, which may be root.
+    """
+    silence_seconds: int | None = None
+    """
+    The job is stopped this long after the last heartbeat of the agent that the controller has
+    answered, by a clock that counts suspend, and killed `checkpoint_lead_seconds` and
+    `stop_grace_seconds` later; None: never. For an agent with the capability `job.silence` only.
     """
 
 
@@ -319,7 +325,14 @@ class Shutdown:
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """Says that its sender lives, in both directions and from version 2 on; see `link`."""
+    """
+    Says that its sender lives, in both directions and from version 2 on; see `link`.
+
+    `at_ms` of an agent is the time since its host was booted. A controller that manages the host sends
+    it back at once: for how long the host hears no controller counts from there. 0: none is said.
+    """
+
+    at_ms: int = 0
 
 
 # -- channels, in both directions and from version 2 on -------------------------------------
@@ -601,9 +614,11 @@ def to_json(value: Any) -> Any:
     """Turn a message or a part of one into JSON values; enums become their values."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         said = {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        if isinstance(value, StartJob) and not value.account:
-            # As in frames: the release before does not know the field.
-            del said["account"]
+        if isinstance(value, StartJob):
+            # As in frames: earlier releases do not know these fields.
+            for name in CAPABILITY_OF_FIELD:
+                if not said[name]:
+                    del said[name]
         return said
     if isinstance(value, JobKey):
         return list(value)

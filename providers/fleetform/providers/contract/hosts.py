@@ -7,7 +7,7 @@ makes one. All calls are coroutines; they raise only `errors.ProviderError`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -130,6 +130,13 @@ class Host(Protocol):
         Put a volume's directory aside as `into`, which lies beside it; then it is no volume.
 
         Asking twice is the same as once, also where the first time was cut off.
+        """
+
+    def answer_heartbeats(self, may: Callable[[], bool]) -> None:
+        """
+        Answer what the host says regularly, from now on and while `may` says so.
+
+        Without answers the host ends jobs that have a limit to the silence of their controller.
         """
 
     async def follow_log(self, job_uid: str, offset: int) -> None: ...

@@ -211,6 +211,7 @@ def _describe(job: StartJob, digest: str, host: Host, place: _Place, directory: 
         log_head_bytes=job.log_head_bytes,
         log_tail_bytes=job.log_tail_bytes,
         account=account,
+        silence_ms=None if job.silence_seconds is None else job.silence_seconds * 1000,
     )
 
 
