@@ -50,7 +50,6 @@ _VALUES = {
     "task": (
         "runtime: container",
         "stop_duration: off",
-        "on_silence: stop after 10m",
         "on_upstream_change: rerun",
         "fleets: [other-project/gpus]",
         "env: [HF_TOKEN]",

@@ -93,10 +93,14 @@ class Agent:
             link.reset()
         self._links.clear()
 
+    def hold_connections(self, seconds: float) -> None:
+        for link in self._links:
+            link.hold(seconds)
+
     async def _beat(self, link: Link) -> None:
         while link.is_open:
             await asyncio.sleep(HEARTBEAT_SECONDS)
-            self._say(link.far, Heartbeat())
+            self._say(link.far, Heartbeat(self._host.boot_ms()))
 
     async def _serve(self, link: Link) -> None:
         decoder = Decoder()
@@ -119,6 +123,7 @@ class Agent:
             self._carry_out(effects, end)
             self._say(end, answer)
             if isinstance(answer, Welcome):
+                self._say(end, Heartbeat(self._host.boot_ms()))
                 if self._manager is not None and self._manager is not end:
                     self._manager.close()
                 self._manager = end
@@ -132,8 +137,11 @@ class Agent:
             self._say(end, Reply(message.id, True, body={"missing": []}))
         elif isinstance(message, (MakeVolume, RemoveVolume, SnapshotVolume, Shutdown)):
             self._say(end, Reply(message.id, True))
+        elif isinstance(message, Heartbeat):
+            if end is self._manager and message.at_ms <= self._host.boot_ms():
+                self._host.contact_ms = max(self._host.contact_ms, message.at_ms)
         else:
-            assert isinstance(message, (FollowLog, Heartbeat, Credit)), message
+            assert isinstance(message, (FollowLog, Credit)), message
 
     def _command(self, end: End, command: Command) -> None:
         if end is not self._manager:

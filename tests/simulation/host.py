@@ -13,6 +13,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from fleetform.agents.host.ending import Ending, Step
 from fleetform.agents.host.launch import Launch
 from fleetform.agents.host.recovery import Condition, Found
 from fleetform.agents.host.result import Result
@@ -73,6 +74,9 @@ class Host:
         self.unsynced: list[bytes] = []
         self.directories: dict[str, Directory] = {}
         self.on_end: Callable[[str], None] | None = None
+        self.contact_ms = 0
+        """As in `agents.host.contact`: by the clock `boot_ms`."""
+        self._booted_at = 0.0
         self._random = source
         self._judge = judge
         self._script = script
@@ -83,6 +87,9 @@ class Host:
 
     def now_ms(self) -> int:
         return WALL_START_MS + int(self.now() * 1000)
+
+    def boot_ms(self) -> int:
+        return int((self.now() - self._booted_at) * 1000)
 
     # -- the store of the agent ---------------------------------------------------------------
 
@@ -112,20 +119,26 @@ class Host:
     async def _supervise(self, directory: Directory) -> None:
         job, started_ms = directory.job, self.now_ms()
         nodes = int(job.env.get("FLEETFORM_NODES_NUM", "1"))
-        self._judge.began(self.now(), self.name, job.key, nodes, job.cpu_millicores)
-        script = self._script(job)
-        cause, code = Cause.EXITED, script.exit_code
-        try:
-            async with asyncio.timeout(script.seconds):
-                await directory.stop.wait()
-            cause, code = directory.cause, -15
-        except TimeoutError:
-            pass
-        except asyncio.CancelledError:
-            # Killed, or the power went: its processes are dead and nobody writes a result.
-            self._judge.ended(self.now(), self.name, job.key, None)
-            raise
-        self._judge.ended(self.now(), self.name, job.key, code)
+        silence_ms = None if job.silence_seconds is None else job.silence_seconds * 1000
+        ending = Ending(
+            started_ms=self.boot_ms(),
+            max_duration_ms=None,
+            grace_ms=job.stop_grace_seconds * 1000,
+            checkpoint_lead_ms=None,
+            silence_ms=silence_ms,
+        )
+        ending.hear(self.contact_ms)
+        if ending.is_silent(self.boot_ms()):
+            cause, code = Cause.PREPARE_FAILED, 0
+        else:
+            self._judge.began(self.now(), self.name, job.key, nodes, job.cpu_millicores)
+            try:
+                cause, code = await self._execute(directory, ending)
+            except asyncio.CancelledError:
+                # Killed, or the power went: its processes are dead and nobody writes a result.
+                self._judge.ended(self.now(), self.name, job.key, None)
+                raise
+            self._judge.ended(self.now(), self.name, job.key, code)
         directory.result = Result(
             job_uid=job.job_uid,
             run_uid=job.key.run_uid,
@@ -145,6 +158,32 @@ class Host:
         )
         # Whoever reaps it hears of it when the lock is free.
         asyncio.get_running_loop().call_soon(self._tell_end, job.job_uid)
+
+    async def _execute(self, directory: Directory, ending: Ending) -> tuple[Cause, int]:
+        """Let the commands run; they obey a stop at once, and after a silence only to KILL."""
+        script = self._script(directory.job)
+        until = self.now() + script.seconds
+        while True:
+            wait_ms = ending.wait_ms(self.boot_ms())
+            seconds = until - self.now()
+            if wait_ms is not None:
+                # One more, or it would wake up before the moment that it waits for.
+                seconds = min(seconds, (wait_ms + 1) / 1000)
+            try:
+                async with asyncio.timeout(seconds):
+                    await directory.stop.wait()
+            except TimeoutError:
+                pass
+            else:
+                return directory.cause, -15
+            if self.now() >= until:
+                return Cause.EXITED, script.exit_code
+            ending.hear(self.contact_ms)
+            ending.end_silence(self.boot_ms())
+            while (step := ending.due(self.boot_ms())) is not None:
+                if step is Step.KILL:
+                    assert ending.cause is not None
+                    return ending.cause, -9
 
     def kill_supervisor(self, job_uid: str) -> None:
         directory = self.directories.get(job_uid)
@@ -188,6 +227,7 @@ class Host:
             if directory.result is None and self._random.random() < 0.5:
                 # Its files were never synced; its result would have been.
                 del self.directories[uid]
+        self.contact_ms, self._booted_at = 0, self.now()
         self.boots += 1
         self.boot_id = f"{self.name}-boot-{self.boots}"
 
@@ -198,6 +238,7 @@ class Host:
                 directory.supervisor.cancel()
         self.directories.clear()
         self.durable, self.unsynced = [], []
+        self.contact_ms = 0
         self.installs += 1
         self.install_id = f"{self.name}-install-{self.installs}"
 

@@ -27,6 +27,7 @@ class Pipe:
         self._broken = False
         self._waiter: asyncio.Future[None] | None = None
         self._last_arrival = 0.0
+        self._held_until = 0.0
 
     @property
     def ended(self) -> bool:
@@ -46,6 +47,10 @@ class Pipe:
         self._last_arrival = max(self._last_arrival, self._loop.time() + delay)
         self._loop.call_at(self._last_arrival, self._arrive)
 
+    def hold(self, seconds: float) -> None:
+        """Let nothing arrive for a while: what is on its way, and what is sent meanwhile, comes late."""
+        self._held_until = self._loop.time() + seconds
+
     def break_now(self) -> None:
         """Lose what is on its way."""
         self._broken = True
@@ -61,6 +66,9 @@ class Pipe:
         return self._arrived.popleft()
 
     def _arrive(self) -> None:
+        if self._loop.time() < self._held_until and not self._broken:
+            self._loop.call_at(self._held_until, self._arrive)
+            return
         data = self._travelling.popleft()
         if self._broken or self._ended:
             return
@@ -116,6 +124,11 @@ class Link:
     @property
     def is_open(self) -> bool:
         return not any(pipe.ended for pipe in self._pipes)
+
+    def hold(self, seconds: float) -> None:
+        """Let nothing through for a while, and then all of it."""
+        for pipe in self._pipes:
+            pipe.hold(seconds)
 
     def reset(self) -> None:
         """Cut the line: both ends see the end, and what was on its way is lost."""

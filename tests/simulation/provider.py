@@ -52,14 +52,14 @@ class SimulatedHosts:
         self.hosts = hosts
         self.agents: dict[str, Agent] = {}
         self.powered: dict[str, bool] = dict.fromkeys(hosts, True)
+        self.reachable: dict[str, bool] = dict.fromkeys(hosts, True)
         self._random = source
         self._judge = judge
         self._faults = faults
 
     async def ensure(self, request: InstanceRequest) -> tuple[()]:
         await asyncio.sleep(self._random.uniform(0, DELAY_MAX_SECONDS))
-        if not self.powered[request.name]:
-            raise TemporaryError(f"host {request.name} is off")
+        self._require(request.name)
         agent = self.agents.get(request.name)
         if agent is None or not agent.alive:
             self.agents[request.name] = Agent(
@@ -88,6 +88,7 @@ class SimulatedHosts:
             await session.close()
 
     async def _open(self, name: str, hello: Hello) -> Session:
+        self._require(name)
         agent = self.agents.get(name)
         if agent is None or not agent.alive:
             raise TemporaryError(f"no agent on {name}")
@@ -100,8 +101,7 @@ class SimulatedHosts:
 
     async def release(self, request: InstanceRequest) -> None:
         await asyncio.sleep(self._random.uniform(0, DELAY_MAX_SECONDS))
-        if not self.powered[request.name]:
-            raise TemporaryError(f"host {request.name} is off")
+        self._require(request.name)
         agent = self.agents.pop(request.name, None)
         if agent is not None and agent.alive:
             agent.kill()
@@ -110,6 +110,12 @@ class SimulatedHosts:
             host.now(), not host.running(), f"{request.name} is released and runs {host.running()}"
         )
         host.wipe()
+
+    def _require(self, name: str) -> None:
+        if not self.powered[name]:
+            raise TemporaryError(f"host {name} is off")
+        if not self.reachable[name]:
+            raise TemporaryError(f"no route to host {name}")
 
     async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
         return ()
@@ -156,6 +162,15 @@ class SimulatedHosts:
         self.kill_agent(name)
         self.hosts[name].cut_power()
 
+    async def isolate(self, name: str, seconds: float) -> None:
+        """Let nothing through to a host for a while; what is on its way, and sent meanwhile, arrives then."""
+        self.reachable[name] = False
+        agent = self.agents.get(name)
+        if agent is not None:
+            agent.hold_connections(seconds)
+        await asyncio.sleep(seconds)
+        self.reachable[name] = True
+
     def reset_connections(self, name: str) -> None:
         agent = self.agents.get(name)
         if agent is not None:
@@ -176,4 +191,5 @@ def _seen(instance_uid: str, session: Session, cursor: Cursor | None) -> HostSee
         records=welcome.records,
         report=session.report,
         oldest=welcome.oldest,
+        capabilities=welcome.capabilities,
     )

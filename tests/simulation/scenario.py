@@ -19,6 +19,9 @@ from simulation.host import Script
 
 ENVIRONMENT_UID = "5" * 32
 NODES_MAX = 3
+LONG_SECONDS = 90
+"""How long runs with `on_silence` take at most: longer than most of what happens to their hosts."""
+
 EXECUTION = ("commands", "env", "nodes", "fleets", "resources", "index")
 
 
@@ -52,7 +55,8 @@ def make_scenario(source: random.Random) -> Scenario:
     for number in range(source.randint(2, 7)):
         name = f"run-{number}"
         runs[name] = _run(source, list(runs), nodes, cpu)
-        scripts[name] = (source.uniform(0.05, 8), _codes(source))
+        longest = LONG_SECONDS if "on_silence" in runs[name] else 8
+        scripts[name] = (source.uniform(0.05, longest), _codes(source))
     first = make_desired(fleet, runs)
     return Scenario((first, *_edits(source, fleet, runs)), hosts, scripts)
 
@@ -75,6 +79,10 @@ def _run(source: random.Random, earlier: list[str], nodes: int, cpu: int) -> dic
             "on": ["error", "interruption", "node-failure"],
             "max_attempts": source.randint(2, 6),
         }
+    if source.random() < 0.3:
+        # Less than the minute that documents may say: the host ends many of them.
+        document["on_silence"] = {"action": "stop", "after": source.choice([5, 20, 40])}
+        document["stop_duration"] = source.choice([0, 3])
     if source.random() < 0.3:
         document["priority"] = source.randint(0, 100)
     return document

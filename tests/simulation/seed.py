@@ -36,6 +36,12 @@ from simulation.scenario import ENVIRONMENT_UID, Scenario, make_scenario
 FAULTS_SECONDS = 30.0
 """How long faults come; a scenario without any takes about as long."""
 
+ISOLATION_SECONDS_MAX = 90.0
+"""Long enough that jobs with `on_silence` are proven dead, and short enough that others are waited for."""
+
+PLANS_MAX = 60
+"""Each is followed by a pause of some seconds, and the apply before may wait for an isolated host."""
+
 END_SECONDS = 3600.0
 """By then all must be over: the longest chain of retries takes minutes."""
 
@@ -162,7 +168,7 @@ class _Play:
         self._ledger.lift_overrides(numbers, who="a person", now_ms=now_ms)
 
     async def _apply(self, desired: Desired) -> None:
-        for _ in range(20):
+        for _ in range(PLANS_MAX):
             now_ms = VirtualClock().now_ms()
             live = self._ledger.read_live()
             permissions = Permissions(allow_destroy=True, allow_restart=True)
@@ -188,7 +194,7 @@ class _Play:
             else:
                 self._judge.note(self._now(), f"applied {len(made.changes)} changes")
                 return
-        self._judge.require(self._now(), False, "twenty plans in a row went stale")
+        self._judge.require(self._now(), False, f"{PLANS_MAX} plans in a row went stale")
 
     # -- what the world does ------------------------------------------------------------------------
 
@@ -201,8 +207,15 @@ class _Play:
             await asyncio.sleep(self._random.expovariate(0.5))
             name = self._random.choice(sorted(world.hosts))
             kind = self._random.choices(
-                ["connection reset", "agent kill", "supervisor kill", "power cut", "host off"],
-                [5, 4, 2, 1, 1],
+                [
+                    "connection reset",
+                    "agent kill",
+                    "supervisor kill",
+                    "power cut",
+                    "host off",
+                    "isolation",
+                ],
+                [5, 4, 2, 1, 1, 1],
             )[0]
             self._judge.fault(self._now(), kind, name)
             await self._strike(world, kind, name)
@@ -218,6 +231,8 @@ class _Play:
             running = world.hosts[name].running()
             if running:
                 world.hosts[name].kill_supervisor(self._random.choice(sorted(running)))
+        elif kind == "isolation":
+            await world.isolate(name, self._random.uniform(1, ISOLATION_SECONDS_MAX))
         elif kind == "power cut":
             world.cut_power(name)
         else:

@@ -46,6 +46,7 @@ from fleetform.views.why import (
     explain,
     lacks_directory,
     resource_why,
+    silence_limit,
     volume_troubles,
 )
 
@@ -219,7 +220,12 @@ def why_runs(
         at_work = at_work_lines(run, book, events, now_ms=now_ms)
         volumes = _volume_troubles(reader, history, now_ms)
         answer = explain(
-            detail, at_work=at_work, more=volumes, instances=book.instances, now_ms=now_ms
+            detail,
+            at_work=at_work,
+            more=volumes,
+            instances=book.instances,
+            silence=silence_limit(run, book),
+            now_ms=now_ms,
         )
         answers.append(WhyElement(detail.row, answer))
     return tuple(answers)

@@ -219,7 +219,11 @@ class HostSessions:
 
     def output_complete(self, job: Job) -> bool:
         """Tell whether all that the job wrote is in the log store."""
-        return job.log_bytes == 0 or self._logs.is_complete(
+        session = self._sessions.get(job.instance_uid)
+        record = None if session is None else session.records.get(job.key)
+        # The row of a job that was proven dead does not know what the host tells when it is back.
+        written = job.log_bytes or (0 if record is None else record.log_bytes)
+        return written == 0 or self._logs.is_complete(
             job.key.run_uid, job.key.attempt, job.key.rank
         )
 
@@ -668,7 +672,8 @@ class HostSessions:
         self.changed[session.instance.uid] = None
         for record in records:
             session.records[record.key] = record
-        self._note(moved)
+        # Also those whose rows had ended before: only now the host may forget them.
+        self._note((*moved, *(one.key for one in records if one.state in _ENDED)))
         await host.acknowledge(cursor, commits)
         self.wake()
 

@@ -47,6 +47,8 @@ UNSETTLED = frozenset(
 
 DEADLINE_CHECK_MS = 1000
 
+SILENCE_CHECK_MS = 1000
+
 ACCOUNTS_CHECK_MS = 15_000
 """A person who has created an account looks at the run within a minute."""
 
@@ -80,6 +82,7 @@ class RunController:
         self._shown: dict[RunUid, RunState] = {}
         self._ended: dict[RunUid, Run] = {}
         self._deadline_check_ms = 0
+        self._silence_check_ms = 0
         self._accounts_check_ms = 0
         self._announced = Announced(progress)
         self._first_answers = FirstAnswers(hosts=hosts, clock=clock, progress=progress)
@@ -147,6 +150,7 @@ class RunController:
         """
         self._has_plan = has_plan
         touched = await self._refresh()
+        touched |= await self._end_unheard()
         touched |= await self._judge(touched)
         # Before runs are placed anew: they would be sent to the same hosts.
         await self._suspects.mark(self.mirror)
@@ -240,6 +244,34 @@ class RunController:
             else:
                 self._shown[uid] = run.state
             self._progress.run_changed(run, run.message)
+
+    async def _end_unheard(self) -> dict[RunUid, None]:
+        """
+        End jobs that their hosts have ended by now, as `on_silence` says, and cannot say so.
+
+        Nothing is sent between the look and the reading of the rows that this leads to, so no job is
+        started whose row has ended.
+        """
+        if (boot_ms := self._clock.boot_ms()) < self._silence_check_ms:
+            return {}
+        self._silence_check_ms = boot_ms + SILENCE_CHECK_MS
+        dead = [
+            job.key
+            for job in self.mirror.all_jobs()
+            if job.silence is not None
+            and job.instance_uid
+            # Without a supervisor nothing ends it in time.
+            and job.state not in {JobState.FINISHED, JobState.UNKNOWN}
+            and self._hosts.unheard_ms(job.instance_uid) >= job.silence.proof_ms
+        ]
+        if not dead:
+            return {}
+        ended = await self._gate(
+            lambda: self._ledger.end_unheard(dead, fence=self._fence, now_ms=self._clock.now_ms())
+        )
+        moved = {RunUid(key.run_uid): None for key in ended}
+        await self._reread(moved)
+        return moved
 
     # -- deciding ---------------------------------------------------------------------------------
 

@@ -316,7 +316,9 @@ class Sender:
 
 def _too_old(session: Session, request: StartJob, field: str) -> str:
     value = getattr(request, field)
-    what = f"as {value}" if field == "account" else f"with {field} {value}"
+    what = {"account": f"as {value}", "silence_seconds": "with `on_silence`"}.get(
+        field, f"with {field} {value}"
+    )
     return (
         f"the agent of host {session.instance.name} is of an earlier release, which cannot start jobs"
         f" {what}: it is updated when the host is reached again"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from fleetform.agents.protocol.messages import FileEntry, JobRecord, Mount, StartJob
 from fleetform.agents.protocol.states import JobState
@@ -161,7 +161,7 @@ def job_request(
     """
     assert job.instance_uid, job.key
     template = run.template
-    return StartJob(
+    request = StartJob(
         **{name: getattr(template, name) for name in _COPIED},
         job_uid=job.uid,
         key=job.key,
@@ -191,6 +191,15 @@ def job_request(
         go=job.state is JobState.STARTING and not must_wait(template, attempt, job),
         execution_digest=run.execution_digest,
         account=job.account,
+    )
+    if job.silence is None:
+        return request
+    # When it counts as dead is computed from the numbers of the row: the host must get the same.
+    return replace(
+        request,
+        silence_seconds=job.silence.after_seconds,
+        checkpoint_lead_seconds=job.silence.checkpoint_lead_seconds,
+        stop_grace_seconds=job.silence.stop_grace_seconds,
     )
 
 

@@ -469,6 +469,14 @@ class Ledger(Reader, Protocol):
     ) -> None:
         """Write down what is believed of an instance; `heard_at_ms`: when it was heard last, if known."""
 
+    def end_unheard(self, keys: Sequence[JobKey], *, fence: int, now_ms: int) -> tuple[JobKey, ...]:
+        """
+        End jobs with a `SilenceLimit` whose hosts have heard nothing for that long; returns those ended.
+
+        The caller has the proof. Their hosts still have a record of them. A job in state `unknown` is
+        left as it is: its host has said that nothing may be ending it.
+        """
+
     def note_gpu_processes(
         self, instance_uid: str, processes: Mapping[str, GpuProcess | None], *, fence: int
     ) -> None:

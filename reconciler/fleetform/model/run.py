@@ -19,7 +19,8 @@ from fleetform.model.run_state import FINAL, AttemptState, RunState
 
 __all__ = [
     "FINAL", "ArrayFacts", "Attempt", "AttemptState", "Dependency", "FileMount", "GpuRequirement", "Job",
-    "PortMapping", "Requirement", "Retry", "Run", "RunState", "RunUid", "Template", "VolumeMount", "When",
+    "PortMapping", "Requirement", "Retry", "Run", "RunState", "RunUid", "SilenceLimit", "Template",
+    "VolumeMount", "When",
 ]  # fmt: skip
 
 
@@ -99,6 +100,31 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
+class SilenceLimit:
+    """
+    `on_silence: stop after …`: how the host of a job ends it when it hears no controller.
+
+    The host gets these numbers with the job and goes by them to the end, so a job keeps those of its
+    start whatever the document says later.
+    """
+
+    after_seconds: int
+    checkpoint_lead_seconds: int
+    stop_grace_seconds: int
+
+    @property
+    def proof_ms(self) -> int:
+        """
+        For how long a host must have heard nothing until the job is proven to be over.
+
+        By the host's clock it is killed after the three times. The clocks of two machines differ by far
+        less than 2 %, and a host that has been suspended needs a moment to notice.
+        """
+        seconds = self.after_seconds + self.checkpoint_lead_seconds + self.stop_grace_seconds
+        return seconds * 1020 + 10_000
+
+
+@dataclass(frozen=True, slots=True)
 class VolumeMount:
     name: str
     path: str
@@ -155,6 +181,8 @@ class Template:
     stop_grace_seconds: int = 10
     checkpoint_signal: str | None = None
     checkpoint_lead_seconds: int = 0
+    silence: SilenceLimit | None = None
+    """None: a job whose host hears no controller runs on."""
     retry: Retry | None = None
     depends_on: tuple[Dependency, ...] = ()
     depends_on_all: bool = True
@@ -257,6 +285,8 @@ class Job:
     """`env` of its fleet when it was placed: a later change counts for later attempts."""
     account: str = ""
     """The account that it runs as on its host; empty: that of the agent."""
+    silence: SilenceLimit | None = None
+    """The template's when it was placed: a later change counts for later attempts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,6 +370,7 @@ def from_document(name: str, document: Mapping[str, Any], *, parent: str = "") -
         stop_grace_seconds=document.get("stop_duration", 10),
         checkpoint_signal=checkpoint.get("signal"),
         checkpoint_lead_seconds=checkpoint.get("lead", 0),
+        silence=_silence(document),
         retry=_retry(document.get("retry")),
         depends_on=tuple(
             Dependency(entry["run"], When(entry.get("when", "succeeded")), entry.get("each", False))
@@ -387,6 +418,18 @@ def _gpu(gpu: Mapping[str, Any]) -> GpuRequirement:
         memory_min_bytes=memory.get("min"),
         memory_max_bytes=memory.get("max"),
         vendor=gpu.get("vendor") or "",
+    )
+
+
+def _silence(document: Mapping[str, Any]) -> SilenceLimit | None:
+    silence = document.get("on_silence") or {}
+    if silence.get("action") != "stop":
+        return None
+    checkpoint = document.get("checkpoint") or {}
+    return SilenceLimit(
+        after_seconds=silence["after"],
+        checkpoint_lead_seconds=checkpoint.get("lead", 0),
+        stop_grace_seconds=document.get("stop_duration", 10),
     )
 
 

@@ -10,20 +10,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleetform.agents.protocol.messages import GpuProcess, GpuReport, JobKey
 from fleetform.agents.protocol.states import Cause, JobState
+from fleetform.model import figures
 from fleetform.model.instance import InstanceState
 from fleetform.model.rollout import EXCHANGED_TEXTS
 from fleetform.providers.contract.observed import HostSeen
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.observations import heal
-from fleetform.store.runs import refresh_runs
+from fleetform.store.runs import refresh_runs, silence_of
 
 __all__ = [
     "commit_host",
+    "end_unheard",
     "free_units",
     "lose_jobs",
     "mark_forgotten",
@@ -270,7 +272,8 @@ def _refresh(transaction: Transaction, instance_uid: str, now_ms: int) -> None:
 
 
 # Jobs that are proved dead without a word of their host: another boot, another install, released.
-# The proof is the caller's; here it is only written down. Silence is no proof and never comes here.
+# The proof is the caller's; here it is only written down. Silence is a proof only for jobs that their host
+# ends by itself.
 
 
 def lose_jobs(
@@ -301,21 +304,70 @@ def lose_jobs(
         " ORDER BY run_uid, attempt, rank",
         (instance_uid, still_alive_boot, still_alive_boot, int(begun)),
     ).fetchall()
-    dead = [row for row in rows if JobKey(*row[:3]) not in spared]
+    # Nobody is left who keeps a record that would have to be forgotten.
+    return _end(
+        transaction,
+        [
+            _Dead(key, uid, state, why)
+            for *keyed, uid, state, _ in rows
+            if (key := JobKey(*keyed)) not in spared
+        ],
+        now_ms,
+        forgotten=True,
+    )
+
+
+class _Dead(NamedTuple):
+    """A job that cannot be running, and the sentence that says why."""
+
+    key: JobKey
+    uid: str
+    state: str
+    why: str
+
+
+def _end(
+    transaction: Transaction, dead: Sequence[_Dead], now_ms: int, *, forgotten: bool
+) -> tuple[JobKey, ...]:
     if not dead:
         return ()
     transaction.many(
-        # Nobody is left who keeps a record that would have to be forgotten.
         "UPDATE jobs SET state = 'finished', cause = ?, message = ?, finished_at_ms = ?,"
-        " forgotten = 1, gen = gen + 1 WHERE run_uid = ? AND attempt = ? AND rank = ?",
-        ((_cause(state), why, now_ms, *key) for *key, _, state, _ in dead),
+        " forgotten = ?, gen = gen + 1 WHERE run_uid = ? AND attempt = ? AND rank = ?",
+        ((_cause(one.state), one.why, now_ms, int(forgotten), *one.key) for one in dead),
     )
-    free_units(transaction, [uid for _, _, _, uid, _, _ in dead])
-    keys = tuple(JobKey(*row[:3]) for row in dead)
-    for key, row in zip(keys, dead, strict=True):
-        _log(transaction, key, row[4], why, now_ms)
+    free_units(transaction, [one.uid for one in dead])
+    for one in dead:
+        _log(transaction, one.key, one.state, one.why, now_ms)
+    keys = tuple(one.key for one in dead)
     refresh_runs(transaction, dict.fromkeys(key.run_uid for key in keys), now_ms=now_ms)
     return keys
+
+
+def end_unheard(
+    transaction: Transaction, keys: Sequence[JobKey], *, now_ms: int
+) -> tuple[JobKey, ...]:
+    """See `model.ports.Ledger.end_unheard`."""
+    dead = []
+    for key in keys:
+        row = transaction.one(
+            "SELECT j.uid, j.state, j.silence, i.name FROM jobs j"
+            " JOIN instances i ON i.uid = j.instance_uid"
+            " WHERE j.run_uid = ? AND j.attempt = ? AND j.rank = ? AND j.silence <> ''"
+            " AND j.state NOT IN ('waiting', 'finished', 'unknown')",
+            key,
+        )
+        if row is not None:
+            uid, state, silence, host = row
+            limit = silence_of(silence)
+            assert limit is not None, key
+            after = figures.span(limit.after_seconds * 1000)
+            why = (
+                f"host {host} is unreachable, and stops a job that hears no controller for {after}"
+                " (`on_silence`)"
+            )
+            dead.append(_Dead(key, uid, state, why))
+    return _end(transaction, dead, now_ms, forgotten=False)
 
 
 def free_units(transaction: Transaction, job_uids: list[str]) -> None:

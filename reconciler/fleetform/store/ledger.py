@@ -28,6 +28,7 @@ from fleetform.store.database import to_json
 from fleetform.store.fleets import retire
 from fleetform.store.hosts import (
     commit_host,
+    end_unheard,
     mark_forgotten,
     mark_instance,
     note_gpu_processes,
@@ -172,6 +173,10 @@ class StoredLedger(Reads):
                 heard_at_ms=heard_at_ms,
                 now_ms=now_ms,
             )
+
+    def end_unheard(self, keys: Sequence[JobKey], *, fence: int, now_ms: int) -> tuple[JobKey, ...]:
+        with self._database.write(fence=fence) as transaction:
+            return end_unheard(transaction, keys, now_ms=now_ms)
 
     def note_gpu_processes(
         self, instance_uid: str, processes: Mapping[str, GpuProcess | None], *, fence: int

@@ -21,12 +21,13 @@ from fleetform.model.decision import Placement, Share
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.live import LedgerStatus
 from fleetform.model.override import Override, OverrideKind, holding
+from fleetform.model.run import from_document
 from fleetform.model.volume import mounted_volumes
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.lineage import record_upstream
 from fleetform.store.overrides import read_overrides
 from fleetform.store.rollouts import read_cordon
-from fleetform.store.runs import gpus_text
+from fleetform.store.runs import gpus_text, silence_text
 from fleetform.store.volumes import leaving_volumes, read_volume_hosts
 
 __all__ = ["commit_placements"]
@@ -158,6 +159,7 @@ class _Round:
         for uid in _kept_by_volumes(transaction, uids):
             self._waiting.pop(uid, None)
         self._homes = _volume_homes(transaction, uids)
+        self._silence = _read_silence(transaction, uids)
         self._jobs: list[tuple[Any, ...]] = []
         self._allocations: list[tuple[Any, ...]] = []
         self._units: list[tuple[str, str, str]] = []
@@ -219,7 +221,7 @@ class _Round:
             ("starting" if alone else "reserved", share.instance_uid, share.boot_id,
              share.cpu_millicores, share.memory_bytes, int(share.memory_limited),
              share.disk_bytes, gpus, len(share.gpus), share.blocks, room.env, account,
-             placement.run_uid, placement.attempt, share.rank)
+             self._silence.get(placement.run_uid, ""), placement.run_uid, placement.attempt, share.rank)
         )  # fmt: skip
         self._allocations.append(
             (job_uid, share.instance_uid, placement.run_uid, share.cpu_millicores,
@@ -232,7 +234,7 @@ class _Round:
         many(
             "UPDATE jobs SET state = ?, gen = gen + 1, instance_uid = ?, boot_id = ?,"
             " cpu_millicores = ?, memory_bytes = ?, memory_limited = ?, disk_bytes = ?, gpus = ?,"
-            " gpus_count = ?, blocks = ?, env = ?, account = ? WHERE run_uid = ? AND attempt = ? AND rank = ?",
+            " gpus_count = ?, blocks = ?, env = ?, account = ?, silence = ? WHERE run_uid = ? AND attempt = ? AND rank = ?",
             self._jobs,
         )
         many("INSERT INTO allocations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._allocations)
@@ -315,6 +317,17 @@ def _volume_homes(transaction: Transaction, run_uids: Sequence[str]) -> dict[str
         for uid, names in mounted
         if names
     }
+
+
+def _read_silence(transaction: Transaction, run_uids: Sequence[str]) -> dict[str, str]:
+    """Read what those of these runs say that have `on_silence`, as it is stored with their jobs."""
+    rows = transaction.execute(
+        "SELECT uid, name, document FROM runs WHERE uid IN (SELECT value FROM json_each(?))"
+        " AND document LIKE ?",
+        (to_json(list(run_uids)), '%"on_silence"%'),
+    )
+    limits = {uid: from_document(name, json.loads(text)).silence for uid, name, text in rows}
+    return {uid: silence_text(limit) for uid, limit in limits.items() if limit is not None}
 
 
 def _read_rooms(transaction: Transaction, instance_uids: Iterable[str]) -> dict[str, _Room]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +19,7 @@ from fleetform.model.run import (
     Run,
     RunState,
     RunUid,
+    SilenceLimit,
     Template,
     from_document,
 )
@@ -43,6 +45,8 @@ __all__ = [
     "refresh_runs",
     "run_of",
     "run_state",
+    "silence_of",
+    "silence_text",
 ]
 
 # Rows to values: which columns make a run, an attempt, a job, an allocation.
@@ -67,6 +71,7 @@ JOB = (
     "stop_wanted", "cpu_millicores", "memory_bytes", "memory_limited", "disk_bytes", "gpus",
     "blocks", "cause", "exit_code", "signal", "message", "started_at_ms", "finished_at_ms",
     "forgotten", "peak_memory_bytes", "cpu_time_ms", "log_bytes", "env", "account",
+    "silence",
 )  # fmt: skip
 ALLOCATION = (
     "instance_uid", "job_uid", "run_uid", "cpu_millicores", "memory_bytes", "disk_bytes",
@@ -102,7 +107,7 @@ def attempt_of(row: Sequence[Any], jobs: Sequence[Job]) -> Attempt:
 def job_of(row: Sequence[Any]) -> Job:
     (uid, run_uid, attempt, rank, state, gen, instance_uid, boot_id, stop_wanted, cpu, memory,
      memory_limited, disk, gpus, blocks, cause, exit_code, signal, message, started, finished,
-     forgotten, peak, cpu_time, log_bytes, env, account) = row  # fmt: skip
+     forgotten, peak, cpu_time, log_bytes, env, account, silence) = row  # fmt: skip
     return Job(
         uid,
         JobKey(run_uid, attempt, rank),
@@ -129,7 +134,19 @@ def job_of(row: Sequence[Any]) -> Job:
         log_bytes,
         json.loads(env) if env else {},
         account,
+        silence_of(silence),
     )
+
+
+def silence_text(limit: SilenceLimit) -> str:
+    """Write it as JSON; `silence_of` reads it."""
+    return json.dumps(asdict(limit), separators=(",", ":"))
+
+
+@lru_cache(maxsize=1024)
+def silence_of(text: str) -> SilenceLimit | None:
+    """Read the limit of a job's row; empty: it has none."""
+    return SilenceLimit(**json.loads(text)) if text else None
 
 
 def gpus_text(gpus: Sequence[str]) -> str:

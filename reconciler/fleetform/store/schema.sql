@@ -281,6 +281,7 @@ CREATE TABLE jobs (
     log_bytes INTEGER DEFAULT 0 NOT NULL,
     env TEXT DEFAULT '' NOT NULL,
     account TEXT DEFAULT '' NOT NULL,
+    silence TEXT DEFAULT '' NOT NULL,
     PRIMARY KEY (run_uid, attempt, rank),
     FOREIGN KEY(run_uid, attempt) REFERENCES attempts (run_uid, number)
 ) WITHOUT ROWID;
@@ -323,4 +324,4 @@ CREATE TABLE alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO alembic_version VALUES ('0005');
+INSERT INTO alembic_version VALUES ('0006');

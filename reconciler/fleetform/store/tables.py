@@ -260,6 +260,8 @@ jobs = Table(
     _text("env", since="0003"),
     # The account that it runs as; empty: that of the agent.
     _text("account", since="0005"),
+    # `on_silence` of its run when it was placed, as JSON; empty: it has no limit.
+    _text("silence", since="0006"),
     ForeignKeyConstraint(["run_uid", "attempt"], ["attempts.run_uid", "attempts.number"]),
     sqlite_with_rowid=False,
 )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fleetform.model.live import Live, LiveResource
     from fleetform.model.plan import Held
     from fleetform.model.ports import SchedulerState
-    from fleetform.model.run import Attempt, Run
+    from fleetform.model.run import Attempt, Run, SilenceLimit
 
 _ADVICE = {
     "dependency": "run `fleetform why` for the run that it waits for",
@@ -75,13 +75,15 @@ def explain(
     at_work: tuple[str, ...] = (),
     more: Sequence[tuple[WaitingRow, str]] = (),
     instances: Iterable[Instance] = (),
+    silence: SilenceLimit | None = None,
     now_ms: int,
 ) -> Why:
     """
     Answer from a run's detail, whose `waiting` the scheduler has filled.
 
     `at_work` is as `at_work_lines` says it. `more` are reasons that the scheduler does not know,
-    each with what to do about it. Of `instances` those that are unreachable matter.
+    each with what to do about it. Of `instances` those that are unreachable matter. `silence` is as
+    `silence_limit` finds it.
     """
     unreachable = _unreachable(detail, instances)
     row = detail.row
@@ -94,7 +96,9 @@ def explain(
     return Why(
         name=row.name,
         state=row.state,
-        summary=_ended(detail) if is_final else _summary(detail, reasons, unreachable, now_ms),
+        summary=(
+            _ended(detail) if is_final else _summary(detail, reasons, unreachable, silence, now_ms)
+        ),
         reasons=reasons,
         attempts=tuple(one for one in detail.attempts if one.finished_at_ms is not None),
         advice=(
@@ -198,6 +202,20 @@ def _unreachable(detail: RunDetail, instances: Iterable[Instance]) -> tuple[Inst
     )
 
 
+def silence_limit(run: Run, book: SchedulerState) -> SilenceLimit | None:
+    """Return the limit with which the jobs of a run were started; all of an attempt have the same."""
+    attempt = book.attempts.get(run.uid)
+    return None if attempt is None else next((job.silence for job in attempt.jobs), None)
+
+
+def _end_by_silence(limit: SilenceLimit) -> str:
+    after, proof = figures.span(limit.after_seconds * 1000), figures.span(limit.proof_ms)
+    return (
+        f"A host stops it after {after} without a controller (`on_silence`), and it counts as lost when"
+        f" a controller has not reached the host for {proof}."
+    )
+
+
 def _silence(one: Instance, now_ms: int) -> str:
     heard = "" if one.seen_at_ms is None else f", last heard {age(one.seen_at_ms, now_ms)} ago"
     why = f" ({one.message})" if one.message else ""
@@ -208,6 +226,7 @@ def _summary(
     detail: RunDetail,
     reasons: Sequence[WaitingRow],
     unreachable: Sequence[Instance],
+    silence: SilenceLimit | None,
     now_ms: int,
 ) -> str:
     row = detail.row
@@ -226,7 +245,8 @@ def _summary(
     if row.state == RunState.UNKNOWN and unreachable:
         hosts = "; ".join(_silence(one, now_ms) for one in unreachable[:3])
         jobs = "its job" if row.nodes == 1 else "its jobs"
-        return f"{row.name} is unknown: {hosts}. It is not started again while {jobs} may still run there."
+        end = "" if silence is None else f" {_end_by_silence(silence)}"
+        return f"{row.name} is unknown: {hosts}. It is not started again while {jobs} may still run there.{end}"
     if row.state == RunState.UNKNOWN:
         return (
             f"{row.name} is unknown: no host that may run it answers. It is not started again"

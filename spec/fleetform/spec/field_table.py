@@ -411,7 +411,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "nvcc": Row(FieldClass.EXECUTION, OnChange.RERUN, "", default=False),
         "on_change": Row(FieldClass.CONTROL, OnChange.UPDATE, "plan", default="hold"),
         "on_silence": Row(FieldClass.CONTROL, OnChange.UPDATE, "lifecycle", default="wait"),
-        "on_silence.after": Row(FieldClass.CONTROL, OnChange.UPDATE, "", unit="seconds"),
+        "on_silence.after": Row(FieldClass.CONTROL, OnChange.UPDATE, "lifecycle", unit="seconds"),
         "on_upstream_change": Row(FieldClass.CONTROL, OnChange.UPDATE, "lifecycle", default="note"),
         "pack": Row(FieldClass.EXECUTION, OnChange.RERUN, ""),
         "port": Row(FieldClass.EXECUTION, OnChange.RERUN, ""),

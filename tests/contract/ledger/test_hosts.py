@@ -13,7 +13,7 @@ from fleetform.agents.protocol.messages import GpuProcess
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.instance import GpuUse, InstanceState
 from fleetform.model.ports import Ledger
-from fleetform.model.run import RunState
+from fleetform.model.run import RunState, SilenceLimit
 
 
 def test_hello_brings_capacity(ledger: Ledger) -> None:
@@ -180,3 +180,48 @@ def test_hello_of_nobody(desk: Desk) -> None:
     before = desk.ledger.read_live()
     assert desk.ledger.commit_host(hello("f" * 32), fence=desk.fence, now_ms=1) == ()
     assert desk.ledger.read_live() == before
+
+
+SILENCE = {"on_silence": {"action": "stop", "after": 600}, "stop_duration": 30}
+
+
+def test_a_job_keeps_the_limit_of_its_start(desk: Desk) -> None:
+    """The limit of the document is written down with the job when it is placed; no limit is none."""
+    desk.submit(submit_step("a", **SILENCE), submit_step("b", on_silence={"action": "wait"}))
+    assert desk.place("a")
+    assert desk.place("b")
+    attempts = desk.ledger.read_book().attempts
+    assert attempts[desk.run("a").uid].jobs[0].silence == SilenceLimit(600, 0, 30)
+    assert attempts[desk.run("b").uid].jobs[0].silence is None
+
+
+def test_an_unheard_job_ends(two_hosts: Desk) -> None:
+    """With a limit it is lost and its units are free; its host keeps a record that is to be forgotten."""
+    desk = two_hosts
+    desk.submit(submit_step("a", **SILENCE), submit_step("b"))
+    desk.place("a")
+    desk.place("b")
+    desk.say(desk.record("a", JobState.RUNNING), desk.record("b", JobState.RUNNING))
+    desk.ledger.mark_instance(desk.instances[0], state="unreachable", message="no", now_ms=2)
+    keys = [desk.record(name, JobState.RUNNING).key for name in ("a", "b")]
+    assert desk.ledger.end_unheard(keys, fence=desk.fence, now_ms=3) == (keys[0],)
+    (job,) = desk.ledger.read_runs(["a"])[0].attempts[0].jobs
+    assert (job.state, job.cause, job.forgotten) == (JobState.FINISHED, Cause.LOST, False)
+    assert job.message == (
+        "host local-0 is unreachable, and stops a job that hears no controller for 10m00s"
+        " (`on_silence`)"
+    )
+    assert [one.run_uid for one in desk.ledger.read_book().allocations] == [desk.run("b").uid]
+    # Again, or late: an end, once said, stays what it is.
+    assert desk.ledger.end_unheard(keys, fence=desk.fence, now_ms=4) == ()
+    assert desk.say(desk.record("a", JobState.FINISHED)) == ()
+    assert desk.run("b").state is RunState.UNKNOWN
+
+
+def test_an_unheard_job_that_is_in_doubt_stays(desk: Desk) -> None:
+    """A host that cannot prove the end of a job does not end it in time either."""
+    desk.submit(submit_step("a", **SILENCE))
+    desk.place("a")
+    desk.say(desk.record("a", JobState.UNKNOWN, message="processes may still run"))
+    key = desk.record("a", JobState.UNKNOWN).key
+    assert desk.ledger.end_unheard([key], fence=desk.fence, now_ms=3) == ()

@@ -124,6 +124,13 @@ def _mark_instance(desk: Desk) -> Call:
     )
 
 
+def _end_unheard(desk: Desk) -> Call:
+    desk.submit(submit_step("alpha", on_silence={"action": "stop", "after": 60}))
+    assert desk.place("alpha")
+    key = desk.record("alpha", JobState.RUNNING).key
+    return lambda: desk.ledger.end_unheard([key], fence=desk.fence, now_ms=desk.now_ms)
+
+
 def _note_gpu_processes(desk: Desk) -> Call:
     uid = desk.instances[0]
     (host,) = [one for one in desk.ledger.read_live().instances if one.uid == uid]
@@ -171,6 +178,7 @@ PROTECTED = tuple(
         _commit_answers,
         _commit_host,
         _mark_instance,
+        _end_unheard,
         _note_gpu_processes,
         _retire,
         _commit_exchanges,

@@ -10,7 +10,13 @@ from fleetform.agents.protocol.messages import FileEntry, Mount, StartJob
 from fleetform.agents.protocol.states import JobState
 from fleetform.lifecycle import job_request
 from fleetform.model.instance import Instance, InstanceState
-from fleetform.model.run import FileMount, Template, VolumeMount
+from fleetform.model.run import (
+    FileMount,
+    SilenceLimit,
+    Template,
+    VolumeMount,
+    from_document,
+)
 from unit.lifecycle.rows import attempt, run
 
 PEERS = {
@@ -91,6 +97,24 @@ def test_a_field_of_both_names_reaches_the_host():
     for name in same - {"env", "files"}:
         assert getattr(request, name) == getattr(row.template, name), name
     assert said.keys() < same
+
+
+def test_a_job_gets_the_times_of_its_row():
+    """The controller computes from these when the host has ended the job: the document may differ by now."""
+    document = {
+        "on_silence": {"action": "stop", "after": 600},
+        "checkpoint": {"signal": "USR1", "lead": 60},
+    }
+    limit = from_document("train", document).silence
+    assert limit == SilenceLimit(600, 60, 10)
+    assert limit.proof_ms == 670_000 + 13_400 + 10_000
+    alone = attempt({"state": JobState.STARTING, "silence": limit})
+    later = run(stop_grace_seconds=99, checkpoint_lead_seconds=99)
+    request = job_request(later, alone, alone.jobs[0], PEERS, {})
+    assert request.silence_seconds == 600
+    assert (request.checkpoint_lead_seconds, request.stop_grace_seconds) == (60, 10)
+    wait = from_document("train", {"on_silence": {"action": "wait"}})
+    assert (wait.silence, from_document("train", {}).silence) == (None, None)
 
 
 def test_memory_is_a_limit_only_where_it_was_asked_for():

@@ -17,7 +17,7 @@ from fleetform.model.ports import Reader, RunHistory, RunQuery
 from fleetform.model.run import FINAL, RunState, RunUid
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.runs import RunDetail, RunRow, run_detail, run_rows
-from fleetform.views.why import Why, at_work_lines, explain
+from fleetform.views.why import Why, at_work_lines, explain, silence_limit
 
 router = APIRouter(tags=["runs"])
 
@@ -85,7 +85,13 @@ def explain_run(name: str, sources: FromSources, reader: SomeReader) -> Why:
     events = reader.read_resource_events(ResourceKey("run", name))
     book = reader.read_book()
     at_work = at_work_lines(run, book, events, now_ms=now_ms)
-    return explain(detail, at_work=at_work, instances=book.instances, now_ms=now_ms)
+    return explain(
+        detail,
+        at_work=at_work,
+        instances=book.instances,
+        silence=silence_limit(run, book),
+        now_ms=now_ms,
+    )
 
 
 @router.get("/runs/{name:path}")

@@ -282,6 +282,7 @@ CREATE TABLE jobs (
     log_bytes BIGINT DEFAULT 0 NOT NULL,
     env TEXT COLLATE "C" DEFAULT '' NOT NULL,
     account TEXT COLLATE "C" DEFAULT '' NOT NULL,
+    silence TEXT COLLATE "C" DEFAULT '' NOT NULL,
     PRIMARY KEY (run_uid, attempt, rank),
     FOREIGN KEY(run_uid, attempt) REFERENCES attempts (run_uid, number)
 );
@@ -324,4 +325,4 @@ CREATE TABLE alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO alembic_version VALUES ('0005');
+INSERT INTO alembic_version VALUES ('0006');

@@ -114,7 +114,7 @@ class Profile(OfferChoice):
 
     on_silence: Annotated[SilenceSpec | None, control("spec.overlay")] = None
     """
-    What a job does while its host cannot be reached: `wait`, or `stop after` a duration of at least
+    What a job does while its host hears no controller: `wait`, or `stop after` a duration of at least
     one minute. Example: `stop after 10m`.
     """
 

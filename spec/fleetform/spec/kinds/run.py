@@ -369,8 +369,8 @@ class Run(OfferChoice):
 
     on_silence: Annotated[SilenceSpec | None, control("lifecycle", default="wait")] = None
     """
-    What a job does while its host cannot be reached: `wait`, or `stop after` a duration of at least
-    one minute. Example: `stop after 10m`, `wait`.
+    What a job does while its host hears no controller: `wait`, or `stop after` a duration of at least
+    one minute. A change counts for later attempts. Example: `stop after 10m`, `wait`.
     """
 
     retry: Annotated[RetrySpec | None, control("lifecycle")] = None
@@ -532,11 +532,6 @@ class Run(OfferChoice):
             yield "runtime", "Containers are not supported yet: runs are processes of the host."
         if self.stop_duration == OFF:
             yield "stop_duration", "Waiting without limit for a run to end is not supported yet."
-        if self.on_silence is not None and self.on_silence.action != "wait":
-            yield (
-                "on_silence",
-                "Ending jobs on hosts that do not answer is not supported yet: they keep running.",
-            )
         if self.on_upstream_change == "rerun":
             yield "on_upstream_change", "Automatic re-runs are not supported yet."
         foreign = [name for name in self.fleets or () if "/" in name]

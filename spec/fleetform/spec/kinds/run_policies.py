@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
-from fleetform.spec.field_facts import Facts, control, default, per_kind, unit
+from fleetform.spec.field_facts import Facts, default, unit
 from fleetform.spec.kinds.base import (
     Entries,
     Flag,
@@ -125,21 +125,21 @@ class Checkpoint(Model):
     """The time between the signal and the end of the attempt. Example: `5m`."""
 
 
-# What becomes of a job whose host has not been heard of for a while.
+# What becomes of a job whose host hears no controller for a while.
 # Silence is no proof of an end: a job is waited for. A run may ask for the other choice, at its
-# own risk: its jobs end by themselves when nobody has reached their host for so long.
+# own risk: its host ends the job by itself, and another host may have it once that is certain.
 _STOP = re.compile(r"stop\s+after\s+(.+)", re.IGNORECASE)
 
 
 class Silence(Model):
-    """What a job does while its host cannot be reached."""
+    """What a job does while its host hears no controller."""
 
     action: Literal["wait", "stop"]
     """`wait`: the job continues to run. `stop`: the job ends after `after`. Example: `stop`."""
 
-    after: Annotated[Duration, Field(ge=60), per_kind(run=control())] | None = None
+    after: Annotated[Duration, Field(ge=60)] | None = None
     """
-    How long the host must have been unreachable, at least one minute. Only for `action: stop`.
+    How long the host must have heard no controller, at least one minute. Only for `action: stop`.
     Example: `10m`.
     """
 

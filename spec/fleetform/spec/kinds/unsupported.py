@@ -87,7 +87,6 @@ WHY: Mapping[str, Mapping[str, str]] = {
             ),
             _PARTS,
         ),
-        "on_silence.after": "Ending jobs on hosts that do not answer is not supported yet: they keep running.",
         "begin": "A start time is not supported yet.",
         "deadline": "Deadlines are not supported yet; `max_duration` is.",
         "schedule": "Schedules are not supported yet.",
@@ -103,7 +102,6 @@ _RUN_VALUES = {
     "env": "variables without a value",
     "files": "destinations outside of the job's working directory",
     "fleets": "fleets of other projects (`PROJECT/NAME`)",
-    "on_silence": "`stop after …`",
     "on_upstream_change": "`rerun`",
     "resources.cpu": "an architecture",
     "runtime": "`container`",
@@ -120,10 +118,7 @@ VALUES: Mapping[str, Mapping[str, str]] = {
         "runtime": "`container`",
         "slurm": "fleets of a cluster",
     },
-    "profile": {
-        name: _RUN_VALUES[name]
-        for name in ("env", "fleets", "on_silence", "runtime", "stop_duration")
-    },
+    "profile": {name: _RUN_VALUES[name] for name in ("env", "fleets", "runtime", "stop_duration")},
     "run": _RUN_VALUES,
     "volume": {"backend": "disks of backends"},
 }

@@ -85,6 +85,6 @@ def test_each_unsupported_value_is_named(kind, tmp_path):
 
 
 def test_an_example_that_is_blocked_is_named():
-    """`on_silence: stop after 10m` is offered, and plans block it."""
-    assert "Not supported yet: `stop after …`." in known("task.on_silence").description
-    assert "stop after …" in reference_row("task", "on_silence")
+    """`on_upstream_change: rerun` is offered, and plans block it."""
+    assert "Not supported yet: `rerun`." in known("task.on_upstream_change").description
+    assert "`rerun`" in reference_row("task", "on_upstream_change")
