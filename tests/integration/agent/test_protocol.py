@@ -46,6 +46,13 @@ class Wire:
             heard: dict[str, Any] = json.loads(await self.reader.readexactly(length))
             return heard
 
+    async def greet(self) -> dict[str, Any]:
+        """Say hello as a controller of this release; returns the welcome, which a heartbeat follows."""
+        self.say(**HELLO)
+        welcome = await self.hear()
+        assert (await self.hear())["type"] == "Heartbeat"
+        return welcome
+
 
 def test_a_controller_of_version_1_is_obeyed(agent: Agent) -> None:
     """Each of its requests is answered, with no message that it does not know."""
@@ -77,8 +84,7 @@ def test_unknown_requests_are_refused_by_name(agent: Agent) -> None:
 
     async def go() -> None:
         wire = await Wire.dial(agent)
-        wire.say(**HELLO)
-        assert (await wire.hear())["protocol"] == PROTOCOL_NEWEST
+        assert (await wire.greet())["protocol"] == PROTOCOL_NEWEST
         wire.say(type="Freeze", id=7, key=["r", 1, 0])
         wire.say(type="Weather", sky="blue")
         wire.say(type="Stop", id=8, key=["r", 1, 0], job_uid="u", gen=1, cause="boredom")
@@ -100,8 +106,7 @@ def test_malformed_frames_end_the_session(agent: Agent) -> None:
 
     async def go() -> None:
         wire = await Wire.dial(agent)
-        wire.say(**HELLO)
-        await wire.hear()
+        await wire.greet()
         wire.say(type="Probe", id="seven")
         async with asyncio.timeout(WAIT_SECONDS):
             assert await wire.reader.read() == b""
@@ -116,8 +121,7 @@ def test_a_job_ends_before_its_output_has_arrived(agent: Agent) -> None:
 
     async def go() -> None:
         wire = await Wire.dial(agent)
-        wire.say(**HELLO)
-        await wire.hear()
+        await wire.greet()
         wire.say(type="Prepare", id=1, job=to_json(loud))
         output, arrived, is_complete, end = 0, 0, False, None
         while end is None:
