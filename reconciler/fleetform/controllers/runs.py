@@ -28,6 +28,7 @@ from fleetform.model.ports import (
     BlobStore,
     Clock,
     Gate,
+    HostNews,
     Ledger,
     LedgerUnavailable,
     Progress,
@@ -206,8 +207,10 @@ class RunController:
                     session.records[record.key] = record
             try:
                 moved = await self._gate(
-                    lambda: self._ledger.commit_answers(
-                        answers, fence=self._fence, now_ms=self._clock.now_ms()
+                    lambda: self._ledger.commit_news(
+                        [HostNews(uid, [record]) for uid, record in answers],
+                        fence=self._fence,
+                        now_ms=self._clock.now_ms(),
                     )
                 )
             except LedgerUnavailable:

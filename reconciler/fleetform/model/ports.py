@@ -47,6 +47,7 @@ __all__ = [
     "Clock",
     "FenceLost",
     "Gate",
+    "HostNews",
     "Ids",
     "Ledger",
     "LedgerOutgrown",
@@ -436,13 +437,13 @@ class Ledger(Reader, Protocol):
         again. `cursor` and rows change in one transaction.
         """
 
-    def commit_answers(
-        self, answers: Sequence[tuple[str, JobRecord]], *, fence: int, now_ms: int
+    def commit_news(
+        self, news: Sequence[HostNews], *, fence: int, now_ms: int
     ) -> tuple[JobKey, ...]:
         """
-        Record what hosts answered to commands, with their instances, in one transaction.
+        Record what several hosts say, in one transaction; each as `commit_records` without a snapshot.
 
-        Returns the keys of jobs that moved; for each record as `commit_records` without a cursor.
+        Returns the keys of jobs that moved.
         """
 
     def commit_host(self, seen: HostSeen, *, fence: int, now_ms: int) -> tuple[JobKey, ...]:
@@ -551,6 +552,15 @@ class Ledger(Reader, Protocol):
 
     def append_events(self, events: Sequence[LoggedEvent]) -> None: ...
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class HostNews:
+    """What one host says of its jobs; `cursor` is None for an answer to a command."""
+
+    instance_uid: str
+    records: Sequence[JobRecord]
+    cursor: Cursor | None = None
 
 
 class LogStore(Protocol):

@@ -16,7 +16,7 @@ from fleetform.model.drift import RecordedDrift
 from fleetform.model.history import LoggedEvent
 from fleetform.model.override import Override, OverrideKind, PutInForce
 from fleetform.model.plan import Plan, Step
-from fleetform.model.ports import Accepted, Begun, Ids, LedgerOutgrown, StepOutcome
+from fleetform.model.ports import Accepted, Begun, HostNews, Ids, LedgerOutgrown, StepOutcome
 from fleetform.model.recovery import Evidence, Recovered
 from fleetform.model.rollout import Exchange, Template
 from fleetform.model.run import RunUid
@@ -135,13 +135,20 @@ class StoredLedger(Reads):
                 transaction, instance_uid, records, cursor, snapshot=snapshot, now_ms=now_ms
             )
 
-    def commit_answers(
-        self, answers: Sequence[tuple[str, JobRecord]], *, fence: int, now_ms: int
+    def commit_news(
+        self, news: Sequence[HostNews], *, fence: int, now_ms: int
     ) -> tuple[JobKey, ...]:
         with self._database.write(fence=fence) as transaction:
             moved = [
-                commit_records(transaction, uid, [record], None, snapshot=False, now_ms=now_ms)
-                for uid, record in answers
+                commit_records(
+                    transaction,
+                    one.instance_uid,
+                    one.records,
+                    one.cursor,
+                    snapshot=False,
+                    now_ms=now_ms,
+                )
+                for one in news
             ]
         return tuple(key for keys in moved for key in keys)
 

@@ -8,6 +8,7 @@ from contract.ledgers import (
 )
 from fleetform.agents.protocol.messages import Cursor, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState
+from fleetform.model.ports import HostNews
 from fleetform.model.run import AttemptState, RunState
 
 
@@ -58,7 +59,7 @@ def test_records_only_move_forward(desk: Desk) -> None:
     assert desk.ledger.read_live().serial == before
 
 
-def test_answers_of_many_hosts_are_recorded_together(two_hosts: Desk) -> None:
+def test_news_of_many_hosts_are_recorded_together(two_hosts: Desk) -> None:
     """Each is for a job of its own host, and they cost one commit."""
     desk = two_hosts
     desk.submit(submit_step("a"), submit_step("b"))
@@ -66,10 +67,10 @@ def test_answers_of_many_hosts_are_recorded_together(two_hosts: Desk) -> None:
     a, b = desk.record("a", JobState.RUNNING), desk.record("b", JobState.RUNNING)
     before = desk.ledger.read_live().serial
     first, second = desk.instances
-    wrong = [(second, a), (first, b)]
-    assert desk.ledger.commit_answers(wrong, fence=desk.fence, now_ms=desk.now_ms) == ()
-    right = [(first, a), (second, b), (first, a)]
-    moved = desk.ledger.commit_answers(right, fence=desk.fence, now_ms=desk.now_ms)
+    wrong = [HostNews(second, [a]), HostNews(first, [b])]
+    assert desk.ledger.commit_news(wrong, fence=desk.fence, now_ms=desk.now_ms) == ()
+    right = [HostNews(first, [a]), HostNews(second, [b]), HostNews(first, [a])]
+    moved = desk.ledger.commit_news(right, fence=desk.fence, now_ms=desk.now_ms)
     assert moved == (a.key, b.key)
     assert desk.ledger.read_live().serial == before + 1
     assert desk.run("a").state is desk.run("b").state is RunState.RUNNING

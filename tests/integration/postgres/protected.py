@@ -21,7 +21,7 @@ from contract.ledgers import (
 from fleetform.agents.protocol.messages import GpuProcess
 from fleetform.agents.protocol.states import JobState
 from fleetform.model.decision import AllPrepared, Finish, Placement
-from fleetform.model.ports import StepOutcome
+from fleetform.model.ports import HostNews, StepOutcome
 from fleetform.model.rollout import Exchange, Move, Template
 from fleetform.model.run import RunState
 
@@ -102,11 +102,11 @@ def _commit_records(desk: Desk) -> Call:
     )
 
 
-def _commit_answers(desk: Desk) -> Call:
+def _commit_news(desk: Desk) -> Call:
     desk.submit(submit_step("alpha"))
     assert desk.place("alpha")
-    answers = [(desk.instances[0], desk.record("alpha", JobState.RUNNING))]
-    return lambda: desk.ledger.commit_answers(answers, fence=desk.fence, now_ms=desk.now_ms)
+    news = [HostNews(desk.instances[0], [desk.record("alpha", JobState.RUNNING)])]
+    return lambda: desk.ledger.commit_news(news, fence=desk.fence, now_ms=desk.now_ms)
 
 
 def _commit_host(desk: Desk) -> Call:
@@ -175,7 +175,7 @@ PROTECTED = tuple(
         _commit_transitions,
         _pass_commit_point,
         _commit_records,
-        _commit_answers,
+        _commit_news,
         _commit_host,
         _mark_instance,
         _end_unheard,

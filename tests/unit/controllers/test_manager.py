@@ -34,7 +34,7 @@ def test_an_answer_that_cannot_be_written_is_written_later() -> None:
     """A host that has refused a job is not asked again: its answer must not be lost."""
     rig = Rig({"one": 1})
     rig.faults.prepare_seconds = 100.0
-    refused = fail_once(rig, "commit_answers")
+    refused = fail_once(rig, "commit_news")
 
     async def story() -> None:
         await rig.apply(make_desired(pool(1), {"one": task()}))
