@@ -7,7 +7,7 @@ data is not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fleetform.model.instance import InstanceState
@@ -85,22 +85,16 @@ def _has_change(draft: PlanDraft, fleet: Any) -> bool:
 
 def hold_without_volume_host(draft: PlanDraft) -> None:
     """Block runs whose volumes are together on fewer hosts than they need."""
-    listed = {
-        key.name: frozenset(declared.document["hosts"])
-        for key, declared in draft.wanted.items()
-        if key.kind == "volume" and "hosts" in declared.document
-    }
-    if not listed:
-        return
     for key in sorted(draft.changes):
         declared = draft.wanted.get(key)
         submits = any(step.verb == Verb.RUN_SUBMIT for step in draft.changes[key].steps)
         if declared is None or not submits:
             continue
-        names = [one[0] for one in mounts(declared.document) if len(one) == 1 and one[0] in listed]
-        if not names:
+        listed = _listed(draft, [one[0] for one in mounts(declared.document) if len(one) == 1])
+        if not listed:
             continue
-        hosts = frozenset.intersection(*(listed[name] for name in names))
+        names = list(listed)
+        hosts = frozenset.intersection(*listed.values())
         nodes = declared.document.get("nodes", 1)
         if len(hosts) < nodes:
             which = f"volume {names[0]}" if len(names) == 1 else f"volumes {', '.join(names)}"
@@ -112,3 +106,14 @@ def hold_without_volume_host(draft: PlanDraft) -> None:
                 f" {'has' if len(hosts) < 2 else 'have'} {'it' if len(names) == 1 else 'all of them'}",
                 "list more hosts in `hosts` of the volume, or choose fewer `nodes`",
             )
+
+
+def _listed(draft: PlanDraft, volumes: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Return the hosts of these volumes; those that all hosts of their fleet have are left out."""
+    # Asked by name: to look for them among all volumes would read each document of the tree.
+    found = {name: draft.wanted.get(ResourceKey("volume", name)) for name in volumes}
+    return {
+        name: frozenset(one.document["hosts"])
+        for name, one in found.items()
+        if one is not None and "hosts" in one.document
+    }

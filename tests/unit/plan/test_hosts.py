@@ -51,7 +51,7 @@ def test_hosts_that_were_not_made_yet_are_no_loss() -> None:
 def test_where_no_host_is_known_those_declared_are_counted() -> None:
     """A ledger that knows of none may be wrong about that."""
     bare = replace(three_up(), instances=())
-    assert said(planned(tree(), bare)) == ["1 host and all jobs on it"]
+    assert said(planned(tree(), bare)) == ["1 host and all jobs on them"]
 
 
 def test_hosts_that_are_recreated_are_counted_as_they_are() -> None:

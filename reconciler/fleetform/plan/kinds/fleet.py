@@ -108,9 +108,7 @@ def recreates_at_once(document: Mapping[str, Any]) -> bool:
 def hosts_impact(action: Action, count: int) -> str:
     """Say what goes with so many hosts of a fleet, which are all that it has."""
     hosts = counted(count, "host")
-    if action is Action.UPDATE:
-        return _cut_short(hosts)
-    return f"{hosts} and all jobs on {'it' if count == 1 else 'them'}"
+    return _cut_short(hosts) if action is Action.UPDATE else f"{hosts} and all jobs on them"
 
 
 def _cut_short(what: str) -> str:

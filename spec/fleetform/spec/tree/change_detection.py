@@ -48,7 +48,7 @@ FACTS: Mapping[str, frozenset[str]] = {
             "volumes",
         }
     ),
-    "volume": frozenset({"backend", "claim_name", "fleet", "path", "region", "volume_id"}),
+    "volume": frozenset({"backend", "claim_name", "fleet", "hosts", "path", "region", "volume_id"}),
 }
 """
 By kind, top-level fields. Kinds that are not among these are looked at as a whole; there are few
