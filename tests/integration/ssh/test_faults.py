@@ -119,7 +119,7 @@ def test_a_job_ends_behind_a_cut_cable(environment: Environment, hosts: Lab) -> 
         environment.wait_until(lambda: environment.ends("one") == [(1, 0)], "the end")
         environment.wait_until_host("node1", "unreachable")
         assert environment.states() == {"one": "unknown"}
-        assert "1 host unreachable" in environment.run("status").stdout
+        assert "host node1 is unreachable" in environment.run("status").stdout
         assert serve.poll() is None
     finally:
         hosts.join("node1")
@@ -187,7 +187,7 @@ def test_a_changed_host_key_is_refused_until_it_is_known(
     kill_sessions(hosts, "node1")
     environment.wait_until_printed("fleet", "show", "lab", text="has changed: it is SHA256:")
     assert environment.host_states() == {"node1": "unreachable"}
-    assert "1 host unreachable" in environment.run("status").stdout
+    assert "host node1 is unreachable" in environment.run("status").stdout
     environment.wait_for_work("one")
     assert serve.poll() is None
     known.write_text(hosts.known_hosts.read_text())
