@@ -130,7 +130,6 @@ LATER = {
     "reconciler/fleetform/controllers/hosts.py": {
         "_nursery",
         "REACH_TOLD_SECONDS",
-        "_note_told",
         "note_told",
         "told",
     },

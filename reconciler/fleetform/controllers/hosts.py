@@ -13,8 +13,6 @@ import base64
 import contextlib
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import NamedTuple
 
 from fleetform.agents.protocol.messages import (
     Cursor,
@@ -25,6 +23,7 @@ from fleetform.agents.protocol.messages import (
     LogData,
 )
 from fleetform.agents.protocol.states import JobState
+from fleetform.controllers.news_writer import NewsWriter
 from fleetform.controllers.rank_calls import OtherRank, serve_rank_calls
 from fleetform.controllers.task_group import TaskGroup
 from fleetform.model.history import LogLevel
@@ -136,14 +135,6 @@ class LogAddress:
     run_name: str
 
 
-class _Unwritten(NamedTuple):
-    """What a host has said, with the future that gets the ledger's commits once it is written."""
-
-    news: HostNews
-    provider: str
-    written: asyncio.Future[int]
-
-
 class HostSessions:
     """All sessions of one environment; fills `touched` and calls `wake` when runs moved."""
 
@@ -161,7 +152,6 @@ class HostSessions:
         wake: Callable[[], None],
         note_told: Callable[[int], None],
     ) -> None:
-        self._note_told = note_told
         self.environment_uid = identity.environment_uid
         self.environment_name = identity.environment_name
         self._provider = provider
@@ -186,8 +176,10 @@ class HostSessions:
         """Somebody of this process has written rows of runs: read everything anew."""
         self.last_output_ms = 0
         """When a host last sent output, by the clock of people."""
-        self._unwritten: list[_Unwritten] = []
-        self._is_writing = False
+        self._news = NewsWriter(
+            ledger, gate, task_group, fence=identity.fence, clock=clock,
+            note=self._note, note_commits=note_told,
+        )  # fmt: skip
         self._departing: dict[str, asyncio.Event] = {}
         """Instances that are being released; nobody reaches one before it is gone."""
 
@@ -671,8 +663,9 @@ class HostSessions:
         cursor = Cursor(session.cursor.log_id, events[-1].number)
         records = [event.record for event in events]
 
-        commits = await self._write_news(
-            HostNews(session.instance.uid, records, cursor), session.instance.provider
+        commits = await self._news.write(
+            HostNews(session.instance.uid, records, cursor),
+            is_local=session.instance.provider == LOCAL,
         )
         session.cursor = cursor
         self.changed[session.instance.uid] = None
@@ -682,51 +675,6 @@ class HostSessions:
         self._note([one.key for one in records if one.state in _ENDED])
         await host.acknowledge(cursor, commits)
         self.wake()
-
-    async def _write_news(self, news: HostNews, provider: str) -> int:
-        """
-        Write down what a host says, and return how many commits the ledger has had then.
-
-        What hosts say while a commit is under way goes into the next one together: a thousand hosts
-        that speak at once wait for a few commits, not for a thousand.
-        """
-        written: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._unwritten.append(_Unwritten(news, provider, written))
-        if not self._is_writing:
-            self._is_writing = True
-            self._nursery.start(self._write_all_news(), name="news of hosts")
-        return await written
-
-    async def _write_all_news(self) -> None:
-        try:
-            while self._unwritten:
-                together, self._unwritten = self._unwritten, []
-                try:
-                    moved, commits = await self._gate(partial(self._commit_news, together))
-                except Exception as problem:  # noqa: BLE001 -- each who waits takes it as its own
-                    for one in together:
-                        if not one.written.done():
-                            one.written.set_exception(problem)
-                    continue
-                self._note(moved)
-                for one in together:
-                    if not one.written.done():
-                        one.written.set_result(commits)
-        finally:
-            self._is_writing = False
-
-    def _commit_news(self, together: Sequence[_Unwritten]) -> tuple[Sequence[JobKey], int]:
-        moved = self._ledger.commit_news(
-            [one.news for one in together],
-            fence=self._identity.fence,
-            now_ms=self._clock.now_ms(),
-        )
-        commits = self._ledger.commits()
-        if any(one.provider == LOCAL for one in together):
-            # Only shares of this machine may be put back together with its state folder: for
-            # them alone it is noted how much they must remember.
-            self._note_told(commits)
-        return moved, commits
 
     def _store_output(self, piece: LogData) -> None:
         address = self._addresses.get(piece.job_uid)

@@ -1,9 +1,9 @@
 """
 The manager's copy of what is not over yet, refreshed by parts.
 
-The ledger is the truth. This copy is only ever filled from it: in whole at the start and when
-another process has written, else the runs and instances that a commit of ours has touched, so that
-a round costs what has changed and not what there is.
+The ledger is the truth, and this copy is filled from it: in whole at the start and when another
+process has written. At other times a round reads only the runs and instances that a commit of this
+process has changed.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from fleetform.model.figures import counted
 from fleetform.model.instance import InstanceState
 from fleetform.model.plan import Action, HeldBy, Reason
 from fleetform.model.verbs import Verb
@@ -102,7 +103,7 @@ def hold_without_volume_host(draft: PlanDraft) -> None:
             draft.hold(
                 key,
                 HeldBy.DEPENDENCY,
-                f"it needs {nodes} host{'' if nodes == 1 else 's'} with {which}, and {have}"
+                f"it needs {counted(nodes, 'host')} with {which}, and {have}"
                 f" {'has' if len(hosts) < 2 else 'have'} {'it' if len(names) == 1 else 'all of them'}",
                 "list more hosts in `hosts` of the volume, or choose fewer `nodes`",
             )
@@ -110,7 +111,7 @@ def hold_without_volume_host(draft: PlanDraft) -> None:
 
 def _listed(draft: PlanDraft, volumes: Iterable[str]) -> dict[str, frozenset[str]]:
     """Return the hosts of these volumes; those that all hosts of their fleet have are left out."""
-    # Asked by name: to look for them among all volumes would read each document of the tree.
+    # Found by name: a search among all volumes would read every document of the tree.
     found = {name: draft.wanted.get(ResourceKey("volume", name)) for name in volumes}
     return {
         name: frozenset(one.document["hosts"])

@@ -304,7 +304,7 @@ def lose_jobs(
         " ORDER BY run_uid, attempt, rank",
         (instance_uid, still_alive_boot, still_alive_boot, int(begun)),
     ).fetchall()
-    # Nobody is left who keeps a record that would have to be forgotten.
+    # The host keeps no record that it would have to forget.
     return _end(
         transaction,
         [

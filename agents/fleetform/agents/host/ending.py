@@ -1,12 +1,12 @@
 """
 When a job is to end against its will, and by which signal: values in, values out.
 
-A job ends at its longest duration, because somebody asks, or because its controller has been silent
-for too long, whichever comes first. The checkpoint signal comes `checkpoint_lead_ms` before TERM, and
+A job ends at its longest duration, at a stop, or when its controller has been silent for too long,
+whichever comes first. The checkpoint signal comes `checkpoint_lead_ms` before TERM, and
 KILL `grace_ms` after it. All moments are milliseconds of a clock that counts suspend, given by the caller.
 
-After a silence nobody may wait: the controller counts the job as dead `silence_ms`, lead and grace after it was
-heard. So all moments count from the end of the silence, also where that is noticed late.
+The controller counts the job as dead `silence_ms`, lead and grace after it was heard. So after a silence all
+moments count from when `silence_ms` were over, also where the host notices that late.
 
 A job that was only warned of its time limit and ends by itself before TERM keeps its own
 outcome: whether it is done it says by its exit code (`requeue_exit_codes`).
