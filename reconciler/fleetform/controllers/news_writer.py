@@ -46,7 +46,7 @@ class NewsWriter:
     ) -> None:
         self._ledger = ledger
         self._gate = gate
-        self._nursery = task_group
+        self._task_group = task_group
         self._fence = fence
         self._clock = clock
         self._note = note
@@ -65,7 +65,7 @@ class NewsWriter:
         self._unwritten.append(_Unwritten(news, is_local, written))
         if not self._is_writing:
             self._is_writing = True
-            self._nursery.start(self._write_all(), name="news of hosts")
+            self._task_group.start(self._write_all(), name="news of hosts")
         return await written
 
     async def _write_all(self) -> None:
