@@ -77,8 +77,9 @@ def record_upstream(transaction: Transaction, placed: Iterable[tuple[str, int]])
         (uid, element, json.loads(document).get("depends_on", {}))
         for uid, element, document in transaction.execute(
             "SELECT uid, element, document FROM runs"
-            " WHERE uid IN (SELECT value FROM json_each(?)) AND document LIKE ? ORDER BY number",
-            (to_json(list(attempts)), '%"depends_on"%'),
+            " WHERE uid IN (SELECT value FROM json_each(?)) AND document LIKE '%\"depends_on\"%'"
+            " ORDER BY number",
+            (to_json(list(attempts)),),
         ).fetchall()
     ]
     inputs = Inputs(transaction)
@@ -281,8 +282,8 @@ def _with_lost_volumes(
     lost = {
         name: json.loads(outputs)[LOST_AT]
         for name, outputs in connection.execute(
-            "SELECT name, outputs FROM resources WHERE kind = 'volume' AND outputs LIKE ?",
-            (f'%"{LOST_AT}"%',),
+            "SELECT name, outputs FROM resources"
+            f" WHERE kind = 'volume' AND outputs LIKE '%\"{LOST_AT}\"%'"
         ).fetchall()
     }
     if not lost:
@@ -291,8 +292,9 @@ def _with_lost_volumes(
     for name, parent, document, placed_ms in connection.execute(
         "SELECT r.name, r.parent, r.document, a.reserved_at_ms FROM runs r"
         " JOIN attempts a ON a.run_uid = r.uid AND a.number = r.attempt"
-        " WHERE r.listed = 1 AND a.reserved_at_ms <= ? AND r.document LIKE ? ORDER BY r.name",
-        (max(lost.values()), '%"volumes"%'),
+        " WHERE r.listed = 1 AND a.reserved_at_ms <= ? AND r.document LIKE '%\"volumes\"%'"
+        " ORDER BY r.name",
+        (max(lost.values()),),
     ):
         mounted = sorted(one for one in mounted_volumes(document) if lost.get(one, 0) >= placed_ms)
         if mounted:

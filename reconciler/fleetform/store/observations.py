@@ -55,8 +55,7 @@ def read_drift(connection: Executes) -> tuple[RecordedDrift, ...]:
     """Return what looks found and nothing has healed since, by resource and path."""
     rows = connection.execute(
         "SELECT kind, name, observed FROM resources"
-        " WHERE kind IN ('fleet', 'volume') AND archived = 0 AND observed LIKE ?",
-        (_WITH_DRIFT,),
+        " WHERE kind IN ('fleet', 'volume') AND archived = 0 AND observed LIKE '%\"drift\":%'"
     ).fetchall()
     if not rows:
         return ()
@@ -77,7 +76,6 @@ def read_drift(connection: Executes) -> tuple[RecordedDrift, ...]:
     return tuple(sorted(found, key=lambda one: one.place))
 
 
-_WITH_DRIFT = '%"drift":%'
 _OF_STRANGERS = frozenset({"unknown", "record"})
 """Fields of what the ledger does not know, and so not of one of its hosts."""
 
@@ -191,8 +189,8 @@ def heal(
     """
     row = transaction.one(
         "SELECT observed, observed_at_ms FROM resources"
-        " WHERE kind = ? AND name = ? AND observed LIKE ?",
-        (*key, _WITH_DRIFT),
+        " WHERE kind = ? AND name = ? AND observed LIKE '%\"drift\":%'",
+        key,
     )
     if row is None:
         return

@@ -48,7 +48,7 @@ _TROUBLED = (
 # no blanks; a variable named `state` may match too, so that the document decides.
 _MAYBE_STILL = (
     "SELECT r.name, r.state, r.cause, s.document FROM resources s JOIN runs r ON r.uid = s.uid"
-    " WHERE s.kind = 'run' AND s.document LIKE ? AND r.listed = 1"
+    " WHERE s.kind = 'run' AND s.document LIKE '%\"state\":\"stopped\"%' AND r.listed = 1"
     " AND (r.final = 0 OR r.state IN ('failed', 'unschedulable', 'aborted'))"
 )
 # Its document or a value that it inherits has changed since, or its host no longer knows what it executed.
@@ -122,7 +122,7 @@ def read_overview(connection: Statements) -> Overview:
 
 def _standing_still(connection: Statements) -> Iterator[tuple[str, RunState]]:
     """Name the runs whose document says `state: stopped`, of those that ended badly or are unknown."""
-    for name, state, cause, document in connection.execute(_MAYBE_STILL, ('%"state":"stopped"%',)):
+    for name, state, cause, document in connection.execute(_MAYBE_STILL):
         if json.loads(document).get("state") == "stopped":
             yield name, RunState.UNKNOWN if cause == NO_EVIDENCE else RUN_STATES[state]
 

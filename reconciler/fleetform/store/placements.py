@@ -323,8 +323,8 @@ def _read_silence(transaction: Transaction, run_uids: Sequence[str]) -> dict[str
     """Read what those of these runs say that have `on_silence`, as it is stored with their jobs."""
     rows = transaction.execute(
         "SELECT uid, name, document FROM runs WHERE uid IN (SELECT value FROM json_each(?))"
-        " AND document LIKE ?",
-        (to_json(list(run_uids)), '%"on_silence"%'),
+        " AND document LIKE '%\"on_silence\"%'",
+        (to_json(list(run_uids)),),
     )
     limits = {uid: from_document(name, json.loads(text)).silence for uid, name, text in rows}
     return {uid: silence_text(limit) for uid, limit in limits.items() if limit is not None}

@@ -2,7 +2,10 @@
 What the rooms of a ledger ask of a database, whichever it is.
 
 Statements are written once, in the SQL that SQLite and PostgreSQL both understand; what they do
-not share is translated for PostgreSQL in one place, `postgres/dialect`.
+not share is translated for PostgreSQL in one place, `postgres/connection`.
+
+A pattern of LIKE stands in its statement: SQLite plans a statement with a bound one again each time
+that it runs, which takes longer than all else that it does.
 """
 
 from __future__ import annotations
