@@ -240,3 +240,16 @@ MEANINGS = (
 )  # fmt: skip
 
 FILES = (*ENCODINGS, *SYNTAX, *NUMBERS, *REPEATS, *SIZES, *MEANINGS)
+
+TELLING = (
+    "NUL bytes", "UTF-16 without a mark", "an object of Python", "a thousand of %TAG",
+    "a hundred thousand digits", "billion laughs", "billion laughs by merging", "a document in itself",
+    "a text of 100 MB", "documents of 100 MB", "a block of 8 MB", "documents that are none",
+    "documents that break off", "one document many times", "ten thousand lists in each other",
+    "two thousand indented", "700 000 short fields", "190 000 fields", "190 000 variables",
+    "a name of a million letters", "commands that are none", "dependencies that are none",
+    "expressions like many", "an interpolation bomb", "a bomb of two stages",
+    "elements that share a megabyte", "elements of many documents", "spans of an array",
+    "a product of ten thousand digits", "unknown fleets beside many", "a cycle of ten thousand",
+)  # fmt: skip
+"""The most dangerous ones: `validate` reads them in a process of its own, with limits."""
