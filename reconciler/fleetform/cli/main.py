@@ -84,6 +84,7 @@ ROWS = (
     Row("blame", "blame", "Show who last changed each field of a resource.", "See"),
     Row("fleet", "fleet", "List fleets, or show one with its instances.", "See"),
     Row("volume", "volume", "List volumes, or show one.", "See"),
+    Row("offer", "offer", "List offers of clouds for a requirement, with prices.", "See"),
     Row("convert", "convert", "Convert files of dstack and batch scripts of Slurm.", "Tools"),
     Row("explain", "explain", "Explain a type of document or a field.", "Tools"),
     Row("schema", "schema", "Print, write or check the JSON schemas.", "Tools"),

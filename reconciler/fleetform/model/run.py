@@ -409,7 +409,7 @@ def requirement(resources: Mapping[str, Any]) -> Requirement:
 
 
 def _gpu(gpu: Mapping[str, Any]) -> GpuRequirement:
-    count = gpu.get("count") or {"min": 1, "max": 1}
+    count = gpu.get("count") or {"min": 1}
     memory = gpu.get("memory") or {}
     return GpuRequirement(
         count_min=count.get("min") or 0,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fleetform.model.instance import Gpu
-from fleetform.model.run import GpuRequirement
-from fleetform.schedule.demand import gpu_matches
+from fleetform.model.run import GpuRequirement, requirement
+from fleetform.schedule.demand import Shape, Take, gpu_matches, measure
 
 MIB = 1 << 20
 GB = 1 << 30
@@ -63,3 +63,13 @@ def test_memory(smallest: int | None, largest: int | None, mib: int, expected: b
 def test_vendor(asked: str, expected: bool):
     """The vendor narrows the choice where it is said."""
     assert gpu_matches(GpuRequirement(1, vendor=asked), Gpu("u", "T4", GB)) is expected
+
+
+@pytest.mark.parametrize("sharing", ["exact", "whole"])
+def test_gpus_without_a_number_are_one_or_more(sharing: str):
+    """A host of eight satisfies `gpu: A100`; where it is shared, the run gets one of them."""
+    asked = requirement({"cpu": {"min": 1000}, "gpu": {"name": ["A100"]}})
+    gpus = (("nvidia", "A100", 80 * GB),) * 8
+    take = measure(asked, Shape(sharing, 1, 96_000, 1152 * GB, 1000 * GB, gpus))
+    assert isinstance(take, Take)
+    assert take.gpu_count == {"exact": 1, "whole": 8}[sharing]

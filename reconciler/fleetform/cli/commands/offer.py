@@ -1,0 +1,158 @@
+"""`fleetform offer`: instance types of clouds that satisfy a requirement, and their prices."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from fleetform.cli.command import command as make_command
+from fleetform.cli.command import directory_option, json_option, limit_option
+from fleetform.cli.exit import Exit
+from fleetform.cli.failure import Refused
+from fleetform.cli.screen import error_screen, screen
+from fleetform.cli.selection import unknown
+from fleetform.cli.tree import load, open_workspace, or_default
+
+_EXAMPLES = (
+    ("fleetform offer --gpu A100:80GB:8", "List hosts with eight such GPUs, the cheapest first"),
+    (
+        "fleetform offer --gpu 24GB.. --max-price 2",
+        "List hosts with one GPU of at least 24 GB for at most $2 an hour",
+    ),
+    ("fleetform offer train", "List what satisfies the declared run `train`"),
+    ("fleetform offer --cpus 8 --spot auto --format json", "Both kinds, as JSON for scripts"),
+)
+
+
+@make_command(
+    "offer",
+    examples=_EXAMPLES,
+    codes=((Exit.OK, "There is an offer."), (Exit.ERROR, "No offer satisfies the requirement.")),
+)
+@click.argument("name", required=False)
+@directory_option
+@click.option("--gpu", metavar="GPUS", help="GPUs of one host, such as 1, 24GB.. or H100:8.")
+@click.option("--cpus", metavar="CPUS", help="CPU cores, such as 8.. or arm:4.")
+@click.option("--memory", metavar="SIZE", help="Memory, such as 64GB...")
+@click.option(
+    "--backend",
+    "backends",
+    multiple=True,
+    metavar="NAME",
+    help="Only this backend; may be repeated.",
+)
+@click.option(
+    "--region", "regions", multiple=True, metavar="NAME", help="Only this region; may be repeated."
+)
+@click.option(
+    "--type",
+    "instance_types",
+    multiple=True,
+    metavar="NAME",
+    help="Only this instance type; may be repeated.",
+)
+@click.option(
+    "--spot",
+    "spot_policy",
+    type=click.Choice(["on-demand", "spot", "auto"]),
+    help="Kind of instances; `auto` is both.  [default: on-demand]",
+)
+@click.option(
+    "--max-price",
+    metavar="DOLLARS",
+    help="Highest price of one host an hour; excludes unknown prices.",
+)
+@limit_option(20)
+@json_option
+def command(
+    name: str | None,
+    path: str | None,
+    gpu: str | None,
+    cpus: str | None,
+    memory: str | None,
+    max_price: str | None,
+    limit: int,
+    as_json: bool,
+    **narrowed: Any,
+) -> int:
+    """
+    List offers of clouds: instance types that satisfy a requirement, the cheapest first.
+
+    NAME is a declared run or fleet: its resources, backends, regions, instance types, spot policy and
+    highest price count, and options override them. Prices come from a catalogue that is part of
+    fleetform, and no cloud is asked: offers of unknown price are listed last, as `unknown`.
+    """
+    from fleetform.app.offers import find_offers
+    from fleetform.views.offers import no_offer, not_shown, offer_rows, offers_table
+
+    document, types = ({}, {}) if name is None else _declared(or_default(path), name)
+    typed = _typed(gpu, cpus, memory, max_price, narrowed)
+    resources = {**document.get("resources", {}), **typed.pop("resources")}
+    found = find_offers({**document, **typed, "resources": resources}, types)
+    if not found.offers:
+        error_screen().labelled("error", no_offer(found.reasons))
+    rows = offer_rows(found.offers[:limit])
+    out = screen()
+    if as_json:
+        out.json(rows)
+    elif rows:
+        out.table(offers_table(rows))
+        if more := len(found.offers) - len(rows):
+            out.line(not_shown(more), "dim")
+    return Exit.OK if rows else Exit.ERROR
+
+
+def _declared(path: str | None, name: str) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    """Read what a declared run or fleet asks for, and the types of the declared backends."""
+    from fleetform.app.offers import backend_types, documents_called, names_with_offers
+
+    desired = load(open_workspace(path), keep_going=True).desired
+    assert desired is not None, "loading has refused it"
+    documents = documents_called(desired, name)
+    if not documents:
+        raise unknown("run or fleet", name, names_with_offers(desired))
+    if len(documents) > 1:
+        raise Refused(
+            f"the elements of {name} ask for different offers",
+            advice=f"name one of them: `fleetform offer {shlex.quote(next(iter(documents)))}`",
+        )
+    (document,) = documents.values()
+    return document, backend_types(desired)
+
+
+def _typed(
+    gpu: str | None,
+    cpus: str | None,
+    memory: str | None,
+    max_price: str | None,
+    narrowed: Mapping[str, Sequence[str] | str | None],
+) -> dict[str, Any]:
+    """Write options as a canonical document, with those fields only that were given."""
+    from fleetform.spec.quantities import cpu_document, gpu_document, parse_cpu, parse_gpu
+    from fleetform.spec.quantities.memory import parse_memory_range
+    from fleetform.spec.quantities.price import parse_price
+
+    resources = {
+        "gpu": _read("--gpu", gpu, lambda text: gpu_document(parse_gpu(text))),
+        "cpu": _read("--cpus", cpus, lambda text: cpu_document(parse_cpu(text))),
+        "memory": _read("--memory", memory, lambda text: parse_memory_range(text).document()),
+    }
+    return {
+        **{name: value for name, value in narrowed.items() if value},
+        **(
+            {} if max_price is None else {"max_price": _read("--max-price", max_price, parse_price)}
+        ),
+        "resources": {name: value for name, value in resources.items() if value is not None},
+    }
+
+
+def _read(option: str, text: str | None, parse: Callable[[str], Any]) -> Any:
+    try:
+        return None if text is None else parse(text)
+    except ValueError as error:
+        raise Refused(
+            f"{option}: {error}", advice="`fleetform explain task.resources` shows the forms"
+        ) from error

@@ -1,0 +1,138 @@
+"""Which offers of clouds satisfy what a run or a fleet asks for, the cheapest first."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fleetform.model.run import Requirement, requirement
+from fleetform.providers.offers.catalogue import Offer
+from fleetform.schedule.demand import Shape, Take, measure
+from fleetform.spec.quantities.ranges import Range
+
+
+@dataclass(frozen=True, slots=True)
+class OfferRequest:
+    """
+    What is asked of an offer. Empty sets narrow nothing.
+
+    `gpu_memory_total_bytes` is a range of the memory of all GPUs of a host together. `spot` is `spot`, `on-demand` or `auto`, which is either. `arch` is `x86`, `arm` or empty.
+    """
+
+    requirement: Requirement = field(default_factory=Requirement)
+    gpu_memory_total_bytes: Range | None = None
+    arch: str = ""
+    backends: frozenset[str] = frozenset()
+    regions: frozenset[str] = frozenset()
+    instance_types: frozenset[str] = frozenset()
+    spot: str = "on-demand"
+    max_price_micros: int | None = None
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> OfferRequest:
+        """Read the canonical document of a run or a fleet."""
+        resources = document.get("resources") or {}
+        total = (resources.get("gpu") or {}).get("total_memory")
+        return cls(
+            requirement=requirement(resources),
+            gpu_memory_total_bytes=None if total is None else Range.from_document(total),
+            arch=(resources.get("cpu") or {}).get("arch", ""),
+            backends=frozenset(document.get("backends") or ()),
+            regions=frozenset(document.get("regions") or ()),
+            instance_types=frozenset(document.get("instance_types") or ()),
+            spot=document.get("spot_policy") or "on-demand",
+            max_price_micros=document.get("max_price"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """
+    The offers that satisfy a request, and why the others do not.
+
+    `offers` has the cheapest first and those of unknown price last. `reasons` counts each other
+    offer once, under the first that holds of `backend`, `region`, `type`, `spot`, `arch`, `gpu`,
+    `cpu`, `memory`, `price` (too high) and `unknown price`.
+    """
+
+    offers: tuple[Offer, ...]
+    reasons: Mapping[str, int]
+
+
+def select(offers: Iterable[Offer], request: OfferRequest) -> Selection:
+    """Choose among offers; a job takes a host as a whole, as on a fleet shared `whole`."""
+    chosen: list[Offer] = []
+    reasons: Counter[str] = Counter()
+    lacking = functools.cache(functools.partial(_lacking, request.requirement))
+    for offer in offers:
+        reason = _not_wanted(offer, request) or lacking(_shape(offer)) or _too_dear(offer, request)
+        if reason:
+            reasons[reason] += 1
+        else:
+            chosen.append(offer)
+    chosen.sort(key=_order)
+    return Selection(tuple(chosen), reasons)
+
+
+def _order(offer: Offer) -> tuple[bool, int, str, str, str, bool]:
+    price = offer.price_micros
+    return (
+        price is None,
+        price or 0,
+        offer.backend,
+        offer.region,
+        offer.instance_type,
+        offer.spot,
+    )
+
+
+def _not_wanted(offer: Offer, request: OfferRequest) -> str:
+    if request.backends and offer.backend not in request.backends:
+        return "backend"
+    if request.regions and offer.region not in request.regions:
+        return "region"
+    if request.instance_types and offer.instance_type not in request.instance_types:
+        return "type"
+    if request.spot != "auto" and offer.spot != (request.spot == "spot"):
+        return "spot"
+    if request.arch and offer.arch != request.arch:
+        return "arch"
+    total = request.gpu_memory_total_bytes
+    return "" if total is None or _has_in_all(offer, total) else "gpu"
+
+
+def _has_in_all(offer: Offer, total: Range) -> bool:
+    memory = offer.gpu_count * offer.gpu_memory_bytes
+    return (total.min is None or memory >= total.min) and (total.max is None or memory <= total.max)
+
+
+def _lacking(requirement: Requirement, shape: Shape) -> str:
+    demand = measure(requirement, shape)
+    if isinstance(demand, Take):
+        return ""
+    lacks = {lack.resource for lack in demand}
+    return next(resource for resource in ("gpu", "cpu", "memory") if resource in lacks)
+
+
+def _shape(offer: Offer) -> Shape:
+    return Shape(
+        sharing="whole",
+        blocks=1,
+        cpu_millicores=offer.cpu_count * 1000,
+        memory_bytes=offer.memory_bytes,
+        disk_bytes=0,
+        gpus=((offer.gpu_vendor, offer.gpu_name, offer.gpu_memory_bytes),) * offer.gpu_count,
+        # The root disk is made as large as is asked for.
+        unknown=frozenset({"disk"}),
+    )
+
+
+def _too_dear(offer: Offer, request: OfferRequest) -> str:
+    if request.max_price_micros is None:
+        return ""
+    if offer.price_micros is None:
+        return "unknown price"
+    return "price" if offer.price_micros > request.max_price_micros else ""

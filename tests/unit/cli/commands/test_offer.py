@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from unit.spec.overlay.environments import write
+
+ENVIRONMENT = "type: environment\nname: lab\nuid: b4444444444444448444444444444444\n"
+SWEEP = """\
+type: task
+name: sweep
+matrix: {gpus: [1, 8]}
+commands: [train]
+resources: {gpu: "A100:${{ matrix.gpus }}"}
+"""
+ARRAY = "type: task\nname: digits\narray: 0-9\ncommands: [a]\nresources: {gpu: H100:1}\n"
+FLEET = """\
+type: fleet
+name: gpus
+nodes: 0..4
+backends: [ours]
+resources: {gpu: {name: A100, total_memory: 600GB..}}
+---
+type: aws
+name: ours
+regions: [us-east-1]
+"""
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return write(tmp_path, environment=ENVIRONMENT, sweep=SWEEP, digits=ARRAY)
+
+
+def types(out):
+    return [one["instance_type"] for one in json.loads(out)]
+
+
+def test_elements_that_ask_for_the_same_are_one_question(typed, lab):
+    code, out, err = typed("offer", "digits", "--format", "json")
+    assert (code, err) == (0, "")
+    assert types(out) == ["p5.4xlarge"]
+
+
+def test_elements_that_ask_for_different_offers_are_named_one_by_one(typed, lab):
+    code, out, err = typed("offer", "sweep")
+    assert (code, out) == (1, "")
+    assert "ask for different offers" in err
+    assert "`fleetform offer 'sweep[gpus=1]'`" in err
+    assert types(typed("offer", "sweep[gpus=8]", "--json")[1]) == ["p4d.24xlarge", "p4de.24xlarge"]
+
+
+def test_a_fleet_that_cannot_be_made_yet_has_offers(typed, lab):
+    """What a backend is called counts, and the memory of all GPUs together."""
+    write(lab, cloud=FLEET)
+    assert types(typed("offer", "gpus", "--json")[1]) == ["p4de.24xlarge"]
+
+
+def test_a_name_that_is_none_is_told_what_was_meant(typed, lab):
+    code, out, err = typed("offer", "digit")
+    assert (code, out) == (1, "")
+    assert "there is no run or fleet `digit`" in err
+    assert "did you mean `digits`?" in err
+
+
+def test_what_no_catalogue_says_is_refused(typed, lab):
+    """It would otherwise be taken as satisfied."""
+    text = "type: task\nname: new\ncommands: [a]\nresources: {gpu: {compute_capability: 8.0}}\n"
+    write(lab, new=text)
+    code, out, err = typed("offer", "new")
+    assert (code, out) == (1, "")
+    assert "do not say the `compute_capability` of a GPU" in err
+    code, out, err = typed("offer", "--backend", "gcp")
+    assert (code, out) == (1, "")
+    assert "there is no catalogue of offers for `gcp`" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--gpu", "A100:B200"], "--gpu: "),
+        (["--cpus", "many"], "--cpus: "),
+        (["--memory", "8 parsecs"], "--memory: "),
+        (["--max-price", "-2"], "--max-price: "),
+    ],
+)
+def test_an_amount_that_cannot_be_read_is_named(typed, lab, options, problem):
+    code, out, err = typed("offer", *options)
+    assert (code, out) == (1, "")
+    assert problem in err
+
+
+def test_a_limit_says_how_many_more_there_are(typed, lab):
+    """A list that was cut never looks like the whole."""
+    code, out, _err = typed("offer", "--gpu", "1..", "--limit", "2")
+    assert code == 0
+    assert len(out.splitlines()) == 4
+    assert "more offers; --limit shows them" in out
+
+
+def test_json_without_an_offer_is_an_empty_list(typed, lab):
+    code, out, err = typed("offer", "--gpu", "H100:3", "--json")
+    assert (code, json.loads(out)) == (1, [])
+    assert "no offer: " in err
+    assert " without the GPUs" in err
