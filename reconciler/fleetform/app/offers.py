@@ -1,4 +1,4 @@
-"""What offers there are for declared runs and fleets, or for amounts that somebody types."""
+"""What offers there are for declared runs and fleets, or for amounts that a user types."""
 
 from __future__ import annotations
 
