@@ -252,7 +252,7 @@ class Agent:
             disk_free_bytes=1 << 40,
             memory_free_bytes=1 << 36,
             load_1m_milli=0,
-            gpus=(),
+            gpus=self._host.gpus,
             python="",
             kernel="",
         )

@@ -17,7 +17,7 @@ from fleetform.agents.host.ending import Ending, Step
 from fleetform.agents.host.launch import Launch
 from fleetform.agents.host.recovery import Condition, Found
 from fleetform.agents.host.result import Result
-from fleetform.agents.protocol.messages import StartJob
+from fleetform.agents.protocol.messages import GpuReport, StartJob
 from fleetform.agents.protocol.states import Cause
 from simulation.judge import Judge
 
@@ -66,6 +66,7 @@ class Host:
     ) -> None:
         self.name = name
         self.cpu_millicores = cpu_millicores
+        self.gpus: tuple[GpuReport, ...] = ()
         self.boot_id = f"{name}-boot-1"
         self.installs = 1
         self.install_id = f"{name}-install-1"

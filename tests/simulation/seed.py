@@ -121,7 +121,7 @@ class _Play:
             crash=lambda: self._manager_crash,
             load_plan=load,
         )
-        trouble = asyncio.create_task(self._trouble(world))
+        trouble = asyncio.create_task(self._trouble(world, lives))
         editing = asyncio.create_task(self._edit(lives))
         try:
             async with asyncio.timeout(END_SECONDS):
@@ -198,7 +198,7 @@ class _Play:
 
     # -- what the world does ------------------------------------------------------------------------
 
-    async def _trouble(self, world: SimulatedHosts) -> None:
+    async def _trouble(self, world: SimulatedHosts, lives: Lives) -> None:
         if self._random.random() < 0.1:
             self._faults.end()
             self._manager_crash = 0
@@ -214,15 +214,19 @@ class _Play:
                     "power cut",
                     "host off",
                     "isolation",
+                    "quarantine",
                 ],
-                [5, 4, 2, 1, 1, 1],
+                [5, 4, 2, 1, 1, 1, 1],
             )[0]
             self._judge.fault(self._now(), kind, name)
-            await self._strike(world, kind, name)
+            await self._strike(world, lives, kind, name)
         self._faults.end()
         self._manager_crash = 0
+        # What a controller has quarantined: a person has looked at these hosts.
+        self._ledger.lift_overrides(None, who="a person", now_ms=VirtualClock().now_ms())
+        lives.written_elsewhere()
 
-    async def _strike(self, world: SimulatedHosts, kind: str, name: str) -> None:
+    async def _strike(self, world: SimulatedHosts, lives: Lives, kind: str, name: str) -> None:
         if kind == "connection reset":
             world.reset_connections(name)
         elif kind == "agent kill":
@@ -233,6 +237,8 @@ class _Play:
                 world.hosts[name].kill_supervisor(self._random.choice(sorted(running)))
         elif kind == "isolation":
             await world.isolate(name, self._random.uniform(1, ISOLATION_SECONDS_MAX))
+        elif kind == "quarantine":
+            await self._quarantine(lives, name)
         elif kind == "power cut":
             world.cut_power(name)
         else:
@@ -240,6 +246,32 @@ class _Play:
             world.powered[name] = False
             await asyncio.sleep(self._random.uniform(0, 10))
             world.powered[name] = True
+
+    async def _quarantine(self, lives: Lives, name: str) -> None:
+        """Quarantine a host for a while: what runs there goes on, and nothing new is placed."""
+        since_ms = VirtualClock().now_ms()
+        put = self._ledger.put_overrides(
+            OverrideKind.QUARANTINE,
+            [f"host/{name}"],
+            reason="GPU 0 is lost",
+            who="the controller",
+            now_ms=since_ms,
+            until_ms=None,
+        )
+        lives.written_elsewhere()
+        await asyncio.sleep(self._random.uniform(0, 10))
+        uids = {one.uid for one in self._ledger.read_live().instances if one.name == name}
+        placed = [
+            f"{history.run.name} ({attempt.number})"
+            for history in self._ledger.read_runs()
+            for attempt in history.attempts
+            if (attempt.reserved_at_ms or 0) > since_ms
+            and any(job.instance_uid in uids for job in attempt.jobs)
+        ]
+        self._judge.require(self._now(), not placed, f"{name} is quarantined and is given {placed}")
+        numbers = [one.number for one in put.overrides]
+        self._ledger.lift_overrides(numbers, who="a person", now_ms=VirtualClock().now_ms())
+        lives.written_elsewhere()
 
     # -- the end --------------------------------------------------------------------------------------
 

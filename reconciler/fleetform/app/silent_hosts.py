@@ -54,7 +54,7 @@ def with_asked_hosts(
     # A controller hears from its hosts all the time. Plans that do not destroy all are also made where
     # no host can be reached, such as in CI.
     asks_all = permissions.destroy and any(map(_was_reached, going)) and workspace.manager() is None
-    asked = [one for one in going if one.is_silent or (asks_all and _was_reached(one))]
+    asked = [one for one in going if _may_be_silent(one) or (asks_all and _was_reached(one))]
     if not asked:
         return live
     # Here: most plans remove no fleet, and need neither a loop nor what drives hosts.
@@ -68,6 +68,11 @@ def with_asked_hosts(
         for one in live.instances
     )
     return dataclasses.replace(live, instances=instances)
+
+
+def _may_be_silent(instance: Instance) -> bool:
+    is_recovering = instance.state is InstanceState.RECOVERING and _was_reached(instance)
+    return instance.is_silent or is_recovering
 
 
 def _was_reached(instance: Instance) -> bool:

@@ -2,7 +2,7 @@
 Which hosts a new controller hears before it places runs.
 
 The row of a host may be days old, and other programs may use its GPUs by now: a run that is placed
-by the row gets a used GPU. So no run is placed until each ready host with GPUs has said hello to
+by the row gets a used GPU. So no run is placed until each of these hosts with GPUs has said hello to
 this process, or has failed to, which makes it unreachable in its row. Hosts that hang are waited
 for `WAIT_MS`, and from then on only they get no runs. To leave hosts out from the beginning would
 give all runs to the host that answers first, whatever the order of hosts.
@@ -22,6 +22,9 @@ from fleetform.model.run import Run
 
 WAIT_MS = 10_000
 """A host over SSH answers within three seconds, and one that hangs must not delay the others."""
+
+_ANSWERED = frozenset({InstanceState.READY, InstanceState.RECOVERING})
+"""What a row says of a host that answered an earlier controller, until it ended or soon before."""
 
 NOTICE_MS = 3000
 """How long runs wait before a notice says for which hosts."""
@@ -62,7 +65,7 @@ class FirstAnswers:
         )
 
     def _is_silent(self, instance: Instance) -> bool:
-        if not instance.gpus or instance.state is not InstanceState.READY:
+        if not instance.gpus or instance.state not in _ANSWERED:
             return False
         session = self._hosts.session(instance.uid)
         # Without a session it is leaving.

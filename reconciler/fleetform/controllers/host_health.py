@@ -6,10 +6,15 @@ and fails too. So it gets nothing more for a while. A mistake in a document look
 here, and would close every host of its fleet: the elements of one sweep count as one, unless
 another host of the fleet is free of failures and may take them. Kept in memory: a new manager
 greets every host, and a greeting clears.
+
+A host that becomes suspect again and again without a run that came to its own end there, and one
+that loses a GPU while it runs, is quarantined: it gets nothing more until a person has looked at it
+and lifts that. This is an override, and so it is in the ledger, in every plan and in backups.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -17,6 +22,7 @@ from fleetform.agents.protocol.states import Cause
 from fleetform.controllers.mirror import Mirror
 from fleetform.model.history import LogLevel
 from fleetform.model.instance import InstanceState
+from fleetform.model.override import OverrideKind
 from fleetform.model.ports import Clock, Gate, Ledger, Progress
 from fleetform.model.run import Attempt, Run
 
@@ -26,6 +32,16 @@ RUNS_TO_SUSPECT = 3
 
 SUSPECT_MS = 300_000
 """After this it is retried: a disk that was cleaned does not say so."""
+
+SUSPICIONS_TO_QUARANTINE = 3
+"""
+How often a host may become suspect, until a run comes to its own end there.
+
+With five minutes after each, nine runs have failed in ten minutes or more: what cleans up by itself,
+such as a disk that was full for a moment, has had its time.
+"""
+
+_WHO = "the controller"
 
 _BLAMED = frozenset({Cause.PREPARE_FAILED, Cause.LOST})
 """Ends that are rather a host's fault than a run's."""
@@ -46,6 +62,7 @@ class HostHealth:
         self._failures: dict[str, list[_Failure]] = {}
         self._greeted_at_ms: dict[str, int] = {}
         self._until_ms: dict[str, int] = {}
+        self._suspicions: dict[str, int] = {}
 
     def greeted(self, instance_uid: str, *, now_ms: int) -> None:
         """Begin again: the host has said hello, and runs placed before prove nothing any more."""
@@ -57,6 +74,8 @@ class HostHealth:
         since_ms = attempt.reserved_at_ms
         blamed = []
         for job in attempt.jobs:
+            if job.cause is Cause.EXITED:
+                self._suspicions.pop(job.instance_uid, None)
             if job.cause not in _BLAMED or since_ms is None:
                 continue
             if since_ms < self._greeted_at_ms.get(job.instance_uid, 0):
@@ -84,7 +103,19 @@ class HostHealth:
         if not has_choice and len({one.document for one in recent}) < RUNS_TO_SUSPECT:
             return ""
         self._until_ms[instance_uid] = now_ms + SUSPECT_MS
+        self._suspicions[instance_uid] = self._suspicions.get(instance_uid, 0) + 1
         return f"{len(runs)} runs failed here within a minute, so nothing is placed here for 5 min"
+
+    def take_broken(self, instance_uid: str) -> str:
+        """Say why an instance is to be quarantined, and count from 0 again; empty where it is not."""
+        if self._suspicions.get(instance_uid, 0) < SUSPICIONS_TO_QUARANTINE:
+            return ""
+        self._forget(instance_uid)
+        del self._suspicions[instance_uid]
+        return (
+            f"{SUSPICIONS_TO_QUARANTINE} times in a row, {RUNS_TO_SUSPECT} runs failed here within"
+            " a minute"
+        )
 
     def take_pardoned(self, *, now_ms: int) -> tuple[str, ...]:
         """Return the instances whose time is over, once."""
@@ -122,6 +153,7 @@ class Suspects:
         self._progress = progress
         self._health = HostHealth()
         self._blamed: dict[str, None] = {}
+        self._broken: dict[str, str] = {}
 
     def greeted(self, instance_uid: str) -> None:
         self._health.greeted(instance_uid, now_ms=self._clock.now_ms())
@@ -129,6 +161,10 @@ class Suspects:
     def note(self, run: Run, attempt: Attempt, *, now_ms: int) -> None:
         """Count an attempt that is over."""
         self._blamed.update(dict.fromkeys(self._health.note(run, attempt, now_ms=now_ms)))
+
+    def note_broken(self, instance_uid: str, why: str) -> None:
+        """Have a host quarantined in the next round."""
+        self._broken[instance_uid] = why
 
     async def mark(self, mirror: Mirror) -> None:
         """Bring the instances' rows up to what has been noted and to the time."""
@@ -143,7 +179,9 @@ class Suspects:
                 continue
             others = [one.uid for one in ready if one.fleet == instance.fleet]
             why = self._health.judge(instance.uid, others, now_ms=now_ms)
-            if why:
+            if why and (broken := self._health.take_broken(instance.uid)):
+                self._broken.setdefault(instance.uid, broken)
+            elif why:
                 self._progress.notice(
                     f"host {instance.name} is suspect: {why}",
                     event="host.suspect",
@@ -153,10 +191,30 @@ class Suspects:
                 marks.append((instance.uid, InstanceState.SUSPECT, why))
         for uid, state, message in marks:
             await self._mark(uid, state, message, now_ms)
-        if marks:
+        has_quarantined = await self._quarantine(mirror, now_ms)
+        if marks or has_quarantined:
             uids = tuple({uid: None for uid, _, _ in marks})
             book = await self._gate(lambda: self._ledger.read_book((), uids))
             mirror.merge((), uids, book)
+
+    async def _quarantine(self, mirror: Mirror, now_ms: int) -> bool:
+        broken, self._broken = self._broken, {}
+        names = {one.uid: one.name for one in mirror.instances}
+        found = {names[uid]: why for uid, why in broken.items() if uid in names}
+        for name, why in found.items():
+            await self._gate(
+                functools.partial(
+                    self._ledger.put_overrides,
+                    OverrideKind.QUARANTINE,
+                    [f"host/{name}"],
+                    reason=why,
+                    who=_WHO,
+                    now_ms=now_ms,
+                    until_ms=None,
+                    fence=self._fence,
+                )
+            )
+        return bool(found)
 
     async def _mark(self, uid: str, state: InstanceState, message: str, now_ms: int) -> None:
         await self._gate(

@@ -63,6 +63,17 @@ Programs that guard SSH servers ban an address after five attempts in ten minute
 NEWS_MS = 10_000
 """A session that lasted so long has gone well: what ends it then is told, although it was before."""
 
+GRACE_MS = 10_000
+"""
+How long a host whose connection was lost is `recovering` before it is unreachable.
+
+An agent that is restarted or updated, or a switch that restarts a link, is back within seconds, and
+runs need not become unknown for that. What proves silence does not wait for it.
+"""
+
+HEARTBEATS_MISSED_SECONDS = 30.0
+"""A connection that carried nothing for two heartbeats was no short break: the grace is over with it."""
+
 STEADY_MS = 1000
 """A session that lasted so long was a good one: the next is opened without a pause."""
 
@@ -118,6 +129,10 @@ class Session:
     task: asyncio.Task[None] | None = None
     is_installed: bool = False
     """Its agent has answered since the host was last made sure of."""
+    grace_until_ms: int = 0
+    """Until when it is recovering, by a clock that counts suspend; 0: it has lost no connection."""
+    grace: asyncio.Task[None] | None = None
+    """Marks it unreachable when that time is over."""
     generation: int = 0
     """Number of its hello, never used twice: a call of an older session is known as such."""
     unheard_since_ms: int | None = None
@@ -172,6 +187,8 @@ class HostSessions:
         """Uids of instances that said hello since the last round: compare all their jobs."""
         self.changed: dict[str, None] = {}
         """Uids of instances whose rows have changed since the last round."""
+        self.broken: dict[str, str] = {}
+        """Why hosts are to be quarantined, by uid of the instance, since the last round."""
         self.rows_changed = False
         """Somebody of this process has written rows of runs: read everything anew."""
         self.last_output_ms = 0
@@ -426,6 +443,7 @@ class HostSessions:
 
     async def _drop(self, session: Session) -> None:
         self._sessions.pop(session.instance.uid, None)
+        _end_grace(session)
         if session.task is not None:
             session.task.cancel()
         if session.host is not None:
@@ -437,7 +455,7 @@ class HostSessions:
     async def _keep(self, session: Session) -> None:
         delay = RECONNECT_FIRST_SECONDS
         while True:
-            is_refused = False
+            is_refused, is_break = False, True
             session.is_wanted.clear()
             try:
                 host = await self._greet(session)
@@ -453,23 +471,25 @@ class HostSessions:
                         session.told = ""
                 problem = "the connection was lost"
             except OwnedElsewhere as refusal:
-                problem = str(refusal)
+                problem, is_break = str(refusal), False
                 self._fail_waiters(session, refusal)
             except ProviderError as failure:
                 problem = str(failure)
                 is_refused = isinstance(failure, SignInRefused)
-                if not isinstance(failure, TemporaryError):
+                is_break = isinstance(failure, TemporaryError)
+                if not is_break:
                     self._fail_waiters(session, failure)
             except LedgerUnavailable as failure:
                 # Nothing was acknowledged, so the host will say it again.
                 problem = f"its report cannot be stored: {failure}"
-            await self._lose(session, problem)
+            await self._lose(session, problem, is_break=is_break)
             if is_refused:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(REFUSED_SECONDS):
                         await session.is_wanted.wait()
             if await self._is_gone(session.instance):
                 self._sessions.pop(session.instance.uid, None)
+                _end_grace(session)
                 return
             if is_refused:
                 continue
@@ -516,6 +536,9 @@ class HostSessions:
     async def _take_hello(self, session: Session, host: Host) -> None:
         seen = host.seen
         self._refuse_same_machine(session, (seen.machine_id, seen.boot_id))
+        # Or it were marked unreachable after its hello. A hello that fails is news again.
+        _end_grace(session)
+        session.problem = ""
         now = self._clock.now_ms()
         moved = await self._gate(
             lambda: self._ledger.commit_host(seen, fence=self._identity.fence, now_ms=now)
@@ -541,6 +564,7 @@ class HostSessions:
         session.is_installed = True
         self._hellos += 1
         session.generation = self._hellos
+        session.grace_until_ms = 0
         session.problem = ""
         self.greeted[session.instance.uid] = None
         self._note(moved)
@@ -611,12 +635,24 @@ class HostSessions:
     async def _watch_gpus(self, session: Session, host: Host) -> None:
         """Record which GPUs become used outside fleetform, or free again, while the session lasts."""
         known = {gpu.uuid: gpu.used_by for gpu in host.seen.report.gpus}
+        names = {gpu.uuid: f"{gpu.index} ({gpu.name})" for gpu in host.seen.report.gpus}
+        missing: set[str] = set()
         while known:
             await asyncio.sleep(GPU_PROCESSES_SECONDS)
             try:
                 found = await host.gpu_processes()
             except ProviderError:
                 return  # The connection is lost, and the next one begins with a report.
+            # Twice in a row: the driver may be asked while it restarts.
+            missing, before = known.keys() - found.keys(), missing
+            if lost := [names[uuid] for uuid in known if uuid in missing & before]:
+                is_one = len(lost) == 1
+                self.broken[session.instance.uid] = (
+                    f"{'GPU' if is_one else 'GPUs'} {', '.join(lost)} {'is' if is_one else 'are'} lost:"
+                    f" the driver no longer reports {'it' if is_one else 'them'}"
+                )
+                self.wake()
+                known = {uuid: use for uuid, use in known.items() if uuid not in missing & before}
             found = {uuid: use for uuid, use in found.items() if uuid in known}
             if found.items() <= known.items():
                 continue
@@ -709,7 +745,8 @@ class HostSessions:
         for key in keys:
             self.touched[key.run_uid] = None
 
-    async def _lose(self, session: Session, problem: str) -> None:
+    async def _lose(self, session: Session, problem: str, *, is_break: bool) -> None:
+        """Write down that a host does not answer; `is_break`: it may answer again in a moment."""
         host, session.host = session.host, None
         if session.unheard_since_ms is None:
             session.unheard_since_ms = self._clock.boot_ms()
@@ -717,6 +754,17 @@ class HostSessions:
         problem = problem.removeprefix(f"instance {session.instance.name}: ")
         was_reached, now_ms = host is not None, self._clock.now_ms()
         heard_at_ms = None if host is None else now_ms - int(host.silent_seconds * 1000)
+        if host is not None and host.silent_seconds < HEARTBEATS_MISSED_SECONDS:
+            session.grace_until_ms = self._clock.boot_ms() + GRACE_MS
+        if not is_break:
+            session.grace_until_ms = 0
+        left_ms = session.grace_until_ms - self._clock.boot_ms()
+        _end_grace(session)
+        if left_ms > 0:
+            session.grace = self._nursery.start(
+                self._await_grace(session, left_ms / 1000, heard_at_ms),
+                name=f"grace of host {session.instance.name}",
+            )
         if not was_reached and problem == session.problem:
             return
         session.problem = problem
@@ -728,11 +776,21 @@ class HostSessions:
                 level=LogLevel.WARNING,
                 details={"host": session.instance.name},
             )
+        state = InstanceState.RECOVERING if left_ms > 0 else InstanceState.UNREACHABLE
+        await self._mark(session, state, heard_at_ms)
+
+    async def _await_grace(self, session: Session, seconds: float, heard_at_ms: int | None) -> None:
+        await asyncio.sleep(seconds)
+        session.grace_until_ms = 0
+        await self._mark(session, InstanceState.UNREACHABLE, heard_at_ms)
+
+    async def _mark(self, session: Session, state: InstanceState, heard_at_ms: int | None) -> None:
+        problem, now_ms = session.problem, self._clock.now_ms()
         try:
             await self._gate(
                 lambda: self._ledger.mark_instance(
                     session.instance.uid,
-                    state=InstanceState.UNREACHABLE,
+                    state=state,
                     message=problem,
                     heard_at_ms=heard_at_ms,
                     fence=self._identity.fence,
@@ -751,6 +809,12 @@ class HostSessions:
             if not waiter.done():
                 waiter.set_exception(problem)
         session.waiters.clear()
+
+
+def _end_grace(session: Session) -> None:
+    if session.grace is not None:
+        session.grace.cancel()
+        session.grace = None
 
 
 async def _first_answers(tasks: Collection[asyncio.Future[Host]]) -> None:

@@ -190,6 +190,9 @@ class RunController:
         greeted, self._hosts.greeted = self._hosts.greeted, {}
         for instance_uid in greeted:
             self._suspects.greeted(instance_uid)
+        broken, self._hosts.broken = self._hosts.broken, {}
+        for instance_uid, why in broken.items():
+            self._suspects.note_broken(instance_uid, why)
         jobs = self.mirror.all_jobs() if greeted else ()
         return {RunUid(job.key.run_uid): None for job in jobs if job.instance_uid in greeted}
 

@@ -130,7 +130,14 @@ def _late(verb: str, late: list[Job], timeout_ms: int) -> str:
 # Somebody who waits for runs must be told, and let go in the end: a host may never come back. That
 # a run is kept proves nothing about it, and changes nothing: it goes on when the host does.
 
-_COMES = frozenset({InstanceState.READY, InstanceState.PROVISIONING, InstanceState.SUSPECT})
+_COMES = frozenset(
+    {
+        InstanceState.READY,
+        InstanceState.PROVISIONING,
+        InstanceState.RECOVERING,
+        InstanceState.SUSPECT,
+    }
+)
 """Hosts on which a run may still find a place."""
 
 

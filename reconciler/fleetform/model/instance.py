@@ -24,15 +24,19 @@ SSH = "ssh"
 
 class InstanceState(enum.StrEnum):
     """
-    `PROVISIONING` is wanted and not yet reached; `READY` takes jobs; `UNREACHABLE` is silent:
+    `PROVISIONING` is wanted and not yet reached; `READY` takes jobs. `RECOVERING` has lost its
+    connection a moment ago, and its runs stay what they were; `UNREACHABLE` has been silent for longer:
     its rows and allocations stay. `SUSPECT` answers and has failed run after run: it takes no
-    jobs until it says hello again or some minutes have passed. `TERMINATING` takes no more jobs.
+    jobs until it says hello again or some minutes have passed. `QUARANTINED` is what people are shown of a
+    host that an override of this kind keeps work from; no row of the ledger has it. `TERMINATING` takes no more jobs.
     """
 
     PROVISIONING = "provisioning"
     READY = "ready"
+    RECOVERING = "recovering"
     UNREACHABLE = "unreachable"
     SUSPECT = "suspect"
+    QUARANTINED = "quarantined"
     TERMINATING = "terminating"
     TERMINATED = "terminated"
 

@@ -1,6 +1,7 @@
 """
 Overrides: decisions of a person for a limited time, with a reason and an end.
 
+The controller makes those of kind QUARANTINE, which have no end: a person must look at the host.
 Break glass: it outranks git, shows in every plan, and is gone when its time is up or somebody
 lifts it. It is a row of the ledger, never a document.
 """
@@ -17,7 +18,7 @@ from fleetform.model.selection import Selection
 from fleetform.spec.desired import ResourceKey
 
 __all__ = ["EMERGENCY", "Override", "OverrideKind", "PastOverride", "PutInForce", "holding",
-           "is_emergency_end"]  # fmt: skip
+           "is_emergency_end", "quarantine_of"]  # fmt: skip
 
 EMERGENCY = "emergency"
 """The cause of a run that an override of kind STOP has ended."""
@@ -29,7 +30,8 @@ class OverrideKind(enum.StrEnum):
     """
     STOP: these runs end and do not start again. DRAIN: these fleets or hosts get nothing more.
     PAUSE: nothing starts. FREEZE: no plan is applied. THAW: freeze windows hold nothing.
-    TAKEOVER: `serve` rests while somebody works by hand.
+    TAKEOVER: `serve` rests while somebody works by hand. QUARANTINE: this host gets nothing more,
+    because it is broken; see `controllers.host_health`.
     """
 
     STOP = "stop"
@@ -38,6 +40,10 @@ class OverrideKind(enum.StrEnum):
     FREEZE = "freeze"
     THAW = "thaw"
     TAKEOVER = "takeover"
+    QUARANTINE = "quarantine"
+
+
+_DRAINS = frozenset({OverrideKind.DRAIN, OverrideKind.QUARANTINE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +77,7 @@ class Override:
 
     def drains(self, fleet: str, host: str) -> bool:
         """Tell whether it keeps work off this host of this fleet."""
-        return self.kind is OverrideKind.DRAIN and (
+        return self.kind in _DRAINS and (
             fnmatchcase(f"fleet/{fleet}", self.target) or fnmatchcase(f"host/{host}", self.target)
         )
 
@@ -79,7 +85,8 @@ class Override:
     def title(self) -> str:
         """Name it in a few words: `emergency stop of run/train by ada@node1`."""
         of = f" of {self.target}" if self.target else ""
-        return f"emergency {self.kind}{of} by {self.who}"
+        what = "" if self.kind is OverrideKind.QUARANTINE else "emergency "
+        return f"{what}{self.kind}{of} by {self.who}"
 
     @property
     def sentence(self) -> str:
@@ -106,6 +113,15 @@ class PutInForce:
 def holding(overrides: Iterable[Override], now_ms: int) -> tuple[Override, ...]:
     """Return those that are in force at `now_ms`, in their order."""
     return tuple(one for one in overrides if one.holds_at(now_ms))
+
+
+def quarantine_of(overrides: Iterable[Override], host: str) -> Override | None:
+    """Return the first quarantine of a host, or None; a quarantine ends only when it is lifted."""
+    target = f"host/{host}"
+    return next(
+        (one for one in overrides if (one.kind, one.target) == (OverrideKind.QUARANTINE, target)),
+        None,
+    )
 
 
 def is_emergency_end(stop_requested: str) -> bool:

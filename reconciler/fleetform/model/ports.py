@@ -522,6 +522,7 @@ class Ledger(Reader, Protocol):
         who: str,
         now_ms: int,
         until_ms: int | None,
+        fence: int | None = None,
     ) -> PutInForce:
         """
         Put overrides in force, one a target; none means one for all.

@@ -315,7 +315,10 @@ class InForce:
         here = holding(overrides, now_ms)
         pauses = _of_kind(here, OverrideKind.PAUSE)
         stops = _of_kind(here, OverrideKind.STOP)
-        drains = _of_kind(here, OverrideKind.DRAIN)
+        drains = (
+            *_of_kind(here, OverrideKind.DRAIN),
+            *_of_kind(here, OverrideKind.QUARANTINE),
+        )
         ends = [one.until_ms for one in (*pauses, *stops, *drains) if one.until_ms is not None]
         return cls(tuple(map(_waiting, pauses)), stops, drains, min(ends, default=None))
 

@@ -257,7 +257,8 @@ def _describe(transaction: Transaction, step: Step, places: Sequence[Mapping[str
         " memory_bytes = coalesce(?6, memory_bytes), disk_bytes = coalesce(?7, disk_bytes),"
         " name = ?8, drained = ?11, env = ?13, endpoint = ?14, run_as = ?15,"
         # An instance that was leaving is wanted again, or a silent one has another address: it is requested again.
-        " state = CASE WHEN state = 'terminating' OR state = 'unreachable' AND endpoint <> ?14"
+        " state = CASE WHEN state = 'terminating' OR state IN ('recovering', 'unreachable')"
+        " AND endpoint <> ?14"
         " THEN 'provisioning' ELSE state END"
         " WHERE fleet = ?9 AND number = ?10 AND state <> 'terminated'",
         (

@@ -209,7 +209,7 @@ def mark_instance(
     """
     Write down what is believed of an instance, and when it was heard last where that is known.
 
-    Silence (`unreachable`) moves no job. `terminated` is a provider's word that it is gone, and
+    Silence (`recovering`, `unreachable`) moves no job. Only one that takes jobs, or did, recovers. `terminated` is a provider's word that it is gone, and
     with it whatever it ran. Only a ready one becomes `suspect`, and only a suspect one is called
     `ready` without a hello.
     """
@@ -221,7 +221,7 @@ def mark_instance(
     if row is None or (row[1], row[2]) == (wanted, message):
         return
     name, before, _ = row
-    if before != _ONLY_AFTER.get(wanted, before):
+    if wanted in _ONLY_AFTER and before not in _ONLY_AFTER[wanted]:
         return
     if before == InstanceState.TERMINATING and wanted is not InstanceState.TERMINATED:
         # Whether it answers or not, it is leaving.
@@ -245,10 +245,15 @@ def mark_instance(
     )
 
 
-_ONLY_AFTER: Mapping[InstanceState, str] = {
-    # Who is silent is worse than suspect, and a hello is what ends silence.
-    InstanceState.SUSPECT: InstanceState.READY,
-    InstanceState.READY: InstanceState.SUSPECT,
+_ONLY_AFTER: Mapping[InstanceState, Container[str]] = {
+    # A silent host is worse than a suspect one, and a hello is what ends silence.
+    InstanceState.SUSPECT: {InstanceState.READY},
+    InstanceState.READY: {InstanceState.SUSPECT},
+    InstanceState.RECOVERING: {
+        InstanceState.READY,
+        InstanceState.SUSPECT,
+        InstanceState.RECOVERING,
+    },
 }
 
 

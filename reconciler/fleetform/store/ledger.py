@@ -222,8 +222,9 @@ class StoredLedger(Reads):
         who: str,
         now_ms: int,
         until_ms: int | None,
+        fence: int | None = None,
     ) -> PutInForce:
-        with self._database.write() as transaction:
+        with self._database.write(fence=fence) as transaction:
             return put_overrides(
                 transaction, kind, targets, reason=reason, who=who, now_ms=now_ms, until_ms=until_ms
             )

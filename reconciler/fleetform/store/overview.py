@@ -53,16 +53,22 @@ _MAYBE_STILL = (
 )
 # Its document or a value that it inherits has changed since, or its host no longer knows what it executed.
 _STALE = "SELECT name FROM runs WHERE listed = 1 AND final = 1 AND stale > 0"
+_QUARANTINE = (
+    "(SELECT o.reason FROM overrides o WHERE o.kind = 'quarantine' AND o.lifted_at_ms IS NULL"
+    " AND o.target = 'host/' || i.name ORDER BY o.number LIMIT 1)"
+)
+_IS_QUARANTINED = f"state IN ('ready', 'suspect') AND {_QUARANTINE} IS NOT NULL"
 _HOSTS = (
-    "SELECT CASE WHEN state <> 'ready' OR drained = '' THEN state"
+    f"SELECT CASE WHEN {_IS_QUARANTINED} THEN 'quarantined' WHEN state <> 'ready' OR drained = '' THEN state"
     " WHEN EXISTS (SELECT 1 FROM allocations a WHERE a.instance_uid = i.uid) THEN 'draining'"
     " ELSE 'drained' END, count(*), min(seen_at_ms)"
     " FROM instances i WHERE state <> 'terminated' GROUP BY 1"
 )
 _TROUBLED_HOSTS = (
-    "SELECT name, CASE state WHEN 'terminating' THEN 'leaving and unreachable' ELSE state END,"
-    " message, seen_at_ms FROM instances"
-    " WHERE state IN ('unreachable', 'suspect') OR state = 'terminating' AND provider <> 'local'"
+    f"SELECT name, CASE WHEN {_IS_QUARANTINED} THEN 'quarantined'"
+    " WHEN state = 'terminating' THEN 'leaving and unreachable' ELSE state END,"
+    f" CASE WHEN {_IS_QUARANTINED} THEN {_QUARANTINE} ELSE message END, seen_at_ms FROM instances i"
+    f" WHERE state IN ('unreachable', 'suspect') OR {_IS_QUARANTINED} OR state = 'terminating' AND provider <> 'local'"
     " AND message NOT IN ('', ?, ?, ?, ?)"
     " ORDER BY name LIMIT ?"
 )

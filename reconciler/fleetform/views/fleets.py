@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fleetform.model import figures
 from fleetform.model.instance import Allocation, GpuUse, Instance, InstanceState
 from fleetform.model.live import Live, LiveResource
+from fleetform.model.override import Override, quarantine_of
 from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.spec.names import natural_order
 from fleetform.views.moments import age
@@ -16,8 +17,10 @@ from fleetform.views.table import Cell, Column, Table, make_table, row_of
 TONES = {
     InstanceState.PROVISIONING: "warn",
     InstanceState.READY: "good",
+    InstanceState.RECOVERING: "warn",
     InstanceState.UNREACHABLE: "bad",
     InstanceState.SUSPECT: "bad",
+    InstanceState.QUARANTINED: "bad",
     InstanceState.TERMINATING: "dim",
     InstanceState.TERMINATED: "dim",
 }
@@ -126,9 +129,12 @@ def instance_rows(
     instances: Iterable[Instance],
     allocations: Iterable[Allocation] = (),
     run_names: Mapping[str, str] | None = None,
+    overrides: Sequence[Override] = (),
 ) -> tuple[InstanceRow, ...]:
     """
     Make the rows in order of fleet and number, without those that are gone.
+
+    Of the `overrides`, those that quarantine a host give its row a state and a message.
 
     Hosts over SSH come by name: their numbers only say which was declared first. `run_names` is by
     uid of the run.
@@ -138,9 +144,20 @@ def instance_rows(
         held.setdefault(one.instance_uid, []).append(one)
     there = (one for one in instances if one.state is not InstanceState.TERMINATED)
     return tuple(
-        _instance_row(one, held.get(one.uid, []), run_names or {})
+        _instance_row(_as_quarantined(one, overrides), held.get(one.uid, []), run_names or {})
         for one in sorted(there, key=_place)
     )
+
+
+def _as_quarantined(one: Instance, overrides: Iterable[Override]) -> Instance:
+    """Of a host that does not answer or leaves, that is what its row says."""
+    if one.state not in {InstanceState.READY, InstanceState.SUSPECT}:
+        return one
+    found = quarantine_of(overrides, one.name)
+    if found is None:
+        return one
+    message = f"{found.reason}; `fleetform emergency lift {found.number}` ends it"
+    return replace(one, state=InstanceState.QUARANTINED, message=message)
 
 
 def _place(one: Instance) -> tuple[str, list[tuple[float, str]], int, str]:
@@ -150,7 +167,7 @@ def _place(one: Instance) -> tuple[str, list[tuple[float, str]], int, str]:
 def fleet_rows(live: Live, allocations: Iterable[Allocation] = ()) -> tuple[FleetRow, ...]:
     """Make the rows in order of name: the fleets that were applied and are not gone."""
     by_fleet: dict[str, list[InstanceRow]] = {}
-    for row in instance_rows(live.instances, allocations):
+    for row in instance_rows(live.instances, allocations, overrides=live.overrides):
         by_fleet.setdefault(row.fleet, []).append(row)
     return tuple(
         _fleet_row(live.resources[key], by_fleet.get(key.name, []))

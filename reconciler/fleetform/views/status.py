@@ -264,7 +264,7 @@ def _troubled(found: Overview) -> str:
     )
 
 
-_TROUBLED_HOSTS = ("unreachable", "suspect")
+_TROUBLED_HOSTS = ("unreachable", "suspect", "quarantined")
 
 
 def _silent(found: Overview) -> str:

@@ -50,6 +50,9 @@ _ADVICE = {
 """What a person can do about each reason; a code that is missing needs nothing done."""
 
 
+_SILENT = frozenset({InstanceState.RECOVERING, InstanceState.UNREACHABLE})
+
+
 @dataclass(frozen=True, slots=True)
 class Why:
     """
@@ -82,7 +85,7 @@ def explain(
     Answer from a run's detail, whose `waiting` the scheduler has filled.
 
     `at_work` is as `at_work_lines` says it. `more` are reasons that the scheduler does not know,
-    each with what to do about it. Of `instances` those that are unreachable matter. `silence` is as
+    each with what to do about it. Of `instances` those that do not answer matter. `silence` is as
     `silence_limit` finds it.
     """
     unreachable = _unreachable(detail, instances)
@@ -196,9 +199,7 @@ def _doubt(detail: RunDetail) -> str:
 def _unreachable(detail: RunDetail, instances: Iterable[Instance]) -> tuple[Instance, ...]:
     """Return the hosts of the run that do not answer."""
     return tuple(
-        one
-        for one in instances
-        if one.state is InstanceState.UNREACHABLE and one.name in detail.row.instances
+        one for one in instances if one.state in _SILENT and one.name in detail.row.instances
     )
 
 
@@ -219,7 +220,7 @@ def _end_by_silence(limit: SilenceLimit) -> str:
 def _silence(one: Instance, now_ms: int) -> str:
     heard = "" if one.seen_at_ms is None else f", last heard {age(one.seen_at_ms, now_ms)} ago"
     why = f" ({one.message})" if one.message else ""
-    return f"host {one.name} is unreachable{heard}{why}"
+    return f"host {one.name} is {one.state}{heard}{why}"
 
 
 def _summary(
@@ -236,7 +237,8 @@ def _summary(
         last = detail.attempts[-1] if detail.attempts else None
         began_ms = row.started_at_ms if last is None else last.started_at_ms or row.started_at_ms
         since = figures.span(max(0, now_ms - began_ms))
-        return f"{row.name} has been running for {since} on {_listed(row.instances)}."
+        hosts = "".join(f" H{_silence(one, now_ms)[1:]}." for one in unreachable[:3])
+        return f"{row.name} has been running for {since} on {_listed(row.instances)}.{hosts}"
     if doubt := _doubt(detail):
         return (
             f"{row.name} is unknown: {doubt}. It is not started again before there is proof"
@@ -462,7 +464,7 @@ def _missing(key: ResourceKey, held: Held | None) -> VolumeTrouble:
 
 def _silent_hosts(live: Live, fleet: str) -> Iterator[WaitingRow]:
     for one in live.instances:
-        if one.fleet == fleet and one.state is InstanceState.UNREACHABLE:
+        if one.fleet == fleet and one.state in _SILENT:
             message = f": {one.message}" if one.message else ""
             yield WaitingRow("host", f"host {one.name} does not answer{message}")
 
@@ -544,5 +546,5 @@ def _jobs(attempt: Attempt, hosts: Mapping[str, Instance], since: str) -> Iterat
         if job.state is JobState.FINISHED or host is None:
             continue
         who = f"rank {job.key.rank}" if len(attempt.jobs) > 1 else "its job"
-        silent = ": the host is unreachable" if host.state is InstanceState.UNREACHABLE else ""
+        silent = f": the host is {host.state}" if host.state in _SILENT else ""
         yield f"{who} on {host.name} has not ended{since}{silent}"

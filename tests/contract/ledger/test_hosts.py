@@ -135,6 +135,39 @@ def test_silence_moves_nothing(desk: Desk) -> None:
     assert desk.run("a").state is RunState.RUNNING
 
 
+def test_recovering_host_takes_no_jobs_and_keeps_runs_as_they_are(desk: Desk) -> None:
+    """Its run stays running, nothing is placed there, and a hello or longer silence ends the state."""
+    (host,) = desk.instances
+    desk.submit(submit_step("a"), submit_step("b"))
+    desk.place("a")
+    desk.say(desk.record("a", JobState.RUNNING))
+    for end, state, run in (
+        (lambda: desk.greet(host), InstanceState.READY, RunState.RUNNING),
+        (lambda: _mark(desk, "unreachable"), InstanceState.UNREACHABLE, RunState.UNKNOWN),
+    ):
+        _mark(desk, "recovering")
+        (instance,) = desk.ledger.read_live().instances
+        assert (instance.state, instance.message) == (InstanceState.RECOVERING, "the line was cut")
+        assert desk.run("a").state is RunState.RUNNING
+        assert not desk.place("b")
+        assert desk.ledger.read_overview().hosts == {"recovering": 1}
+        assert not desk.ledger.read_overview().troubled_hosts
+        end()
+        assert desk.ledger.read_live().instances[0].state is state
+        assert desk.run("a").state is run
+
+
+def test_only_a_host_that_answered_recovers(desk: Desk) -> None:
+    """A host that has been silent for long stays unreachable until it says hello."""
+    _mark(desk, "unreachable")
+    _mark(desk, "recovering")
+    assert desk.ledger.read_live().instances[0].state is InstanceState.UNREACHABLE
+
+
+def _mark(desk: Desk, state: str) -> None:
+    desk.ledger.mark_instance(desk.instances[0], state=state, message="the line was cut", now_ms=2)
+
+
 def test_suspect_host_takes_no_jobs(desk: Desk) -> None:
     """A suspect host keeps its jobs and gets none, until it is pardoned or says hello again."""
     (host,) = desk.instances

@@ -21,6 +21,7 @@ from contract.ledgers import (
 from fleetform.agents.protocol.messages import GpuProcess
 from fleetform.agents.protocol.states import JobState
 from fleetform.model.decision import AllPrepared, Finish, Placement
+from fleetform.model.override import OverrideKind
 from fleetform.model.ports import HostNews, StepOutcome
 from fleetform.model.rollout import Exchange, Move, Template
 from fleetform.model.run import RunState
@@ -138,6 +139,18 @@ def _note_gpu_processes(desk: Desk) -> Call:
     return lambda: desk.ledger.note_gpu_processes(uid, found, fence=desk.fence)
 
 
+def _put_overrides(desk: Desk) -> Call:
+    return lambda: desk.ledger.put_overrides(
+        OverrideKind.QUARANTINE,
+        ["host/local-0"],
+        reason="GPU 0 is lost",
+        who="the controller",
+        now_ms=desk.now_ms,
+        until_ms=None,
+        fence=desk.fence,
+    )
+
+
 def _retire(desk: Desk) -> Call:
     steps = [fleet_step("local", 1, "fleet.update")]
     accepted = enter(desk.ledger, plan_of(desk.ledger, steps))
@@ -180,6 +193,7 @@ PROTECTED = tuple(
         _mark_instance,
         _end_unheard,
         _note_gpu_processes,
+        _put_overrides,
         _retire,
         _commit_exchanges,
         _mark_forgotten,

@@ -46,6 +46,7 @@ class Override:
         if self.kind == "stop":
             parent = name.partition("[")[0]
             return self.target in {f"run/{name}", f"run/{parent}", "run/*"}
+        # A quarantine is of one host, and the fleets of a play have several.
         return self.kind == "pause" or (self.kind == "drain" and self.target == f"fleet/{fleet}")
 
 

@@ -101,10 +101,12 @@ class Witnessed:
         who: str,
         now_ms: int,
         until_ms: int | None,
+        fence: int | None = None,
     ) -> PutInForce:
         put = self.real.put_overrides(
-            kind, targets, reason=reason, who=who, now_ms=now_ms, until_ms=until_ms
+            kind, targets, reason=reason, who=who, now_ms=now_ms, until_ms=until_ms, fence=fence
         )
+        self._judge_fence(fence)
         self._note_asked()
         at_work = self._disk.ask(
             "SELECT r.uid, r.attempt FROM runs r JOIN attempts a ON a.run_uid = r.uid"

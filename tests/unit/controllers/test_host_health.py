@@ -52,6 +52,36 @@ def test_three_runs_within_a_minute_make_a_host_suspect() -> None:
     assert not judge(suspicion)
 
 
+def suspect_again(suspicion: HostHealth, number: int) -> str:
+    """Let three more runs fail on the host, five minutes after those before."""
+    now_ms = NOW + number * SUSPECT_MS
+    suspicion.take_pardoned(now_ms=now_ms)
+    for one in range(3):
+        fail(suspicion, f"run-{number}-{one}", now_ms=now_ms, reserved_at_ms=now_ms - 10)
+    assert judge(suspicion, now_ms=now_ms)
+    return suspicion.take_broken("a")
+
+
+def test_a_host_that_is_suspect_three_times_in_a_row_is_broken() -> None:
+    """A greeting does not change that; afterwards it is counted anew."""
+    suspicion = HostHealth()
+    assert not suspect_again(suspicion, 0)
+    suspicion.greeted("a", now_ms=NOW)
+    assert not suspect_again(suspicion, 1)
+    assert suspect_again(suspicion, 2) == ("3 times in a row, 3 runs failed here within a minute")
+    assert not suspicion.take_broken("a")
+    assert not suspect_again(suspicion, 3)
+
+
+def test_a_run_that_comes_to_its_own_end_shows_that_the_host_works() -> None:
+    """With whatever exit code: what fails there afterwards is counted from one."""
+    suspicion = HostHealth()
+    suspect_again(suspicion, 0)
+    suspect_again(suspicion, 1)
+    fail(suspicion, "works", cause=Cause.EXITED)
+    assert not suspect_again(suspicion, 2)
+
+
 def test_one_run_again_and_again_is_the_run_s_matter() -> None:
     """Tries of one run count once."""
     suspicion = HostHealth()

@@ -12,6 +12,7 @@ from fleetform.agents.protocol.frames import encode
 from fleetform.agents.protocol.messages import Heartbeat
 from fleetform.agents.protocol.states import Cause
 from fleetform.app.status import why_runs
+from fleetform.model.instance import InstanceState
 from fleetform.model.run import RunState
 from simulation.scenario import make_desired
 from unit.controllers.rig import Rig, pool, task
@@ -75,6 +76,42 @@ def test_the_run_goes_on_elsewhere_when_its_end_is_proven() -> None:
 
     rig.play(story())
     assert rig.judge.violations == []
+
+
+def test_a_short_break_leaves_a_run_as_it_is() -> None:
+    """A host whose agent is started again is recovering for a moment, and its run never unknown."""
+    rig = Rig({"one": 50})
+
+    async def story() -> None:
+        host = await begin(rig, task())
+        rig.world.reachable[host] = False
+        rig.world.kill_agent(host)
+        await asyncio.sleep(8)
+        assert rig.hosts()[host] is InstanceState.RECOVERING
+        assert rig.state("one") is RunState.RUNNING
+        rig.world.reachable[host] = True
+        await rig.until(lambda: rig.hosts()[host] is InstanceState.READY)
+        await rig.until(lambda: rig.state("one") is RunState.DONE)
+
+    rig.play(story())
+    (history,) = rig.ledger.read_runs(["one"])
+    assert history.run.attempt == 1
+
+
+def test_a_host_that_stays_away_is_unreachable_after_the_grace() -> None:
+    """Ten seconds after its connection was lost, and not before; its run is unknown from then on."""
+    rig = Rig({"one": 5000})
+
+    async def story() -> None:
+        host = await begin(rig, task())
+        began = now()
+        rig.world.reachable[host] = False
+        rig.world.kill_agent(host)
+        await rig.until(lambda: rig.hosts()[host] is InstanceState.UNREACHABLE)
+        assert 10 <= now() - began <= 10 + ROUND
+        assert rig.state("one") is RunState.UNKNOWN
+
+    rig.play(story())
 
 
 def test_a_run_without_retry_fails_and_says_why() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fleetform.model.instance import Allocation, Gpu, GpuUse, InstanceState
+from fleetform.model.override import Override, OverrideKind
 from fleetform.views.fleets import TONES, fleet_rows, fleets_table, instance_rows, instances_table
 from fleetform.views.table import plain_lines
 from unit.views.rows import GB, instance, live, resource
@@ -68,6 +69,22 @@ def test_a_process_outside_fleetform_that_uses_gpus_is_named():
     assert [(one.gpu, one.pid) for one in row.gpu_users] == [(0, 123), (1, 123)]
     (row,) = instance_rows([replace(HOSTS[1], gpus=cards[1:])])
     assert row.message == "GPU 1 is used by python (pid 123, user ada) outside fleetform"
+
+
+def test_a_quarantined_host_says_why_and_how_that_ends():
+    """Silence is the more important state, and a drain by hand is no quarantine."""
+    why = Override(3, OverrideKind.QUARANTINE, "host/local-0", "GPU 0 is lost", "the controller", 1)
+    others = (
+        replace(why, target="host/local-1", number=4),
+        replace(why, kind=OverrideKind.DRAIN, reason="tests", number=2),
+    )
+    ready, silent = instance_rows(HOSTS, TAKEN, overrides=(*others, why))
+    assert (ready.state, ready.jobs) == ("quarantined", 1)
+    assert ready.message == "GPU 0 is lost; `fleetform emergency lift 3` ends it"
+    assert (silent.state, silent.message) == ("unreachable", "no answer")
+    found = live(resource("fleet", "local", DOCUMENT), instances=HOSTS)
+    (fleet,) = fleet_rows(replace(found, overrides=(why,)), TAKEN)
+    assert fleet.ready == 0
 
 
 def test_a_silent_host_says_when_it_was_last_heard():

@@ -57,7 +57,7 @@ def show_fleet(name: str, path: str | None, as_json: bool) -> None:
         raise unknown("fleet", name, [row.name for row in fleets])
     run_names = {str(uid): run.name for uid, run in book.runs.items()}
     instances = [one for one in live.instances if one.fleet == name]
-    hosts = instance_rows(instances, book.allocations, run_names)
+    hosts = instance_rows(instances, book.allocations, run_names, live.overrides)
     out = screen()
     if as_json:
         out.json({"fleet": found[0], "instances": hosts})
