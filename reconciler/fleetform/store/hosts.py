@@ -27,6 +27,7 @@ __all__ = [
     "commit_host",
     "end_unheard",
     "free_units",
+    "last_sign_of_life_ms",
     "lose_jobs",
     "mark_forgotten",
     "mark_instance",
@@ -38,17 +39,17 @@ __all__ = [
 def commit_host(transaction: Transaction, seen: HostSeen, *, now_ms: int) -> tuple[JobKey, ...]:
     """See `model.ports.Ledger.commit_host`."""
     row = transaction.one(
-        "SELECT name, state, boot_id, install_id, declared, fleet FROM instances"
+        "SELECT name, state, boot_id, install_id, declared, fleet, seen_at_ms FROM instances"
         " WHERE uid = ? AND state <> 'terminated'",
         (seen.instance_uid,),
     )
     if row is None:
         return ()
-    name, state, boot_id, install_id, declared, fleet = row
+    name, state, boot_id, install_id, declared, fleet, heard_at_ms = row
     _write(transaction, seen, state, declared, now_ms)
     # A hello is a look at this host: what it says is what the ledger counts on from now on.
     heal(transaction, ResourceKey("fleet", fleet), part=name)
-    lost = _prove_losses(transaction, seen, name, boot_id, install_id, now_ms)
+    lost = _prove_losses(transaction, seen, name, boot_id, install_id, heard_at_ms, now_ms)
     if state != InstanceState.READY:
         _refresh(transaction, seen.instance_uid, now_ms)
         transaction.log("host.ready", now_ms, f"host {name} answers")
@@ -72,6 +73,7 @@ def _write(
         "UPDATE instances SET generation = generation + CASE WHEN"
         " (state, boot_id, cpu_millicores, memory_bytes, disk_bytes, gpus)"
         " <> (?1, ?2, ?3, ?4, ?5, ?6) THEN 1 ELSE 0 END,"
+        " boot_heard_at_ms = CASE boot_id WHEN ?2 THEN boot_heard_at_ms ELSE seen_at_ms END,"
         " agent_account = ?17, accounts = ?18,"
         " state = ?1, boot_id = ?2, cpu_millicores = ?3, memory_bytes = ?4, disk_bytes = ?5,"
         " gpus = ?6, install_id = ?7, machine_id = ?8, seen_at_ms = ?10,"
@@ -151,6 +153,7 @@ def _prove_losses(
     name: str,
     boot_id: str,
     install_id: str,
+    heard_at_ms: int | None,
     now_ms: int,
 ) -> tuple[JobKey, ...]:
     another_install = bool(install_id) and install_id != seen.install_id
@@ -160,7 +163,7 @@ def _prove_losses(
         # reached it is refused under the old boot.
         return ()
     if not another_install and not rebooted:
-        return _prove_forgotten(transaction, seen, name, now_ms)
+        return _prove_forgotten(transaction, seen, name, heard_at_ms, now_ms)
     # Under the same boot the host's word counts for whatever it knows: its folder was exchanged
     # for an older one, say, and it has ended what that one tells nothing of.
     told = {
@@ -173,13 +176,14 @@ def _prove_losses(
         seen.instance_uid,
         f"host {name} was installed again" if another_install else f"host {name} was rebooted",
         now_ms=now_ms,
+        heard_at_ms=heard_at_ms,
         still_alive_boot="" if another_install else seen.boot_id,
         spared=told,
     )
 
 
 def _prove_forgotten(
-    transaction: Transaction, seen: HostSeen, name: str, now_ms: int
+    transaction: Transaction, seen: HostSeen, name: str, heard_at_ms: int | None, now_ms: int
 ) -> tuple[JobKey, ...]:
     """
     End jobs that were at work there, and that the host knows nothing of.
@@ -192,6 +196,7 @@ def _prove_forgotten(
         seen.instance_uid,
         f"host {name} has no record of it: its folder was removed or replaced by an older copy",
         now_ms=now_ms,
+        heard_at_ms=heard_at_ms,
         begun=True,
         spared={record.key for record in seen.records or ()},
     )
@@ -287,6 +292,7 @@ def lose_jobs(
     why: str,
     *,
     now_ms: int,
+    heard_at_ms: int | None = None,
     still_alive_boot: str = "",
     begun: bool = False,
     spared: Container[JobKey] = (),
@@ -296,7 +302,8 @@ def lose_jobs(
 
     `why` is a sentence for people, kept with each job. Jobs reserved under `still_alive_boot` are
     not touched (empty: all are lost), nor with `begun` those that the host never said to be at work,
-    nor those in `spared`, of which the host itself tells how they ended.
+    nor those in `spared`, of which the host itself tells how they ended. `heard_at_ms` is when the
+    host was heard last before the proof; None: when the row says so.
 
     Returns:
         Keys of the jobs that ended: as `lost` where a process of theirs may have existed, else
@@ -309,12 +316,14 @@ def lose_jobs(
         " ORDER BY run_uid, attempt, rank",
         (instance_uid, still_alive_boot, still_alive_boot, int(begun)),
     ).fetchall()
+    if heard_at_ms is None:
+        heard_at_ms = _heard_at_ms(transaction, instance_uid)
     # The host keeps no record that it would have to forget.
     return _end(
         transaction,
         [
-            _Dead(key, uid, state, why)
-            for *keyed, uid, state, _ in rows
+            _Dead(key, uid, state, why, last_sign_of_life_ms(started, heard_at_ms, now_ms))
+            for *keyed, uid, state, started in rows
             if (key := JobKey(*keyed)) not in spared
         ],
         now_ms,
@@ -322,13 +331,30 @@ def lose_jobs(
     )
 
 
+def _heard_at_ms(transaction: Transaction, instance_uid: str) -> int | None:
+    row = transaction.one("SELECT seen_at_ms FROM instances WHERE uid = ?", (instance_uid,))
+    return None if row is None else row[0]
+
+
+def last_sign_of_life_ms(started_at_ms: int | None, heard_at_ms: int | None, now_ms: int) -> int:
+    """
+    Return when a lost job is taken to have ended: nobody is to pay for the silence after that.
+
+    The start is by the clock of the host, and a job that has begun has not ended before.
+    """
+    if started_at_ms is None or heard_at_ms is None:
+        return now_ms
+    return max(started_at_ms, min(heard_at_ms, now_ms))
+
+
 class _Dead(NamedTuple):
-    """A job that cannot be running, and the sentence that says why."""
+    """A job that cannot be running, the sentence that says why, and its end."""
 
     key: JobKey
     uid: str
     state: str
     why: str
+    ended_at_ms: int
 
 
 def _end(
@@ -339,7 +365,7 @@ def _end(
     transaction.many(
         "UPDATE jobs SET state = 'finished', cause = ?, message = ?, finished_at_ms = ?,"
         " forgotten = ?, gen = gen + 1 WHERE run_uid = ? AND attempt = ? AND rank = ?",
-        ((_cause(one.state), one.why, now_ms, int(forgotten), *one.key) for one in dead),
+        ((_cause(one.state), one.why, one.ended_at_ms, int(forgotten), *one.key) for one in dead),
     )
     free_units(transaction, [one.uid for one in dead])
     for one in dead:
@@ -356,14 +382,14 @@ def end_unheard(
     dead = []
     for key in keys:
         row = transaction.one(
-            "SELECT j.uid, j.state, j.silence, i.name FROM jobs j"
+            "SELECT j.uid, j.state, j.silence, i.name, j.started_at_ms, i.seen_at_ms FROM jobs j"
             " JOIN instances i ON i.uid = j.instance_uid"
             " WHERE j.run_uid = ? AND j.attempt = ? AND j.rank = ? AND j.silence <> ''"
             " AND j.state NOT IN ('waiting', 'finished', 'unknown')",
             key,
         )
         if row is not None:
-            uid, state, silence, host = row
+            uid, state, silence, host, started, heard = row
             limit = silence_of(silence)
             assert limit is not None, key
             after = figures.span(limit.after_seconds * 1000)
@@ -371,7 +397,8 @@ def end_unheard(
                 f"host {host} is unreachable, and stops a job that hears no controller for {after}"
                 " (`on_silence`)"
             )
-            dead.append(_Dead(key, uid, state, why))
+            ended_at_ms = last_sign_of_life_ms(started, heard, now_ms)
+            dead.append(_Dead(key, uid, state, why, ended_at_ms))
     return _end(transaction, dead, now_ms, forgotten=False)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState, moves_forward
 from fleetform.store.database import Transaction, to_json
-from fleetform.store.hosts import free_units
+from fleetform.store.hosts import free_units, last_sign_of_life_ms
 from fleetform.store.runs import JOB_STATES, refresh_runs
 
 __all__ = ["commit_records"]
@@ -41,6 +41,7 @@ def commit_records(
     if snapshot:
         _fast_forward(transaction, records)
     ended = [record for record in moved.values() if record.state is JobState.FINISHED]
+    _end_with_their_boot(transaction, [one for one in ended if one.cause is Cause.LOST])
     free_units(transaction, [record.job_uid for record in ended])
     refresh_runs(transaction, dict.fromkeys(key.run_uid for key in moved), now_ms=now_ms)
     _log(transaction, ended, now_ms)
@@ -91,6 +92,22 @@ def _open_jobs(
             (instance_uid,),
         )
     return {(JobKey(*key), uid): JOB_STATES[state] for *key, uid, state in rows}
+
+
+def _end_with_their_boot(transaction: Transaction, lost: Sequence[JobRecord]) -> None:
+    """Let jobs that a reboot has ended end when their host was heard last before it."""
+    for record in lost:
+        row = transaction.one(
+            "SELECT j.started_at_ms, j.finished_at_ms, i.boot_heard_at_ms FROM jobs j"
+            " JOIN instances i ON i.uid = j.instance_uid AND i.boot_id <> j.boot_id"
+            " WHERE j.run_uid = ? AND j.attempt = ? AND j.rank = ?",
+            record.key,
+        )
+        if row is not None:
+            transaction.execute(
+                "UPDATE jobs SET finished_at_ms = ? WHERE run_uid = ? AND attempt = ? AND rank = ?",
+                (last_sign_of_life_ms(row[0], row[2], row[1]), *record.key),
+            )
 
 
 def _fast_forward(transaction: Transaction, records: Sequence[JobRecord]) -> None:

@@ -46,6 +46,7 @@ CREATE TABLE instances (
     run_as TEXT DEFAULT '' NOT NULL,
     agent_account TEXT DEFAULT '' NOT NULL,
     accounts TEXT DEFAULT '' NOT NULL,
+    boot_heard_at_ms INTEGER,
     PRIMARY KEY (uid)
 );
 
@@ -324,4 +325,4 @@ CREATE TABLE alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO alembic_version VALUES ('0006');
+INSERT INTO alembic_version VALUES ('0007');

@@ -153,6 +153,8 @@ instances = Table(
     _text("run_as", since="0005"),
     _text("agent_account", since="0005"),
     _text("accounts", since="0005"),
+    # When the host was heard last before its present boot: what ran under an earlier one ran until then.
+    _optional("boot_heard_at_ms", since="0007"),
 )
 # A place of a fleet has one instance; terminated instances stay in the history.
 Index(

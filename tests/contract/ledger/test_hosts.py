@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from contract.ledgers import (
     GIB,
     Desk,
@@ -84,6 +86,47 @@ def test_result_outlives_the_reboot(desk: Desk) -> None:
     desk.say(done, snapshot=True)
     (history,) = desk.ledger.read_runs(["a"])
     assert history.attempts[0].jobs[0].cause is Cause.EXITED
+
+
+@pytest.mark.parametrize("end", ["ledger", "host", "lost", "on_silence"])
+def test_a_lost_job_ends_with_the_last_sign_of_life(desk: Desk, end: str) -> None:
+    """Whichever proof comes, and however late: the silence before it is no time of the run."""
+    uid, began_ms = desk.instances[0], desk.now_ms
+    desk.submit(submit_step("a", on_silence={"action": "stop", "after": 60}))
+    desk.place("a")
+    running = desk.record("a", JobState.RUNNING)
+    desk.say(running)
+    desk.now_ms += 100_000
+    heard_ms = began_ms + 60_000
+    desk.ledger.mark_instance(
+        uid, state="unreachable", message="", heard_at_ms=heard_ms, now_ms=desk.now_ms
+    )
+    desk.now_ms += 10_000_000
+    if end == "ledger":
+        desk.greet(uid, boot="boot-2", records=())
+    elif end == "host":
+        # After its boot the host says itself that the job is lost, and takes that moment for its end.
+        desk.greet(uid, boot="boot-2", records=None)
+        desk.say(desk.record("a", JobState.FINISHED, cause=Cause.LOST, exit_code=None))
+    elif end == "lost":
+        desk.ledger.mark_instance(uid, state="terminated", message="", now_ms=desk.now_ms)
+    else:
+        desk.ledger.end_unheard([running.key], fence=desk.fence, now_ms=desk.now_ms)
+    (job,) = desk.ledger.read_runs(["a"])[0].attempts[0].jobs
+    assert (job.cause, job.finished_at_ms) == (Cause.LOST, heard_ms)
+
+
+def test_a_lost_job_whose_host_answers_ends_now(desk: Desk) -> None:
+    """Its supervisor was killed, say: the host knows when, and has been rebooted earlier."""
+    uid = desk.instances[0]
+    desk.greet(uid, boot="boot-2", records=())
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    desk.say(desk.record("a", JobState.RUNNING))
+    desk.now_ms += 10_000_000
+    desk.say(desk.record("a", JobState.FINISHED, cause=Cause.LOST, exit_code=None))
+    (job,) = desk.ledger.read_runs(["a"])[0].attempts[0].jobs
+    assert job.finished_at_ms == desk.now_ms
 
 
 def test_new_install_remembers_nothing(desk: Desk) -> None:

@@ -47,6 +47,7 @@ CREATE TABLE instances (
     run_as TEXT COLLATE "C" DEFAULT '' NOT NULL,
     agent_account TEXT COLLATE "C" DEFAULT '' NOT NULL,
     accounts TEXT COLLATE "C" DEFAULT '' NOT NULL,
+    boot_heard_at_ms BIGINT,
     PRIMARY KEY (uid)
 );
 
@@ -325,4 +326,4 @@ CREATE TABLE alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO alembic_version VALUES ('0006');
+INSERT INTO alembic_version VALUES ('0007');
