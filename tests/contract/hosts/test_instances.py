@@ -46,7 +46,7 @@ def test_ensuring_twice_at_once_makes_one(tell) -> None:
     tell(story)
 
 
-def test_nobody_answers_before_ensure(tell) -> None:
+def test_no_agent_answers_before_ensure(tell) -> None:
     """That is a state which may pass."""
 
     async def story(site: Site) -> None:

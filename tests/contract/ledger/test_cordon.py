@@ -114,7 +114,7 @@ def test_a_fleet_that_is_renamed_first_is_closed_under_both_names(
 
 @pytest.mark.parametrize("verb", ["fleet.remove", "fleet.forget"])
 def test_a_fleet_that_goes_says_so_to_who_waits(opened: Desk, verb: str) -> None:
-    """A run that were placed on what is let go would be nobody's."""
+    """No fleet would have a run that is placed on a released one."""
     ledger = opened.ledger
     accepted = enter(ledger, plan_of(ledger, [step(verb, "local")]))
     assert drained(ledger) == {"local-0": LEAVING, "local-1": LEAVING}

@@ -251,7 +251,7 @@ def test_terminated_host_is_proof(desk: Desk) -> None:
     assert desk.greet(desk.instances[0]) == ()
 
 
-def test_hello_of_nobody(desk: Desk) -> None:
+def test_hello_of_an_unknown_instance(desk: Desk) -> None:
     """A hello under a uid that has no row changes nothing."""
     before = desk.ledger.read_live()
     assert desk.ledger.commit_host(hello("f" * 32), fence=desk.fence, now_ms=1) == ()

@@ -198,7 +198,7 @@ def test_nothing_more_is_placed_on_a_fleet_that_goes(desk: Desk) -> None:
     assert desk.place("b")
 
 
-def test_nobody_begins_to_use_a_volume_that_goes(desk: Desk) -> None:
+def test_no_run_begins_to_use_a_volume_that_goes(desk: Desk) -> None:
     """From the moment a plan is entered until it is over, though no step has begun; others do."""
     mounts = [{"name": "data", "path": "/d"}]
     desk.submit(submit_step("a", volumes=mounts), submit_step("b"))
@@ -212,8 +212,8 @@ def test_nobody_begins_to_use_a_volume_that_goes(desk: Desk) -> None:
     assert desk.place("a", desk.share())
 
 
-def test_nobody_begins_on_a_fleet_that_is_forgotten(desk: Desk) -> None:
-    """Their jobs would be nobody's."""
+def test_no_run_begins_on_a_fleet_that_is_released(desk: Desk) -> None:
+    """No fleet would have its jobs."""
     desk.submit(submit_step("a"))
     accepted = enter(desk.ledger, plan_of(desk.ledger, [step("fleet.forget", "local")]))
     assert not desk.place("a")

@@ -60,7 +60,7 @@ def test_an_outdated_host_keeps_how_it_is_divided(ledger: Ledger) -> None:
 
 
 def test_a_host_that_was_exchanged_leaves_its_place_behind(ledger: Ledger) -> None:
-    """Between the two there is nobody, and a manager that starts then knows what is missing."""
+    """Between the two there is no host, and a controller that starts then knows what is missing."""
     desk = opened(ledger)
     exchange(desk, Exchange(Move.LEAVE, desk.instances[0]))
     ledger.retire(desk.instances[0], fence=desk.fence, now_ms=2)

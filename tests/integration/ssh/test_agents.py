@@ -296,7 +296,7 @@ def test_one_host_is_updated_before_the_others(tell, hosts, instance, monkeypatc
     tell(story)
 
 
-def test_an_agent_that_answers_nobody_gives_way(tell, hosts, instance, monkeypatch) -> None:
+def test_an_agent_that_answers_no_controller_gives_way(tell, hosts, instance, monkeypatch) -> None:
     """An agent that starts and refuses every hello is no update either."""
     request = instance()
 

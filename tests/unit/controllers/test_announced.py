@@ -29,7 +29,7 @@ def test_an_override_is_announced_once() -> None:
 
 
 def test_its_end_is_said_whether_it_was_lifted_or_ran_out() -> None:
-    """Nobody writes a row when time is up; the end follows from the clock."""
+    """No process writes a row when time is up; the end follows from the clock."""
     for left, now_ms in (([], 100), ([PAUSE], 5000)):
         heard = Heard()
         announced = Announced(heard)

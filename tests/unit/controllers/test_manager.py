@@ -134,7 +134,7 @@ def test_no_two_hellos_have_the_same_number() -> None:
 
 
 def test_a_host_without_space_for_a_file_refuses_the_job() -> None:
-    """The connection stands, so nobody would send the job again: it is placed anew at once."""
+    """No reconnect would send the job again: it is placed again at once."""
     rig = Rig({"one": 1})
 
     async def no_space(*_: object) -> None:
@@ -231,7 +231,7 @@ def test_whether_others_have_written_is_asked_only_where_it_is_not_seen(
 
 
 def test_what_others_write_is_seen_within_a_look() -> None:
-    """Nobody has to say so: the manager looks for plans as soon as the serial is another."""
+    """Without a request: the manager looks for plans as soon as the serial is another."""
     rig = Rig({})
     looked: list[float] = []
     late: list[float] = []

@@ -1,4 +1,4 @@
-"""A volume's data goes when nobody has it mounted any more, and not when they were asked to end."""
+"""A volume's data goes when no job has it mounted any more, and not when the jobs were asked to end."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_whom_nobody_has_asked_to_end_keeps_the_volume() -> None:
 
 
 def test_a_host_that_is_silent_proves_no_end() -> None:
-    """After a while the step fails instead: nobody knows whether the data is still written to."""
+    """After a while the step fails instead: a job may still write the data."""
 
     async def story() -> None:
         one = Story()
