@@ -12,6 +12,7 @@ from fleetform.model.verbs import ACTS_ON_HOSTS, KINDS, VERBS, Verb
 from fleetform.plan.kinds import KINDS as PROPOSERS
 from fleetform.spec.kinds import RESOURCES
 
+_VERBS, _KINDS = frozenset(Verb), frozenset(KINDS)
 HOUSE = Path(__file__).resolve().parents[2]
 FILES = sorted((HOUSE / "reconciler" / "fleetform").rglob("*.py"))
 TABLE = HOUSE / "reconciler" / "fleetform" / "model" / "verbs.py"
@@ -49,7 +50,7 @@ def test_no_other_module_spells_a_verb(file):
     spelled = [
         f"line {node.lineno}: {node.value}"
         for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and node.value in set(Verb) and id(node) not in events
+        if isinstance(node, ast.Constant) and node.value in _VERBS and id(node) not in events
     ]
     assert spelled == []
 
@@ -89,7 +90,7 @@ def test_no_module_lists_kinds(file):
     listed = [
         f"line {node.lineno}: {ast.unparse(node)[:80]}"
         for node in ast.walk(tree)
-        if len(_spelled(node) & set(KINDS)) > 1
+        if len(_spelled(node) & _KINDS) > 1
     ]
     assert listed == []
 

@@ -12,7 +12,7 @@ import ast
 import functools
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -230,22 +230,40 @@ def _is_excepted(path: Path, name: str) -> bool:
 
 
 def _contains(name: str, word: str) -> bool:
+    return f"_{word}_" in _spelled(name)
+
+
+@functools.cache
+def _spelled(name: str) -> str:
     spelled = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-    return f"_{word}_" in f"_{spelled}_"
+    return f"_{spelled}_"
+
+
+_Said = tuple[tuple[int, str], ...]
 
 
 @functools.cache
-def _module(path: Path) -> ast.Module:
-    return ast.parse((ROOT / path).read_text(encoding="utf-8"))
+def _read(path: Path) -> tuple[_Said, _Said]:
+    """Return the names and the phrases of a module; its nodes would slow down all later tests."""
+    nodes = list(ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))))
+    phrases = (
+        (line, found[0].lower())
+        for line, text in _first_lines(nodes)
+        for found in _PATTERN.finditer(text)
+    )
+    return tuple(_named(nodes)), tuple(phrases)
 
 
-@functools.cache
-def _names(path: Path) -> tuple[tuple[int, str], ...]:
-    return tuple(_named(_module(path)))
+def _names(path: Path) -> _Said:
+    return _read(path)[0]
 
 
-def _named(module: ast.Module) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(module):
+def _phrases(path: Path) -> _Said:
+    return _read(path)[1]
+
+
+def _named(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    for node in nodes:
         match node:
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
                 yield node.lineno, node.name
@@ -278,17 +296,8 @@ _PATTERN = re.compile(
 )
 
 
-@functools.cache
-def _phrases(path: Path) -> tuple[tuple[int, str], ...]:
-    return tuple(
-        (line, found[0].lower())
-        for line, text in _first_lines(_module(path))
-        for found in _PATTERN.finditer(text)
-    )
-
-
-def _first_lines(module: ast.Module) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(module):
+def _first_lines(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    for node in nodes:
         match node:
             case ast.Expr(value=ast.Constant(value=str(text))) if text.strip():
                 yield node.lineno, text.strip().splitlines()[0]
