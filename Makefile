@@ -4,7 +4,6 @@
 SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
-# Tests of the core run on every save; the whole suite takes minutes.
 WORKERS ?= 4
 TIME ?= 60
 SEEDS ?= 10000-20000
@@ -48,7 +47,7 @@ test-faults: $(VENV)/installed
 		-m "fault or not fault" tests/integration/ssh/test_faults.py tests/integration/ssh/test_rare_faults.py \
 		tests/integration/ssh/test_rebuild.py tests/integration/ssh/test_kill.py
 
-## make unit      run the tests of the pure core, in seconds
+## make unit      run the tests of the pure core and the house rules, in about five minutes
 unit: $(VENV)/installed
 	$(BIN)/python -m pytest -q tests/unit tests/house
 

@@ -59,14 +59,6 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
-_WAIT = (
-    "tests/scenario/test_tutorial_hosts.py",
-    "tests/integration/crash/test_kill.py",
-    "tests/corpus/slurm/test_corpus.py::test_batch_scripts_run_on_a_local_fleet",
-)
-"""Tests of a minute or more, most of which they wait: for hosts that are off, for jobs that sleep."""
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """
@@ -88,16 +80,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     Begin with the tests that wait: begun at the end, all others would be over long before them.
 
-    A run's workers begin with equal parts of the list, so each part begins with some of them.
+    A run's workers begin with equal parts of the list. Every second part begins with some of them, so that
+    the other workers use the processors meanwhile.
     """
     workers = getattr(config, "workerinput", {"workercount": 1})["workercount"]
-    waiting = [item for item in items if item.nodeid.startswith(_WAIT)]
-    waiting.sort(key=lambda item: [item.nodeid.startswith(start) for start in _WAIT], reverse=True)
-    others = iter([item for item in items if not item.nodeid.startswith(_WAIT)])
+    waiting = [item for item in items if item.get_closest_marker("waits")]
+    others = iter([item for item in items if not item.get_closest_marker("waits")])
     ordered: list[pytest.Item] = []
     for number in range(workers):
         size = (len(items) - len(ordered)) // (workers - number)
-        own = waiting[number::workers]
+        own = [] if number % 2 else waiting[number // 2 :: (workers + 1) // 2]
         ordered += [*own, *islice(others, max(0, size - len(own)))]
     items[:] = [*ordered, *others]
 

@@ -15,6 +15,8 @@ from lab import PROGRAM, Lab, lab
 from leftovers import end_agents, end_manager
 from scenario import transcript
 
+pytestmark = pytest.mark.waits
+
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial-hosts.md"
 NETWORK = "10.213.7."
 """That of the lab which readers start; tests have others."""

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from corpus.slurm import outcomes
 from corpus.slurm.samples import samples
 from fleetform.spec.convert import convert
@@ -8,6 +10,7 @@ from fleetform.spec.convert import convert
 SHARE_LEAST = 650 / 941
 
 
+@pytest.mark.waits
 def test_batch_scripts_run_on_a_local_fleet(tmp_path, monkeypatch):
     """At least 650 of 941 run as they are written; each of the others has a reason, most often with its line."""
     monkeypatch.setenv("FLEETFORM_STATE_HOME", str(tmp_path / "state"))

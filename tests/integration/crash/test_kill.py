@@ -25,6 +25,8 @@ from fleetform.store.postgres.address import Address
 from fleetform.store.postgres.connection import Connection
 from postgres_server import PASSWORD, PostgresServer, reason_missing
 
+pytestmark = pytest.mark.waits
+
 FLEETFORM = str(Path(sys.executable).with_name("fleetform"))
 KILLS = 56
 """A seed; four seeds make more than two hundred."""

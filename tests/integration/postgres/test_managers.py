@@ -17,6 +17,8 @@ import pytest
 from leftovers import end_agents
 from postgres_server import PASSWORD, PostgresServer
 
+pytestmark = pytest.mark.waits
+
 PATIENCE_SECONDS = 180.0
 """For what takes up to twenty: a machine that does much else takes ten times as long."""
 

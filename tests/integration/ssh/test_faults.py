@@ -19,6 +19,8 @@ from fleetform.agents.host import launch
 from integration.ssh.environment import Environment, wait_for_exit
 from lab import Lab
 
+pytestmark = pytest.mark.waits
+
 RETRY = "retry: {on: [node-failure], max_attempts: 3}\n"
 NAMES = ("first", "second", "third")
 """In this order they get hosts."""

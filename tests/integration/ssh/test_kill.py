@@ -23,6 +23,8 @@ from integration.ssh.environment import Environment
 from integration.ssh.test_faults import kill_agent, kill_sessions
 from lab import Lab
 
+pytestmark = pytest.mark.waits
+
 KILLS = int(os.environ.get("FLEETFORM_SSH_KILLS", "20"))
 """`make test-faults` makes more than two hundred."""
 

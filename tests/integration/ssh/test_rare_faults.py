@@ -18,6 +18,8 @@ import pytest
 from integration.ssh.environment import CLOCK, RELEASE, Environment, wait_for_exit
 from lab import Lab
 
+pytestmark = pytest.mark.waits
+
 STATE = "/root/.local/state/fleetform"
 SLOW_SECONDS = 8.0
 """Longer than each time-out of a controller of these tests, which are 3 s."""

@@ -16,6 +16,8 @@ import pytest
 from integration.ssh.environment import Environment, wait_for_exit
 from lab import Lab
 
+pytestmark = pytest.mark.waits
+
 
 @pytest.fixture
 def environment(home: Path, hosts: Lab, tmp_path: Path) -> Iterator[Environment]:

@@ -13,6 +13,8 @@ from integration.ssh.environment import Environment
 from integration.ssh.test_faults import kill_agent
 from lab import Lab
 
+pytestmark = pytest.mark.waits
+
 SILENT = "host node1 does not answer; trying again\n"
 
 
