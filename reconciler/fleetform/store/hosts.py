@@ -338,7 +338,7 @@ def _heard_at_ms(transaction: Transaction, instance_uid: str) -> int | None:
 
 def last_sign_of_life_ms(started_at_ms: int | None, heard_at_ms: int | None, now_ms: int) -> int:
     """
-    Return when a lost job is taken to have ended: nobody is to pay for the silence after that.
+    Return when a lost job counts as ended: the silence after that is no time of its run.
 
     The start is by the clock of the host, and a job that has begun has not ended before.
     """
