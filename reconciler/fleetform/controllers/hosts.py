@@ -9,24 +9,24 @@ runs moved and wakes who does. Silence is written down and proves nothing.
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 from fleetform.agents.protocol.messages import (
     Cursor,
     Event,
-    GpuProcess,
     JobKey,
-    JobRecord,
     LogData,
 )
 from fleetform.agents.protocol.states import JobState
+from fleetform.controllers.gpu_use import GpuUse, watch_gpus
+from fleetform.controllers.host_notices import HostNotices, without_name
+from fleetform.controllers.host_session import Session
 from fleetform.controllers.news_writer import NewsWriter
+from fleetform.controllers.output import Output
 from fleetform.controllers.rank_calls import OtherRank, serve_rank_calls
+from fleetform.controllers.stragglers import wait_for_first
 from fleetform.controllers.task_group import TaskGroup
-from fleetform.model.history import LogLevel
 from fleetform.model.instance import LOCAL, Instance, InstanceState, request_of
 from fleetform.model.ports import (
     Clock,
@@ -83,71 +83,7 @@ REACH_TOLD_SECONDS = 3.0
 REACH_TIMEOUT_SECONDS = 60.0
 """How long a step waits for a host's first hello; a daemon's start takes well under a second."""
 
-
-GPU_PROCESSES_SECONDS = 30.0
-"""
-Pause between two questions to a host with GPUs: who uses them outside fleetform.
-
-A change is known within a minute: the agent asks the driver at most every 10 s. Hosts without GPUs
-are never asked.
-"""
-
-STRAGGLERS_SECONDS = 10.0
-"""
-How long a fleet waits for the rest of its hosts once the first has answered.
-
-To install an agent takes three seconds, and twice as long where many are installed at once. Runs of
-the same plan wait for this.
-"""
-
 _ENDED = frozenset({JobState.FINISHED})
-
-
-@dataclass(slots=True)
-class Session:
-    """
-    One host as the manager knows it.
-
-    `records` are what its agent said last, by job; None until a hello has brought a snapshot
-    or events. `host` is None while nobody answers.
-    """
-
-    instance: Instance
-    host: Host | None = None
-    records: dict[JobKey, JobRecord] = field(default_factory=dict)
-    cursor: Cursor | None = None
-    problem: str = ""
-    told: str = ""
-    """The problem that was told last: one that comes back at once is not told again."""
-    machine: tuple[str, str] = ("", "")
-    """Id and boot id of the machine that answered last."""
-    noted: set[str] = field(default_factory=set)
-    """What limits the host although it works, as far as it was told."""
-    waiters: list[asyncio.Future[Host]] = field(default_factory=list)
-    is_wanted: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set by a step that waits for the host: the pause before the next try ends."""
-    task: asyncio.Task[None] | None = None
-    is_installed: bool = False
-    """Its agent has answered since the host was last made sure of."""
-    grace_until_ms: int = 0
-    """Until when it is recovering, by a clock that counts suspend; 0: it has lost no connection."""
-    grace: asyncio.Task[None] | None = None
-    """Marks it unreachable when that time is over."""
-    generation: int = 0
-    """Number of its hello, never used twice: a call of an older session is known as such."""
-    unheard_since_ms: int | None = None
-    """
-    Since when the host can hear nothing from this process, by a clock that counts suspend; None while
-    it can. At first when this process began: what an earlier manager said was before that.
-    """
-
-
-@dataclass(frozen=True, slots=True)
-class LogAddress:
-    run_uid: str
-    attempt: int
-    rank: int
-    run_name: str
 
 
 class HostSessions:
@@ -173,14 +109,13 @@ class HostSessions:
         self._identity = identity
         self._ledger = ledger
         self._gate = gate
-        self._logs = logs
         self._clock = clock
-        self._progress = progress
         self._nursery = task_group
         self.wake = wake
         self._sessions: dict[str, Session] = {}
         self._hellos = 0
-        self._addresses: dict[str, LogAddress] = {}
+        self.output = Output(logs, clock, progress)
+        self._notices = HostNotices(progress)
         self.touched: dict[str, None] = {}
         """Uids of runs whose jobs moved since the last round, in order."""
         self.greeted: dict[str, None] = {}
@@ -191,8 +126,6 @@ class HostSessions:
         """Why hosts are to be quarantined, by uid of the instance, since the last round."""
         self.rows_changed = False
         """Somebody of this process has written rows of runs: read everything anew."""
-        self.last_output_ms = 0
-        """When a host last sent output, by the clock of people."""
         self._news = NewsWriter(
             ledger, gate, task_group, fence=identity.fence, clock=clock,
             note=self._note, note_commits=note_told,
@@ -234,14 +167,8 @@ class HostSessions:
             return 0
         return self._clock.boot_ms() - session.unheard_since_ms
 
-    def know_job(self, job: Job, run_name: str) -> None:
-        """Say whose output `job_uid` is, before the host can send any."""
-        self._addresses[job.uid] = LogAddress(
-            job.key.run_uid, job.key.attempt, job.key.rank, run_name
-        )
-
     def forget_job(self, job: Job) -> None:
-        self._addresses.pop(job.uid, None)
+        self.output.forget_job(job)
         session = self._sessions.get(job.instance_uid)
         if session is not None:
             session.records.pop(job.key, None)
@@ -250,11 +177,7 @@ class HostSessions:
         """Tell whether all that the job wrote is in the log store."""
         session = self._sessions.get(job.instance_uid)
         record = None if session is None else session.records.get(job.key)
-        # The row of a job that was proven dead does not know what the host tells when it is back.
-        written = job.log_bytes or (0 if record is None else record.log_bytes)
-        return written == 0 or self._logs.is_complete(
-            job.key.run_uid, job.key.attempt, job.key.rank
-        )
+        return self.output.is_complete(job, record)
 
     def look_again(self) -> None:
         """Ask each host again what it has: somebody may have made an account that a run waits for."""
@@ -340,7 +263,7 @@ class HostSessions:
         # A dict, because a set of tasks iterates by address: cancel order must not vary.
         tasks = {asyncio.ensure_future(self.reach(one)): one for one in instances}
         try:
-            await _first_answers(tasks)
+            await wait_for_first(tasks)
             for task in tasks:
                 if task.done() and isinstance(task.exception(), SameMachine):
                     # To go on without it would hide a mistake that no later answer cures.
@@ -363,26 +286,10 @@ class HostSessions:
         if problem is not None and not isinstance(problem, ProviderError):
             raise problem
         session = self._sessions.get(instance.uid)
-        why = str(problem) if problem is not None else (session.problem if session else "")
-        why = why.removeprefix(f"instance {instance.name}: ")
-        advice = problem.advice if isinstance(problem, PermanentError) else ""
-        self._progress.notice(
-            f"host {instance.name} is not ready{': ' if why else ''}{why}{'; ' if advice else ''}{advice};"
-            f" fleet {instance.fleet} works without it, and it joins when it answers"
-            f" (`fleetform fleet check {instance.fleet}` says what is wrong)",
-            event="host.left-out",
-            level=LogLevel.WARNING,
-            details={"host": instance.name, "fleet": instance.fleet},
-        )
+        self._notices.left_out(instance, problem, session.problem if session else "")
 
     def _tell_waiting(self, session: Session) -> None:
-        why = f": {session.problem}" if session.problem else ""
-        self._progress.notice(
-            f"waiting for host {session.instance.name} to answer{why}",
-            event="host.waiting",
-            level=LogLevel.WARNING,
-            details={"host": session.instance.name},
-        )
+        self._notices.waiting(session.instance, session.problem)
 
     async def release(self, instance: Instance) -> None:
         """
@@ -402,7 +309,7 @@ class HostSessions:
                     session, TemporaryError(f"host {instance.name} is being released")
                 )
             told = asyncio.get_running_loop().call_later(
-                REACH_TOLD_SECONDS, self._tell_releasing, instance
+                REACH_TOLD_SECONDS, self._notices.releasing, instance
             )
             try:
                 await self._provider.release(request_of(instance))
@@ -411,26 +318,12 @@ class HostSessions:
                 # not keep its fleet for ever.
                 if instance.install_id or instance.provider == LOCAL:
                     raise
-                self._progress.notice(
-                    f"host {instance.name} never answered, and is given up:"
-                    f" {str(problem).removeprefix(f'instance {instance.name}: ')}",
-                    event="host.given-up",
-                    level=LogLevel.WARNING,
-                    details={"host": instance.name},
-                )
+                self._notices.given_up(instance, problem)
             finally:
                 told.cancel()
         finally:
             del self._departing[instance.uid]
             departing.set()
-
-    def _tell_releasing(self, instance: Instance) -> None:
-        self._progress.notice(
-            f"waiting for host {instance.name} to end its jobs and its agent",
-            event="host.waiting",
-            level=LogLevel.WARNING,
-            details={"host": instance.name},
-        )
 
     async def _is_leaving(self, instance: Instance) -> bool:
         row = await self._row_of(instance)
@@ -443,7 +336,7 @@ class HostSessions:
 
     async def _drop(self, session: Session) -> None:
         self._sessions.pop(session.instance.uid, None)
-        _end_grace(session)
+        session.end_grace()
         if session.task is not None:
             session.task.cancel()
         if session.host is not None:
@@ -489,7 +382,7 @@ class HostSessions:
                         await session.is_wanted.wait()
             if await self._is_gone(session.instance):
                 self._sessions.pop(session.instance.uid, None)
-                _end_grace(session)
+                session.end_grace()
                 return
             if is_refused:
                 continue
@@ -526,18 +419,13 @@ class HostSessions:
         if note in session.noted:
             return
         session.noted.add(note)
-        self._progress.notice(
-            f"host {session.instance.name}: {note}",
-            event="host.note",
-            level=LogLevel.WARNING,
-            details={"host": session.instance.name},
-        )
+        self._notices.note(session.instance, note)
 
     async def _take_hello(self, session: Session, host: Host) -> None:
         seen = host.seen
         self._refuse_same_machine(session, (seen.machine_id, seen.boot_id))
         # Or it were marked unreachable after its hello. A hello that fails is news again.
-        _end_grace(session)
+        session.end_grace()
         session.problem = ""
         now = self._clock.now_ms()
         moved = await self._gate(
@@ -573,7 +461,7 @@ class HostSessions:
                 waiter.set_result(host)
         session.waiters.clear()
         for record in list(session.records.values()):
-            await self._follow(host, record)
+            await self.output.follow(host, record)
         self.wake()
 
     def _refuse_same_machine(self, session: Session, machine: tuple[str, str]) -> None:
@@ -602,27 +490,18 @@ class HostSessions:
             )
         session.machine = machine
 
-    async def _follow(self, host: Host, record: JobRecord) -> None:
-        """After a reconnect, ask for the output that is not here yet."""
-        if record.tombstone:
-            return
-        key = record.key
-        if not self._logs.is_complete(key.run_uid, key.attempt, key.rank):
-            self._addresses.setdefault(
-                record.job_uid,
-                # The record's own name: this manager may never have sent the job.
-                LogAddress(key.run_uid, key.attempt, key.rank, record.run_name),
-            )
-            size = self._logs.size(key.run_uid, key.attempt, key.rank)
-            await host.follow_log(record.job_uid, size)
-
     async def _listen(self, session: Session, host: Host) -> None:
         calls = self._nursery.start(
             serve_rank_calls(host, lambda call: self._other_rank(session, call), self._nursery),
             name=f"rank calls of host {session.instance.name}",
         )
         gpus = self._nursery.start(
-            self._watch_gpus(session, host), name=f"GPUs of host {session.instance.name}"
+            watch_gpus(
+                host,
+                note=lambda use: self._note_gpu_use(session, use),
+                lost=lambda why: self._note_broken(session, why),
+            ),
+            name=f"GPUs of host {session.instance.name}",
         )
         try:
             async for batch in host.news():
@@ -632,41 +511,14 @@ class HostSessions:
             gpus.cancel()
             await host.close()
 
-    async def _watch_gpus(self, session: Session, host: Host) -> None:
-        """Record which GPUs become used outside fleetform, or free again, while the session lasts."""
-        known = {gpu.uuid: gpu.used_by for gpu in host.seen.report.gpus}
-        names = {gpu.uuid: f"{gpu.index} ({gpu.name})" for gpu in host.seen.report.gpus}
-        missing: set[str] = set()
-        while known:
-            await asyncio.sleep(GPU_PROCESSES_SECONDS)
-            try:
-                found = await host.gpu_processes()
-            except ProviderError:
-                return  # The connection is lost, and the next one begins with a report.
-            # Twice in a row: the driver may be asked while it restarts.
-            missing, before = known.keys() - found.keys(), missing
-            if lost := [names[uuid] for uuid in known if uuid in missing & before]:
-                is_one = len(lost) == 1
-                self.broken[session.instance.uid] = (
-                    f"{'GPU' if is_one else 'GPUs'} {', '.join(lost)} {'is' if is_one else 'are'} lost:"
-                    f" the driver no longer reports {'it' if is_one else 'them'}"
-                )
-                self.wake()
-                known = {uuid: use for uuid, use in known.items() if uuid not in missing & before}
-            found = {uuid: use for uuid, use in found.items() if uuid in known}
-            if found.items() <= known.items():
-                continue
-            # Not written down, it is news again the next time.
-            with contextlib.suppress(LedgerUnavailable):
-                await self._note_gpu_processes(session, found)
-                known.update(found)
+    def _note_broken(self, session: Session, why: str) -> None:
+        self.broken[session.instance.uid] = why
+        self.wake()
 
-    async def _note_gpu_processes(
-        self, session: Session, found: Mapping[str, GpuProcess | None]
-    ) -> None:
+    async def _note_gpu_use(self, session: Session, use: GpuUse) -> None:
         await self._gate(
             lambda: self._ledger.note_gpu_processes(
-                session.instance.uid, found, fence=self._identity.fence
+                session.instance.uid, use, fence=self._identity.fence
             )
         )
         self.changed[session.instance.uid] = None
@@ -691,7 +543,9 @@ class HostSessions:
         events = [item for item in batch if isinstance(item, Event)]
         for item in batch:
             if isinstance(item, LogData):
-                self._store_output(item)
+                run_uid = self.output.take(item)
+                if run_uid is not None:
+                    self.touched[run_uid] = None
         if not events:
             self.wake()
             return
@@ -712,35 +566,6 @@ class HostSessions:
         await host.acknowledge(cursor, commits)
         self.wake()
 
-    def _store_output(self, piece: LogData) -> None:
-        address = self._addresses.get(piece.job_uid)
-        if address is None:
-            return  # A job that this ledger does not know; its record shows as foreign.
-        try:
-            data = base64.b64decode(piece.data, validate=True)
-        except ValueError as problem:
-            raise TemporaryError(f"it sends invalid output: {problem}") from problem
-        if not data and not piece.offset:
-            return  # It wrote nothing, and nothing is kept of that.
-        try:
-            self._logs.append(
-                address.run_uid,
-                address.attempt,
-                address.rank,
-                piece.offset,
-                data,
-                complete=piece.complete,
-            )
-        except OSError as problem:
-            # The host keeps its copy until the job is forgotten, which needs the whole output.
-            raise LedgerUnavailable(f"its output cannot be stored: {problem.strerror}") from problem
-        if data:
-            self.last_output_ms = self._clock.now_ms()
-            self._progress.output(address.run_name, address.rank, data)
-        if piece.complete:
-            # Its end has been known for a while, and the job may be forgotten only now.
-            self.touched[address.run_uid] = None
-
     def _note(self, keys: Iterable[JobKey]) -> None:
         for key in keys:
             self.touched[key.run_uid] = None
@@ -750,8 +575,7 @@ class HostSessions:
         host, session.host = session.host, None
         if session.unheard_since_ms is None:
             session.unheard_since_ms = self._clock.boot_ms()
-        # Every sentence about a host names it.
-        problem = problem.removeprefix(f"instance {session.instance.name}: ")
+        problem = without_name(session.instance, problem)
         was_reached, now_ms = host is not None, self._clock.now_ms()
         heard_at_ms = None if host is None else now_ms - int(host.silent_seconds * 1000)
         if host is not None and host.silent_seconds < HEARTBEATS_MISSED_SECONDS:
@@ -759,7 +583,7 @@ class HostSessions:
         if not is_break:
             session.grace_until_ms = 0
         left_ms = session.grace_until_ms - self._clock.boot_ms()
-        _end_grace(session)
+        session.end_grace()
         if left_ms > 0:
             session.grace = self._nursery.start(
                 self._await_grace(session, left_ms / 1000, heard_at_ms),
@@ -770,12 +594,7 @@ class HostSessions:
         session.problem = problem
         if problem != session.told:
             session.told = problem
-            self._progress.notice(
-                f"host {session.instance.name}: {problem}",
-                event="host.problem",
-                level=LogLevel.WARNING,
-                details={"host": session.instance.name},
-            )
+            self._notices.problem(session.instance, problem)
         state = InstanceState.RECOVERING if left_ms > 0 else InstanceState.UNREACHABLE
         await self._mark(session, state, heard_at_ms)
 
@@ -809,30 +628,6 @@ class HostSessions:
             if not waiter.done():
                 waiter.set_exception(problem)
         session.waiters.clear()
-
-
-def _end_grace(session: Session) -> None:
-    if session.grace is not None:
-        session.grace.cancel()
-        session.grace = None
-
-
-async def _first_answers(tasks: Collection[asyncio.Future[Host]]) -> None:
-    """Wait until all are over, or `STRAGGLERS_SECONDS` after the first that has an answer."""
-    waiting = list(tasks)
-    until: float | None = None
-    clock = asyncio.get_running_loop().time
-    while waiting:
-        seconds = None if until is None else until - clock()
-        if seconds is not None and seconds <= 0:
-            return
-        _, open_tasks = await asyncio.wait(
-            waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
-        )
-        has_answer = any(one.done() and one.exception() is None for one in waiting)
-        if has_answer and until is None:
-            until = clock() + STRAGGLERS_SECONDS
-        waiting = [one for one in waiting if one in open_tasks]
 
 
 def _needs_hello(session: Session, instance: Instance) -> bool:

@@ -108,7 +108,7 @@ class RunController:
 
     @property
     def last_output_ms(self) -> int:
-        return self._hosts.last_output_ms
+        return self._hosts.output.last_ms
 
     def owes_output(self) -> bool:
         """Tell whether a finished job's output is still on a host that answers."""

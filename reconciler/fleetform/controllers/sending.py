@@ -16,7 +16,8 @@ from typing import Any
 from fleetform.agents.protocol.frames import FrameError, ignored_fields, read_value
 from fleetform.agents.protocol.messages import JobKey, JobRecord, Reply, StartJob
 from fleetform.agents.protocol.states import Cause, JobState
-from fleetform.controllers.hosts import HostSessions, Session
+from fleetform.controllers.host_session import Session
+from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.task_group import TaskGroup
 from fleetform.controllers.uploads import Uploads
@@ -144,7 +145,7 @@ class Sender:
         if what is Due.PREPARE:
             assert run is not None
             assert attempt is not None
-            self._hosts.know_job(job, run.name)
+            self._hosts.output.know_job(job, run.name)
             work = self._prepare(run, attempt, job, session, host)
         elif what is Due.START:
             work = self._start(job, session, host)

@@ -501,6 +501,57 @@ class TestHeartbeats:
 
         run(go(), loop)
 
+    @pytest.mark.parametrize("lag_seconds", [0.0, 5.0, 14.9])
+    def test_an_answered_heartbeat_is_one_of_the_controller(self, lag_seconds: float) -> None:
+        """While each one of the agent is answered, once, no other is sent, and both ends hear enough."""
+        loop = VirtualLoop()
+
+        async def go() -> None:
+            agent = AgentEnd()
+            session = await agent.greeted_by(welcome=WELCOME_2)
+            session.answer_heartbeats(lambda: True)
+            await asyncio.sleep(lag_seconds)
+            for number in range(1, 240):
+                agent.say(Heartbeat(number))
+                assert await agent.hear() == Heartbeat(number)
+                await asyncio.sleep(15)
+            await session.close()
+
+        run(go(), loop)
+
+    def test_a_heartbeat_that_may_not_be_answered_is_none(self) -> None:
+        """A controller that is not the manager says that it lives, and answers nothing."""
+        loop = VirtualLoop()
+
+        async def go() -> None:
+            agent = AgentEnd()
+            session = await agent.greeted_by(welcome=WELCOME_2)
+            session.answer_heartbeats(lambda: False)
+            for number in range(1, 240):
+                agent.say(Heartbeat(number))
+                assert await agent.hear() == Heartbeat()
+            assert 3585 <= loop.time() < 3586
+            await session.close()
+
+        run(go(), loop)
+
+    def test_an_agent_whose_heartbeats_are_late_hears_the_controller(self) -> None:
+        """When nothing was answered for a whole interval, a heartbeat says that the controller lives."""
+        loop = VirtualLoop()
+
+        async def go() -> None:
+            agent = AgentEnd()
+            session = await agent.greeted_by(welcome=WELCOME_2)
+            session.answer_heartbeats(lambda: True)
+            await asyncio.sleep(1)
+            agent.say(Heartbeat(1))
+            assert await agent.hear() == Heartbeat(1)
+            assert await agent.hear() == Heartbeat()
+            assert 29 <= loop.time() <= 31
+            await session.close()
+
+        run(go(), loop)
+
     def test_version_1_knows_no_heartbeats(self) -> None:
         """An agent of the release before hears none, and its silence means nothing."""
         loop = VirtualLoop()

@@ -151,7 +151,9 @@ def test_what_comes_back_at_once_is_told_once(monkeypatch: pytest.MonkeyPatch) -
             raise LedgerUnavailable("the disk is full")
 
         monkeypatch.setattr(hosts, "_listen", full)
-        monkeypatch.setattr(hosts._progress, "notice", lambda text, **_about: told.append(text))
+        monkeypatch.setattr(
+            hosts._notices._progress, "notice", lambda text, **_about: told.append(text)
+        )
         silence.end()
         await hosts.reach(instance)
         await asyncio.sleep(60)

@@ -25,6 +25,8 @@ from typing import Any, Protocol
 from fleetform.agents.client import blobs
 from fleetform.agents.client.channel import Channel
 from fleetform.agents.client.errors import ConnectionLost, HelloRejected, RequestRefused
+from fleetform.agents.client.heartbeats import Heartbeats
+from fleetform.agents.client.outgoing import Outgoing
 from fleetform.agents.protocol.frames import Decoder, FrameError, Message, encode, read_value
 from fleetform.agents.protocol.link import (
     BLOBS,
@@ -34,7 +36,6 @@ from fleetform.agents.protocol.link import (
     OWN_CHANNEL_FIRST,
     PRIORITY_OF_KIND,
     STREAMS,
-    Pulse,
     Window,
 )
 from fleetform.agents.protocol.messages import (
@@ -150,18 +151,19 @@ class Session:
         self._reader = reader
         self._writer = writer
         self._timeout_seconds = timeout_seconds
-        self._heartbeat_seconds = heartbeat_seconds
-        self._pulse = Pulse()
         self._heard_at = 0.0
-        self._beats: asyncio.TimerHandle | None = None
-        self._beat_at_ms = 0
-        self._may_answer: Callable[[], bool] | None = None
         self._loop = asyncio.get_running_loop()
+        self._heartbeats = Heartbeats(
+            self._loop,
+            heartbeat_seconds,
+            send=self._send,
+            is_full=lambda: self._news_bytes > _NEWS_BYTES_MAX,
+            silent=lambda: self._lose("the agent has been silent for too long"),
+        )
         self._greeting: asyncio.Future[Welcome] = self._loop.create_future()
         self._replies: dict[int, asyncio.Future[Reply]] = {}
         self._last_id = 0
-        self._outgoing: tuple[list[bytes], ...] = ([], [], [], [])
-        self._flush_waits = False
+        self._outgoing = Outgoing(self._loop, self._write)
         self._last_channel = LOG_CHANNEL
         # All uploads share one credit: many small files do not take more of the line than one.
         self._blob_window = Window()
@@ -251,15 +253,8 @@ class Session:
         Jobs that end when their host hears no controller live by these answers, so only the process that
         decides on their death may give them.
         """
-        self._may_answer = may
-        self._answer_heartbeat()
-
-    def _answer_heartbeat(self) -> None:
-        if not self._beat_at_ms or self._may_answer is None or self._failure is not None:
-            return
-        at_ms, self._beat_at_ms = self._beat_at_ms, 0
-        if self._may_answer():
-            self._send(Heartbeat(at_ms))
+        if self._failure is None:
+            self._heartbeats.answer(may)
 
     async def news(self) -> AsyncIterator[Sequence[Event | LogData]]:
         """Hand out all that has come, then wait for more; for one caller at a time."""
@@ -404,7 +399,7 @@ class Session:
 
     async def close(self) -> None:
         """End the connection; calls that still wait raise ConnectionLost."""
-        self._flush()
+        self._outgoing.flush()
         self._lose("the session was closed")
         self._task.cancel()
         # Gathered, so that only the reading is cancelled and never whoever closes.
@@ -477,19 +472,10 @@ class Session:
         if self._failure is not None:
             # The same object is raised each time, and would drag all earlier tracebacks along.
             raise self._failure.with_traceback(None)
-        self._outgoing[priority].append(encode(message))
-        if not self._flush_waits:
-            self._flush_waits = True
-            # All that is said in one turn of the loop leaves in one write: a thousand small
-            # requests would otherwise be a thousand system calls.
-            self._loop.call_soon(self._flush)
+        self._outgoing.add(encode(message), priority)
 
-    def _flush(self) -> None:
-        self._flush_waits = False
-        frames = b"".join(frame for waiting in self._outgoing for frame in waiting)
-        for waiting in self._outgoing:
-            waiting.clear()
-        if not frames or self._failure is not None:
+    def _write(self, frames: bytes) -> None:
+        if self._failure is not None:
             return
         try:
             self._writer.write(frames)
@@ -503,7 +489,7 @@ class Session:
         decoder = Decoder()
         try:
             while data := await self._read_some():
-                self._pulse.hear()
+                self._heartbeats.hear()
                 self._heard_at = self._loop.time()
                 for message in decoder.feed(data):
                     self._take(message)
@@ -519,7 +505,7 @@ class Session:
             self._room.clear()
             await self._room.wait()
             # It may have said much that nobody has read.
-            self._pulse.hear()
+            self._heartbeats.hear()
         return b"" if self._failure is not None else await self._reader.read(_READ_BYTES)
 
     def _take(self, message: Message | Unknown) -> None:
@@ -548,8 +534,7 @@ class Session:
         elif isinstance(message, OpenChannel):
             self._take_call(message)
         elif isinstance(message, Heartbeat):
-            self._beat_at_ms = message.at_ms
-            self._answer_heartbeat()
+            self._heartbeats.take(message)
         elif isinstance(message, Welcome) and not self._greeting.done():
             self._take_welcome(message)
         elif isinstance(message, Rejected):
@@ -572,19 +557,7 @@ class Session:
             raise FrameError(f"it answers in the unknown version {welcome.protocol}")
         self._greeting.set_result(welcome)
         if welcome.protocol >= 2:
-            self._schedule_beat()
-
-    def _schedule_beat(self) -> None:
-        self._beats = self._loop.call_later(self._heartbeat_seconds, self._beat)
-
-    def _beat(self) -> None:
-        if self._news_bytes > _NEWS_BYTES_MAX:
-            self._pulse.hear()  # We are the ones who do not listen.
-        if self._pulse.is_dead():
-            self._lose("the agent has been silent for too long")
-            return
-        self._send(Heartbeat())
-        self._schedule_beat()
+            self._heartbeats.begin()
 
     # -- the end ------------------------------------------------------------------------------
 
@@ -596,8 +569,7 @@ class Session:
         if self._failure is not None:
             return self._failure
         self._failure = failure
-        if self._beats is not None:
-            self._beats.cancel()
+        self._heartbeats.end()
         waiting: list[asyncio.Future[Any]] = [
             self._greeting,
             *self._replies.values(),

@@ -17,6 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 # Under the same names again: here is where whoever speaks the protocol looks for them.
+from fleetform.agents.protocol.host_report import GpuProcess as GpuProcess  # noqa: PLC0414 -- exported
+from fleetform.agents.protocol.host_report import GpuReport as GpuReport  # noqa: PLC0414 -- exported
+from fleetform.agents.protocol.host_report import HostReport as HostReport  # noqa: PLC0414 -- exported
 from fleetform.agents.protocol.keys import Cursor as Cursor  # noqa: PLC0414 -- exported
 from fleetform.agents.protocol.keys import JobKey as JobKey  # noqa: PLC0414 -- exported
 from fleetform.agents.protocol.states import Cause, JobState
@@ -557,57 +560,6 @@ class Unknown:
 
     id: int | None
     problem: str
-
-
-@dataclass(frozen=True)
-class GpuProcess:
-    """A process that uses a GPU and is of no job of fleetform; `user` is `unknown` if hidden."""
-
-    pid: int
-    user: str
-    program: str
-
-
-@dataclass(frozen=True)
-class GpuReport:
-    """
-    One GPU; `index` is what CUDA counts, `uuid` what is allotted.
-
-    `used_by` is the process with the lowest pid of those that use it outside fleetform.
-    """
-
-    index: int
-    uuid: str
-    name: str
-    memory_bytes: int
-    vendor: str = "nvidia"
-    used_by: GpuProcess | None = None
-
-
-@dataclass(frozen=True)
-class HostReport:
-    """What a host has. CPU in millicores, sizes in bytes."""
-
-    hostname: str
-    cpu_millicores: int
-    memory_bytes: int
-    disk_bytes: int
-    disk_free_bytes: int
-    memory_free_bytes: int
-    load_1m_milli: int
-    gpus: tuple[GpuReport, ...]
-    python: str
-    kernel: str
-    addresses: tuple[str, ...] = ()
-    limits: tuple[str, ...] = ()
-    """How memory limits are enforced, best first: `cgroup2`, `cgroup1`, `poll`."""
-    account: str = ""
-    """The account that the agent runs as; empty: it is of a release that does not say."""
-    is_root: bool = False
-    accounts: tuple[str, ...] = ()
-    """Names of the accounts of the host, where the agent is root."""
-    accounts_are_all: bool = False
-    """The host has no others, such as those of a directory service."""
 
 
 def to_json(value: Any) -> Any:

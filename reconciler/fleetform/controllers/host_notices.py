@@ -1,0 +1,62 @@
+"""What is told of hosts while sessions with them are kept: the sentences, and nothing that acts."""
+
+from __future__ import annotations
+
+from fleetform.model.history import LogLevel
+from fleetform.model.instance import Instance
+from fleetform.model.ports import Progress
+from fleetform.providers.contract.errors import PermanentError
+
+
+class HostNotices:
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def note(self, instance: Instance, note: str) -> None:
+        """Say what limits a host that works."""
+        self._warn(instance, "host.note", f"host {instance.name}: {note}")
+
+    def problem(self, instance: Instance, problem: str) -> None:
+        self._warn(instance, "host.problem", f"host {instance.name}: {problem}")
+
+    def left_out(self, instance: Instance, problem: BaseException | None, known: str) -> None:
+        """Say which host its fleet works without; `known` is the problem where none is raised."""
+        why = without_name(instance, known if problem is None else str(problem))
+        advice = problem.advice if isinstance(problem, PermanentError) else ""
+        self._progress.notice(
+            f"host {instance.name} is not ready{': ' if why else ''}{why}{'; ' if advice else ''}{advice};"
+            f" fleet {instance.fleet} works without it, and it joins when it answers"
+            f" (`fleetform fleet check {instance.fleet}` says what is wrong)",
+            event="host.left-out",
+            level=LogLevel.WARNING,
+            details={"host": instance.name, "fleet": instance.fleet},
+        )
+
+    def waiting(self, instance: Instance, problem: str) -> None:
+        why = f": {problem}" if problem else ""
+        self._warn(instance, "host.waiting", f"waiting for host {instance.name} to answer{why}")
+
+    def releasing(self, instance: Instance) -> None:
+        self._warn(
+            instance,
+            "host.waiting",
+            f"waiting for host {instance.name} to end its jobs and its agent",
+        )
+
+    def given_up(self, instance: Instance, problem: Exception) -> None:
+        self._warn(
+            instance,
+            "host.given-up",
+            f"host {instance.name} never answered, and is given up:"
+            f" {without_name(instance, str(problem))}",
+        )
+
+    def _warn(self, instance: Instance, event: str, text: str) -> None:
+        self._progress.notice(
+            text, event=event, level=LogLevel.WARNING, details={"host": instance.name}
+        )
+
+
+def without_name(instance: Instance, problem: str) -> str:
+    """Return a problem without the host's name, which every sentence about a host has."""
+    return problem.removeprefix(f"instance {instance.name}: ")
