@@ -10,10 +10,7 @@ processors of this machine with the controller.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import os
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,8 +18,8 @@ from measuring import expect, measure, parser_of, positive, scratch, seconds, ta
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from fleetform.providers.contract.hosts import Identity, InstanceRequest
-from fleetform.providers.ssh.hosts import SshHosts
+from ssh_host import connected, upload, use_home
+
 from lab import Lab, lab
 
 HOSTS = 4
@@ -57,10 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("hosts", nargs="?", type=positive, default=HOSTS)
     count = parser.parse_args(arguments).hosts
     with scratch() as folder, lab(folder / "lab", hosts=count) as running:
-        home = folder / "home"
-        (home / ".ssh").mkdir(mode=0o700, parents=True)
-        (home / ".ssh/config").write_text(running.config.read_text())
-        os.environ["HOME"] = str(home)
+        use_home(folder / "home", running.config.read_text())
         single, several, again, one, many = [], [], [], [], []
         for number in range(ROUNDS):
             single.append(_first_apply(folder / f"single{number}", running, 1))
@@ -107,24 +101,8 @@ def _apply(folder: Path) -> float:
 
 async def _upload(folder: Path) -> float:
     """Send a content to a host, in MB/s."""
-    path = folder / "content"
-    path.write_bytes(os.urandom(UPLOAD_BYTES))
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    provider = SshHosts(folder / "upload", "b" * 32)
-    request = InstanceRequest(
-        "uid", "upload", "bench", {}, provider="ssh", endpoint={"hostname": "node1", "user": "root"}
-    )
-    try:
-        await provider.ensure(request)
-        host = await provider.connect(request, Identity("b" * 32, "ledger", 1, 1), None)
-        started = time.perf_counter()
-        await host.put_blob(digest, str(path))
-        wall = time.perf_counter() - started
-        await host.close()
-        await provider.release(request)
-    finally:
-        await provider.close()
-    return UPLOAD_BYTES / wall / 1e6
+    async with connected(folder) as host:
+        return await upload(folder, host, UPLOAD_BYTES) / 1e6
 
 
 if __name__ == "__main__":

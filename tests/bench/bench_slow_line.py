@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import os
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,10 +25,11 @@ from measuring import parser_of, percentile, positive, scratch, table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from ssh_host import connected, upload, use_home
+
 from fleetform.agents.protocol.messages import JobKey
 from fleetform.agents.protocol.states import Cause
-from fleetform.providers.contract.hosts import Host, Identity, InstanceRequest
-from fleetform.providers.ssh.hosts import SshHosts
+from fleetform.providers.contract.hosts import Host
 from lab import Lab, lab
 
 STOPS = 200
@@ -46,12 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("stops", nargs="?", type=positive, default=STOPS)
     stops = parser.parse_args(arguments).stops
     with scratch() as folder, lab(folder / "lab", hosts=1) as running, line(running) as slow:
-        home = folder / "home"
-        (home / ".ssh").mkdir(mode=0o700, parents=True)
         config = f"Host node1\n    HostName {slow.address}\n    HostKeyAlias node1\n"
-        (home / ".ssh/config").write_text(config + running.config.read_text())
-        os.environ["HOME"] = str(home)
-        bare = _with_ssh(folder, home / ".ssh/config")
+        file = use_home(folder / "home", config + running.config.read_text())
+        bare = _with_ssh(folder, file)
         found = asyncio.run(_measure(folder, stops, slow))
     table(
         f"A line of 1 Mbit/s, 200 ms and 1 % loss; {stops} stops",
@@ -123,50 +120,25 @@ def _with_ssh(folder: Path, config: Path) -> float:
 
 
 async def _measure(folder: Path, stops: int, slow: Line) -> Found:
-    async with _connected(folder) as host:
-        alone = await _upload(folder, host)
+    async with connected(folder) as host:
+        news = asyncio.create_task(_listen(host))
+        alone = await upload(folder, host, BLOB_BYTES)
         quiet = [await _stop(host, number) for number in range(stops // 10 or 1)]
         beside: list[float] = []
         sent, started, before = 0, time.perf_counter(), slow.carried_bytes()
         stopping = asyncio.create_task(_stop_all(host, stops, beside))
         while not stopping.done():
-            await _upload(folder, host)
+            await upload(folder, host, BLOB_BYTES)
             sent += BLOB_BYTES
         took = time.perf_counter() - started
         await stopping
+        news.cancel()
     return Found(alone, sent / took, (slow.carried_bytes() - before) / took, quiet, beside)
-
-
-@contextlib.asynccontextmanager
-async def _connected(folder: Path) -> AsyncIterator[Host]:
-    provider = SshHosts(folder / "state-of-ssh", "b" * 32)
-    request = InstanceRequest(
-        "uid", "slow", "bench", {}, provider="ssh", endpoint={"hostname": "node1", "user": "root"}
-    )
-    try:
-        await provider.ensure(request)
-        host = await provider.connect(request, Identity("b" * 32, "ledger", 1, 1), None)
-        news = asyncio.create_task(_listen(host))
-        yield host
-        await host.close()
-        await news
-        await provider.release(request)
-    finally:
-        await provider.close()
 
 
 async def _listen(host: Host) -> None:
     async for _ in host.news():
         pass
-
-
-async def _upload(folder: Path, host: Host) -> float:
-    path = folder / "content"
-    path.write_bytes(os.urandom(BLOB_BYTES))
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    started = time.perf_counter()
-    await host.put_blob(digest, str(path))
-    return BLOB_BYTES / (time.perf_counter() - started)
 
 
 async def _stop_all(host: Host, stops: int, into: list[float]) -> None:

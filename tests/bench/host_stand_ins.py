@@ -6,7 +6,8 @@ Many SSH hosts in one process: real SSH and the real protocol, with agents that 
 Each host has an address of its own in 127.77.0.0/16 and one port, which is printed. An agent is the
 journal of the product, as in tests/simulation; a job ends as soon as it starts. `FOLDER` gets a key
 `client` for who signs in, and `ends.csv` with a line for each job that ended: its run and the time
-in milliseconds.
+in milliseconds at which its host says so. What hosts have to say waits for the one processor that
+they share, which real hosts do not.
 
 Lines on standard input: `cut` ends all connections at once, `count` prints how many sessions are
 open and how many there have been. The process ends with its input.
@@ -26,7 +27,6 @@ import asyncssh
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from fleetform.agents.protocol.messages import StartJob
 from fleetform.providers.ssh.setup import MARKER
 from simulation.agent import Agent, AgentFaults
 from simulation.host import Host, Script
@@ -89,17 +89,22 @@ class StandIns:
             source=random.Random(address),
             judge=self._judge,
             cpu_millicores=CPU_MILLICORES,
-            script=self._script,
+            script=lambda _job: Script(0.0, 0),
         )
         faults = AgentFaults()
         faults.prepare_seconds = 0.0
         self._agents[address] = Agent(
             host, source=random.Random(address), judge=self._judge, faults=faults
         )
+        say_end = host.on_end
+        assert say_end is not None
 
-    def _script(self, job: StartJob) -> Script:
-        self._ends.write(f"{job.key.run_uid},{time.time_ns() // 1_000_000}\n")
-        return Script(0.0, 0)
+        def note_end(job_uid: str) -> None:
+            run_uid = host.directories[job_uid].job.key.run_uid
+            self._ends.write(f"{run_uid},{time.time_ns() // 1_000_000}\n")
+            say_end(job_uid)
+
+        host.on_end = note_end
 
     def connected(self, connection: asyncssh.SSHServerConnection) -> None:
         self._connections[connection] = None
