@@ -131,7 +131,6 @@ LATER = {
         "_nursery",
         "REACH_TOLD_SECONDS",
         "note_told",
-        "told",
     },
     "reconciler/fleetform/controllers/manager.py": {"_note_told", "note_told"},
     "reconciler/fleetform/plan/draft.py": {"at_stake"},

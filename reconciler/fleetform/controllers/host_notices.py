@@ -1,4 +1,4 @@
-"""What is told of hosts while sessions with them are kept: the sentences, and nothing that acts."""
+"""Reports what is worth knowing of hosts while sessions with them are kept; decides nothing."""
 
 from __future__ import annotations
 

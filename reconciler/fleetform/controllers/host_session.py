@@ -1,4 +1,4 @@
-"""What the manager knows of one host: its connection, its records, and what was told of it."""
+"""What the manager knows of one host: its connection, its records, and what was reported of it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Session:
     records: dict[JobKey, JobRecord] = field(default_factory=dict)
     cursor: Cursor | None = None
     problem: str = ""
-    told: str = ""
-    """The problem that was told last: one that comes back at once is not told again."""
+    reported: str = ""
+    """The problem that was reported last: one that comes back at once is not reported again."""
     machine: tuple[str, str] = ("", "")
     """Id and boot id of the machine that answered last."""
     noted: set[str] = field(default_factory=set)
-    """What limits the host although it works, as far as it was told."""
+    """What limits the host although it works, as far as it was reported."""
     waiters: list[asyncio.Future[Host]] = field(default_factory=list)
     is_wanted: asyncio.Event = field(default_factory=asyncio.Event)
     """Set by a step that waits for the host: the pause before the next try ends."""

@@ -361,7 +361,7 @@ class HostSessions:
                     if lasted_ms >= STEADY_MS:
                         delay = RECONNECT_FIRST_SECONDS
                     if lasted_ms >= NEWS_MS:
-                        session.told = ""
+                        session.reported = ""
                 problem = "the connection was lost"
             except OwnedElsewhere as refusal:
                 problem, is_break = str(refusal), False
@@ -592,8 +592,8 @@ class HostSessions:
         if not was_reached and problem == session.problem:
             return
         session.problem = problem
-        if problem != session.told:
-            session.told = problem
+        if problem != session.reported:
+            session.reported = problem
             self._notices.problem(session.instance, problem)
         state = InstanceState.RECOVERING if left_ms > 0 else InstanceState.UNREACHABLE
         await self._mark(session, state, heard_at_ms)

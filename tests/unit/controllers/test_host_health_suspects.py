@@ -6,7 +6,7 @@ import asyncio
 
 from fleetform.agents.protocol.messages import GpuReport
 from fleetform.api.waiting import waiting_reasons
-from fleetform.controllers.hosts import GPU_PROCESSES_SECONDS
+from fleetform.controllers.gpu_use import GPU_PROCESSES_SECONDS
 from fleetform.model.instance import InstanceState
 from fleetform.model.override import Override, quarantine_of
 from fleetform.model.run import RunState

@@ -27,7 +27,7 @@ class Heartbeats:
         silent: Callable[[], object],
     ) -> None:
         """
-        `is_full` tells whether this end is the one that does not listen: it has too much to take in.
+        `is_full` tells whether this end is the one that does not listen: too much waits to be read.
         `silent` is called once the agent has been silent for too long.
         """
         self._loop = loop
