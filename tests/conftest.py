@@ -186,7 +186,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         item
         for reports in terminalreporter.stats.values()
         for report in reports
-        if getattr(report, "when", "") == "call"
+        # The last report of a test has what its fixtures say as well.
+        if getattr(report, "when", "") == "teardown"
         for item in report.user_properties
     ]
     lines = sorted(str(value) for name, value in properties if name == SUMMARY)

@@ -85,6 +85,12 @@ class Lab:
     def join(self, host: str) -> None:
         self.call("join", host)
 
+    def slow(self, host: str) -> None:
+        """Let 1 Mbit/s arrive at it, until it boots again."""
+        words = ["ip", "netns", "exec", self.record["switch"], "tc", "qdisc", "add", "dev", host]
+        words += ["root", "tbf", "rate", "1mbit", "burst", "32kbit", "latency", "400ms"]
+        subprocess.run(words, check=True, env={**os.environ, "PATH": _PATH})
+
     def rekey(self, host: str) -> None:
         """Give it a new host key, also in `known_hosts`."""
         self.call("rekey", host)

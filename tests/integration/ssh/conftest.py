@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from contract.host_site import ENVIRONMENT
 from fleetform.providers.contract.hosts import InstanceRequest
 from fleetform.providers.ssh.hosts import SshHosts
+from integration.ssh.environment import Environment
 from lab import Lab, lab
 
 Story = Callable[[SshHosts], Awaitable[None]]
@@ -34,6 +35,29 @@ def home(hosts: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     return folder
+
+
+@pytest.fixture
+def environment(home: Path, hosts: Lab, tmp_path: Path) -> Iterator[Environment]:
+    """An environment on the lab's hosts."""
+    environment = Environment(tmp_path / "first", hosts)
+    yield environment
+    environment.close()
+
+
+@pytest.fixture
+def fault_row(
+    environment: Environment,
+    request: pytest.FixtureRequest,
+    count: Callable[[str, dict[str, int]], None],
+) -> Iterator[None]:
+    """Count the jobs of a fault, and those that were lost or ran twice: a row at the end of the whole run."""
+    yield
+    jobs, lost, doubled = environment.fault_counts()
+    fault = request.node.originalname.removeprefix("test_").replace("_", " ")
+    figures = {"tries": 1, "jobs": jobs, "lost": lost, "doubled": doubled}
+    count(f"fault over SSH: {fault}", figures)
+    assert (lost, doubled) == (0, 0)
 
 
 @pytest.fixture

@@ -243,6 +243,11 @@ class Environment(Lab):
         with contextlib.closing(sqlite3.connect(self.ledger)) as ledger:
             return int(ledger.execute("SELECT count(*) FROM allocations").fetchone()[0])
 
+    def job_states(self) -> list[str]:
+        """Return the states of all jobs in the ledger, sorted."""
+        with contextlib.closing(sqlite3.connect(self.ledger)) as ledger:
+            return sorted(state for (state,) in ledger.execute("SELECT state FROM jobs"))
+
     def fault_counts(self) -> tuple[int, int, int]:
         """Count the jobs that started, those that are called done and did not end, and second starts."""
         starts = [

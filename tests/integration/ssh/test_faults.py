@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+import uuid
 from pathlib import Path
 
 import pytest
@@ -30,12 +30,7 @@ QUIET_SECONDS = 2.0
 
 SESSIONS = "sshd.*root@notty|sshd.*root .priv"
 
-
-@pytest.fixture
-def environment(home: Path, hosts: Lab, tmp_path: Path) -> Iterator[Environment]:
-    environment = Environment(tmp_path / "first", hosts)
-    yield environment
-    environment.close()
+pytestmark = pytest.mark.usefixtures("fault_row")
 
 
 def kill_sessions(hosts: Lab, host: str) -> None:
@@ -200,15 +195,21 @@ def test_a_changed_host_key_is_refused_until_it_is_known(
     environment.check_nothing_shared()
 
 
-def test_an_image_without_state_is_another_host(environment: Environment, hosts: Lab) -> None:
-    """The jobs of the old installation are lost and tried again; its agent has another identity."""
+@pytest.mark.parametrize("copied", [False, pytest.param(True, marks=pytest.mark.fault)])
+def test_an_image_is_another_host(environment: Environment, hosts: Lab, copied: bool) -> None:
+    """Installed again without its state, or with its disk in another machine: its old jobs are lost."""
     serve = environment.serve(environment.fleet("node1"), environment.job("one", RETRY))
     environment.wait_for_start("one")
     before = environment.install_id("node1")
     hosts.kill("node1")
     try:
         environment.wait_until_host("node1", "unreachable")
-        shutil.rmtree(environment.disk("node1") / ".local/state/fleetform")
+        if copied:
+            (environment.disk("node1").parent / "etc/machine-id").write_text(
+                f"{uuid.uuid4().hex}\n"
+            )
+        else:
+            shutil.rmtree(environment.disk("node1") / ".local/state/fleetform")
         booted = time.time()
     finally:
         hosts.start("node1")

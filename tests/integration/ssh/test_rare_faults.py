@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,30 +24,11 @@ STATE = "/root/.local/state/fleetform"
 SLOW_SECONDS = 8.0
 """Longer than each time-out of a controller of these tests, which are 3 s."""
 
-
-@pytest.fixture
-def environment(home: Path, hosts: Lab, tmp_path: Path) -> Iterator[Environment]:
-    environment = Environment(tmp_path / "first", hosts)
-    yield environment
-    environment.close()
+FILES_BYTES = 16 << 20
+"""Takes two minutes on a slow link."""
 
 
-@pytest.fixture
-def tell_counts(
-    request: pytest.FixtureRequest, summarise: Callable[[str], None]
-) -> Callable[[Environment], None]:
-    """Print the row of a fault at the end of the whole run."""
-
-    def tell(environment: Environment) -> None:
-        jobs, lost, doubled = environment.fault_counts()
-        name = request.node.name.removeprefix("test_").replace("_", " ")
-        summarise(f"fault over SSH: {name}: {jobs} jobs started, {lost} lost, {doubled} doubled")
-        assert (lost, doubled) == (0, 0)
-
-    return tell
-
-
-Tell = Callable[[Environment], None]
+pytestmark = pytest.mark.usefixtures("fault_row")
 
 
 def peer(hosts: Lab, host: str) -> str:
@@ -56,9 +37,7 @@ def peer(hosts: Lab, host: str) -> str:
     return listed.split()[3].rpartition(":")[0]
 
 
-def test_a_link_that_carries_one_way_only(
-    environment: Environment, hosts: Lab, tell_counts: Tell
-) -> None:
+def test_a_link_that_carries_one_way_only(environment: Environment, hosts: Lab) -> None:
     """The host hears the controller, whose connection stays open: silence alone shows it."""
     serve = environment.serve(environment.fleet("node1"), environment.job("one"))
     environment.wait_for_start("one")
@@ -74,10 +53,9 @@ def test_a_link_that_carries_one_way_only(
     environment.wait_for_done(serve, "one")
     environment.check_run("one")
     environment.check_nothing_shared()
-    tell_counts(environment)
 
 
-def test_a_controller_that_is_suspended(environment: Environment, tell_counts: Tell) -> None:
+def test_a_controller_that_is_suspended(environment: Environment) -> None:
     """A job ends meanwhile; the next one starts when the controller is back, and neither twice."""
     serve = environment.serve(
         environment.fleet("node1"), environment.job("first"), environment.job("second")
@@ -98,12 +76,9 @@ def test_a_controller_that_is_suspended(environment: Environment, tell_counts: T
     environment.check_run("first")
     environment.check_run("second")
     environment.check_nothing_shared()
-    tell_counts(environment)
 
 
-def test_two_controllers_of_one_environment(
-    environment: Environment, tmp_path: Path, tell_counts: Tell
-) -> None:
+def test_two_controllers_of_one_environment(environment: Environment, tmp_path: Path) -> None:
     """A copy of the state folder drives the same host: one of the two is refused, nothing runs twice."""
     serve = environment.serve(
         environment.fleet("node1"), environment.job("first"), environment.job("second")
@@ -129,11 +104,10 @@ def test_two_controllers_of_one_environment(
         environment.finish(child)
     assert environment.starts("first") == [(1, 0)]
     assert environment.starts("second") == [(1, 0)]
-    tell_counts(environment)
 
 
 @pytest.mark.fault
-def test_a_clock_that_jumps(environment: Environment, tmp_path: Path, tell_counts: Tell) -> None:
+def test_a_clock_that_jumps(environment: Environment, tmp_path: Path) -> None:
     """The controller's clock goes an hour forward and two back while a job runs and another waits."""
     clock = tmp_path / "clock"
     clock.write_text("0")
@@ -155,12 +129,12 @@ def test_a_clock_that_jumps(environment: Environment, tmp_path: Path, tell_count
     environment.check_run("first")
     environment.check_run("second")
     environment.check_nothing_shared()
-    tell_counts(environment)
 
 
 @pytest.mark.fault
-def test_an_agent_that_is_downgraded(environment: Environment, tell_counts: Tell) -> None:
-    """A controller of an earlier release puts its own agent in the place of a newer one."""
+@pytest.mark.parametrize(("before", "after"), [("", "newer"), ("newer", "")])
+def test_an_agent_of_another_release(environment: Environment, before: str, after: str) -> None:
+    """A controller of another release, later or earlier, puts its own agent in the place of the first."""
 
     def serving() -> str:
         # While one gives way to the other there is none.
@@ -169,24 +143,80 @@ def test_an_agent_that_is_downgraded(environment: Environment, tell_counts: Tell
         line = environment.hosts.run("node1", "cat", f"/proc/{pid}/cmdline", check=False)
         return line.rpartition("fleetform-agent-")[2].partition(".pyz")[0]
 
-    documents = (environment.fleet("node1"), environment.job("one"))
-    newer = environment.serve(*documents, **{RELEASE: "newer"})
+    first, second = ({RELEASE: name} if name else {} for name in (before, after))
+    serve = environment.serve(environment.fleet("node1"), environment.job("one"), **first)
     environment.wait_for_start("one")
-    before = serving()
-    newer.terminate()
-    wait_for_exit(environment, newer)
-    serve = environment.control("serve")
-    environment.wait_until(lambda: serving() not in {"", before}, "the earlier agent")
+    earlier = serving()
+    serve.terminate()
+    wait_for_exit(environment, serve)
+    serve = environment.control("serve", **second)
+    environment.wait_until(lambda: serving() not in {"", earlier}, "the other agent")
     environment.wait_for_work("one")
     environment.open_gate("one")
     environment.wait_for_done(serve, "one")
     environment.check_run("one")
     environment.check_nothing_shared()
-    tell_counts(environment)
 
 
 @pytest.mark.fault
-def test_a_jump_host_that_is_off(environment: Environment, hosts: Lab, tell_counts: Tell) -> None:
+def test_a_copy_of_a_host(environment: Environment) -> None:
+    """A second machine that has the disk of the first one takes over none of its jobs."""
+    jobs = environment.job("one"), environment.job("two")
+    serve = environment.serve(environment.fleet("node1"), *jobs)
+    one = environment.wait_for_start("one")
+    copy = environment.agent("node2")
+    copy.parent.mkdir(parents=True, mode=0o700)
+    subprocess.run(["cp", "-a", environment.agent("node1"), copy], check=True)
+    environment.declare(environment.fleet("node1", "node2"), *jobs)
+    wait_for_exit(environment, environment.control("apply", "-y", "--detach"))
+    assert environment.wait_for_start("two").host == "node2"
+    assert one.host == "node1"
+    environment.wait_for_work("one")
+    assert environment.install_id("node1") != environment.install_id("node2")
+    environment.open_gate("one")
+    environment.open_gate("two")
+    environment.wait_until_state("two", "done")
+    environment.wait_for_done(serve, "one")
+    environment.check_run("one")
+    environment.check_run("two")
+    environment.check_nothing_shared()
+
+
+@pytest.mark.fault
+def test_a_gang_that_loses_a_host_before_it_starts(environment: Environment, hosts: Lab) -> None:
+    """One rank is prepared, the other waits for its files: none runs until both are, and then once."""
+    fleet = environment.fleet("node1", "node2")
+    serve = environment.serve(fleet)
+    environment.wait_until_printed("fleet", text="2/2")
+    (environment.tree / "data").write_bytes(os.urandom(FILES_BYTES))
+    hosts.slow("node2")
+    environment.declare(fleet, environment.job("gang", "nodes: 2\nfiles: [data]\n"))
+    wait_for_exit(environment, environment.control("apply", "-y", "--detach"))
+    environment.wait_until(
+        lambda: environment.job_states() == ["prepared", "preparing"], "one prepared rank"
+    )
+    hosts.kill("node2")
+    try:
+        environment.wait_until_host("node2", "unreachable")
+        assert environment.starts("gang") == []
+    finally:
+        # Its new link is as fast as the others.
+        hosts.start("node2")
+    for rank in range(2):
+        environment.wait_until(
+            lambda rank=rank: rank in [one.rank for one in environment.witnesses("gang")], "a rank"
+        )
+    environment.open_gate("gang")
+    environment.wait_for_done(serve, "gang")
+    starts = environment.starts("gang")
+    assert [rank for _, rank in starts] == [0, 1]
+    assert len({attempt for attempt, _ in starts}) == 1
+    assert environment.ends("gang") == starts
+    environment.check_nothing_shared()
+
+
+@pytest.mark.fault
+def test_a_jump_host_that_is_off(environment: Environment, hosts: Lab) -> None:
     """The host behind it is unreachable until it is back; its job ends meanwhile."""
     fleet = (
         "type: fleet\nname: lab\nsharing: whole\nrun_as: root\nssh_config:\n"
@@ -204,13 +234,10 @@ def test_a_jump_host_that_is_off(environment: Environment, hosts: Lab, tell_coun
     environment.wait_for_done(serve, "one")
     environment.check_run("one")
     environment.check_nothing_shared()
-    tell_counts(environment)
 
 
 @pytest.mark.fault
-def test_a_host_on_which_everything_times_out_once(
-    environment: Environment, hosts: Lab, tell_counts: Tell
-) -> None:
+def test_a_host_on_which_everything_times_out_once(environment: Environment, hosts: Lab) -> None:
     """Its agent and its SSH server stand still for longer than any time-out, and then go on."""
     serve = environment.serve(environment.fleet("node1"), environment.job("one"))
     environment.wait_for_start("one")
@@ -230,13 +257,10 @@ def test_a_host_on_which_everything_times_out_once(
     environment.wait_for_done(serve, "one")
     environment.check_run("one")
     environment.check_nothing_shared()
-    tell_counts(environment)
 
 
 @pytest.mark.fault
-def test_a_file_system_without_inodes(
-    environment: Environment, hosts: Lab, tell_counts: Tell
-) -> None:
+def test_a_file_system_without_inodes(environment: Environment, hosts: Lab) -> None:
     """The job that runs ends with its exit code; the next one is tried again until it starts."""
     small = "resources: {cpu: 1.., memory: 1MB.., disk: 1MB..}\n"
     hosts.run("node1", "mkdir", "-p", STATE)
@@ -260,6 +284,5 @@ def test_a_file_system_without_inodes(
         # Which attempt it is does not matter: one that could not be prepared has not started.
         assert len(environment.starts("second")) == 1
         environment.check_nothing_shared()
-        tell_counts(environment)
     finally:
         hosts.run("node1", "umount", "-l", STATE)

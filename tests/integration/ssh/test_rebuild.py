@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,14 +15,7 @@ import pytest
 from integration.ssh.environment import Environment, wait_for_exit
 from lab import Lab
 
-pytestmark = pytest.mark.waits
-
-
-@pytest.fixture
-def environment(home: Path, hosts: Lab, tmp_path: Path) -> Iterator[Environment]:
-    environment = Environment(tmp_path / "first", hosts)
-    yield environment
-    environment.close()
+pytestmark = [pytest.mark.waits, pytest.mark.usefixtures("fault_row")]
 
 
 def forget_everything(environment: Environment) -> None:

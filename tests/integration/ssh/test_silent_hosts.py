@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from integration.ledger.lab import FLEETFORM
 from integration.ssh.environment import Environment
@@ -16,13 +13,6 @@ from lab import Lab
 pytestmark = pytest.mark.waits
 
 SILENT = "host node1 does not answer; trying again\n"
-
-
-@pytest.fixture
-def environment(home: Path, hosts: Lab, tmp_path: Path) -> Iterator[Environment]:
-    environment = Environment(tmp_path / "first", hosts)
-    yield environment
-    environment.close()
 
 
 def started(environment: Environment, *command: str) -> tuple[subprocess.Popen[str], Path]:

@@ -77,7 +77,7 @@ class Rig:
             def is_over(manager: Manager) -> bool:
                 return told.done()
 
-            async with asyncio.timeout(3600):
+            async with asyncio.timeout(2 * 3600):
                 await self.lives.live(is_over)
             await told
 

@@ -163,6 +163,21 @@ def test_without_the_field_silence_proves_nothing() -> None:
     rig.play(story())
 
 
+def test_a_cut_of_an_hour_loses_nothing() -> None:
+    """The job ends meanwhile and runs once; its result arrives when its host answers again."""
+    rig = Rig({"one": 1800})
+
+    async def story() -> None:
+        host = await begin(rig, silent_task(on_silence={"action": "wait"}))
+        await rig.world.isolate(host, 3600)
+        assert rig.state("one") is RunState.UNKNOWN
+        await rig.until(lambda: rig.state("one") is RunState.DONE)
+
+    rig.play(story())
+    assert rig.judge.executions() == 1
+    assert rig.judge.violations == []
+
+
 def test_an_agent_that_is_killed_changes_nothing() -> None:
     """The limit holds while no agent runs, and the next one has the result."""
     rig = Rig({"one": 5000})
