@@ -192,7 +192,9 @@ def test_a_gang_that_loses_a_host_before_it_starts(environment: Environment, hos
     hosts.slow("node2")
     environment.declare(fleet, environment.job("gang", "nodes: 2\nfiles: [data]\n"))
     wait_for_exit(environment, environment.control("apply", "-y", "--detach"))
-    environment.wait_until(lambda: environment.job_states().count("prepared") == 1, "a prepared rank")
+    environment.wait_until(
+        lambda: environment.job_states().count("prepared") == 1, "a prepared rank"
+    )
     hosts.kill("node2")
     try:
         environment.wait_until_host("node2", "unreachable")
