@@ -14,7 +14,7 @@ DSTACK := 0.22.5
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: help demo test test-machines unit check format generate fuzz simulate compare bench lab lab-down lock clean
+.PHONY: help demo test test-machines unit check format generate sessions fuzz simulate compare bench lab lab-down lock clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -45,7 +45,7 @@ test-faults: $(VENV)/installed
 	@sh tests/services.sh lab
 	FLEETFORM_SSH_KILLS=$${FLEETFORM_SSH_KILLS:-210} $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal \
 		-m "fault or not fault" tests/integration/ssh/test_faults.py tests/integration/ssh/test_rare_faults.py \
-		tests/integration/ssh/test_rebuild.py tests/integration/ssh/test_kill.py
+		tests/integration/ssh/test_long_silence.py tests/integration/ssh/test_rebuild.py tests/integration/ssh/test_kill.py
 
 ## make unit      run the tests of the pure core and the house rules, in about five minutes
 unit: $(VENV)/installed
@@ -75,6 +75,11 @@ generate: $(VENV)/installed
 	$(BIN)/fleetform schema --write
 	$(BIN)/python docs/generate.py
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python docs/picture.py
+
+## make sessions  record shell, attach and ssh on terminals, into docs/sessions; needs root
+sessions: $(VENV)/installed
+	@sh tests/services.sh lab
+	$(BIN)/python docs/sessions.py
 
 ## make fuzz      fuzz the loader, TIME seconds each target; what it finds and learns stays in build/fuzz
 fuzz: $(VENV)/installed

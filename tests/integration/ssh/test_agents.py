@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from asyncssh import connection
 
 from contract.host_site import ENVIRONMENT, Listener, connected, identity, job_for, wait_until
 from fleetform.agents.protocol.states import JobState
@@ -336,6 +337,28 @@ def test_a_jump_host_leads_to_a_host(tell, hosts, bare, instance, home: Path) ->
             await listener.ending(job)
             assert listener.text(job) == "node1\n"
             assert listener.host.seen.address == hosts.hosts["node1"]
+        await provider.release(request)
+
+    tell(story)
+
+
+def test_a_connection_that_is_cancelled_as_it_opens(tell, instance, monkeypatch) -> None:
+    """A controller that ends in this moment ends; it does not wait for the host for ever."""
+    connect = connection._connect
+    request = instance()
+
+    async def story(provider: SshHosts) -> None:
+        opening = asyncio.create_task(provider.ensure(request))
+
+        async def connect_and_cancel(*arguments: object) -> object:
+            opened = await connect(*arguments)
+            asyncio.get_running_loop().call_soon(opening.cancel)
+            return opened
+
+        monkeypatch.setattr(connection, "_connect", connect_and_cancel)
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        monkeypatch.setattr(connection, "_connect", connect)
         await provider.release(request)
 
     tell(story)

@@ -258,11 +258,12 @@ class _Opening:
                 with _translated(self._name, endpoint, options):
                     # An explicit tunnel, also None, keeps asyncssh from opening jump hosts
                     # itself, without a check of their keys.
-                    client = await asyncssh.connect(
-                        **{**fields, **_prepared(options, endpoint)},
-                        known_hosts=check.known_hosts,
-                        tunnel=tunnel,
-                    )
+                    async with asyncio.timeout(self._connect_seconds):
+                        client = await asyncssh.connect(
+                            **{**fields, **_prepared(options, endpoint)},
+                            known_hosts=check.known_hosts,
+                            tunnel=tunnel,
+                        )
             except _KeyRefused:
                 raise await check.refusal(tunnel) from None
         except BaseException:
@@ -294,7 +295,9 @@ class _Opening:
             "agent_forwarding": False,
             "keepalive_interval": self._keepalive_seconds,
             "keepalive_count_max": _KEEPALIVE_COUNT,
-            "connect_timeout": self._connect_seconds,
+            # `sign_in` counts. With a limit, asyncssh uses `asyncio.wait_for`, which loses a cancellation
+            # that comes as the connection opens: its task would never end (Python before 3.12).
+            "connect_timeout": None,
             "login_timeout": self._connect_seconds,
         }
 
