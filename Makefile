@@ -43,7 +43,7 @@ test-machines: $(VENV)/installed
 ## make test-faults  try all faults of hosts over SSH, and 200 kills: needs root, at most 40 minutes
 test-faults: $(VENV)/installed
 	@sh tests/services.sh lab
-	FLEETFORM_SSH_KILLS=$${FLEETFORM_SSH_KILLS:-210} $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal \
+	FLEETFORM_TEST_SSH_KILLS=$${FLEETFORM_TEST_SSH_KILLS:-210} $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal \
 		-m "fault or not fault" tests/integration/ssh/test_faults.py tests/integration/ssh/test_rare_faults.py \
 		tests/integration/ssh/test_long_silence.py tests/integration/ssh/test_rebuild.py tests/integration/ssh/test_kill.py
 

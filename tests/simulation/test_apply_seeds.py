@@ -1,7 +1,7 @@
 """
 The whole of apply under a virtual clock, with faults from a seed.
 
-FLEETFORM_APPLY_SEEDS sets how many are played. A seed that fails is replayed with
+FLEETFORM_TEST_APPLY_SEEDS sets how many are played. A seed that fails is replayed with
 `python tests/simulation/replay.py --apply SEED`, which prints everything that happened.
 """
 
@@ -21,7 +21,7 @@ from simulation.apply.play import MET, ApplyVerdict
 from simulation.apply.rule import Rule
 from simulation.seeds import play_apply_seed
 
-SEEDS = int(os.environ.get("FLEETFORM_APPLY_SEEDS", "10000"))
+SEEDS = int(os.environ.get("FLEETFORM_TEST_APPLY_SEEDS", "10000"))
 CHUNK = 100
 FEW = 200
 """Enough that each kind of fault is among them."""

@@ -1,7 +1,7 @@
 """
 Hosts and runs under a virtual clock: the real manager and agents, with faults from a seed.
 
-FLEETFORM_SIMULATION_SEEDS sets how many are played. A seed that fails is replayed with
+FLEETFORM_TEST_SIMULATION_SEEDS sets how many are played. A seed that fails is replayed with
 `python tests/simulation/replay.py --hosts SEED`, which prints everything that happened. What plans
 do is `test_apply_seeds`'; a seed here takes four times as long, and there are fewer.
 """
@@ -16,7 +16,7 @@ import pytest
 
 from simulation.seeds import play_seed
 
-SEEDS = int(os.environ.get("FLEETFORM_SIMULATION_SEEDS", "300"))
+SEEDS = int(os.environ.get("FLEETFORM_TEST_SIMULATION_SEEDS", "300"))
 CHUNK = 50
 
 

@@ -19,8 +19,6 @@ from fleetform.agents.host import launch
 from integration.ssh.environment import Environment, wait_for_exit
 from lab import Lab
 
-pytestmark = pytest.mark.waits
-
 RETRY = "retry: {on: [node-failure], max_attempts: 3}\n"
 NAMES = ("first", "second", "third")
 """In this order they get hosts."""
@@ -30,7 +28,7 @@ QUIET_SECONDS = 2.0
 
 SESSIONS = "sshd.*root@notty|sshd.*root .priv"
 
-pytestmark = pytest.mark.usefixtures("fault_row")
+pytestmark = [pytest.mark.waits, pytest.mark.usefixtures("fault_row")]
 
 
 def kill_sessions(hosts: Lab, host: str) -> None:

@@ -25,7 +25,7 @@ from lab import Lab
 
 pytestmark = pytest.mark.waits
 
-KILLS = int(os.environ.get("FLEETFORM_SSH_KILLS", "20"))
+KILLS = int(os.environ.get("FLEETFORM_TEST_SSH_KILLS", "20"))
 """`make test-faults` makes more than two hundred."""
 
 PATIENCE_SECONDS = 1500.0

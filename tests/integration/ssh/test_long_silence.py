@@ -14,7 +14,7 @@ from integration.ssh.environment import Environment
 from integration.ssh.test_faults import kill_agent
 from lab import Lab
 
-pytestmark = [pytest.mark.fault, pytest.mark.usefixtures("fault_row")]
+pytestmark = [pytest.mark.fault, pytest.mark.waits, pytest.mark.usefixtures("fault_row")]
 
 MINUTE = 60.0
 GRACE = 2

@@ -18,8 +18,6 @@ import pytest
 from integration.ssh.environment import CLOCK, RELEASE, Environment, wait_for_exit
 from lab import Lab
 
-pytestmark = pytest.mark.waits
-
 STATE = "/root/.local/state/fleetform"
 SLOW_SECONDS = 8.0
 """Longer than each time-out of a controller of these tests, which are 3 s."""
@@ -28,7 +26,7 @@ FILES_BYTES = 16 << 20
 """Takes two minutes on a slow link."""
 
 
-pytestmark = pytest.mark.usefixtures("fault_row")
+pytestmark = [pytest.mark.waits, pytest.mark.usefixtures("fault_row")]
 
 
 def peer(hosts: Lab, host: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from integration.ledger.lab import FLEETFORM
 from integration.ssh.environment import Environment
 from integration.ssh.test_faults import kill_agent
