@@ -16,9 +16,9 @@ from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.app.ledger import open_for_writing
 from fleetform.app.plan import make_plan
 from fleetform.app.workspace import Workspace
+from fleetform.model.apply import StepOutcome
 from fleetform.model.decision import Finish
 from fleetform.model.plan import Permissions
-from fleetform.model.ports import StepOutcome
 from fleetform.model.verbs import ACTS_ON_HOSTS
 from fleetform.plan.serialize import dump
 from fleetform.providers.contract.observed import HostSeen

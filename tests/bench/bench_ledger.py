@@ -36,8 +36,8 @@ from contract.ledgers import (
 )
 from fleetform.agents.protocol.messages import JobRecord
 from fleetform.agents.protocol.states import Cause, JobState
+from fleetform.model.apply import StepOutcome
 from fleetform.model.decision import Finish, Placement, Share
-from fleetform.model.ports import StepOutcome
 from fleetform.model.run import RunState
 from fleetform.store.gate import WriterGate
 from fleetform.store.ledger import StoredLedger

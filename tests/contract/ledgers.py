@@ -8,9 +8,10 @@ from itertools import count
 
 from fleetform.agents.protocol.messages import Cursor, GpuReport, HostReport, JobKey, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState
+from fleetform.model.apply import Accepted, StepOutcome
 from fleetform.model.decision import Finish, Placement, Share
 from fleetform.model.plan import Action, Change, Plan, Predicate, Reason, Step
-from fleetform.model.ports import Accepted, Ledger, StepOutcome
+from fleetform.model.ports import Ledger
 from fleetform.model.redaction import fingerprint
 from fleetform.model.run import Run, RunState, RunUid
 from fleetform.providers.contract.observed import HostSeen

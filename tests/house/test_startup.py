@@ -2,8 +2,8 @@
 Start-up budgets, by what is imported and not by the clock: a busy machine fails no test.
 
 What a library costs was measured: SQLAlchemy 190 ms, pydantic with a model 110, rich 60,
-asyncio 50, the thirty messages of the protocol 20. A command may only load what
-it uses.
+asyncio 50, and each data class more than 1, as much as all its module besides. A command may
+only load what it uses.
 """
 
 from __future__ import annotations
@@ -30,11 +30,19 @@ HEAVY = {
 }
 
 PROBE = """
-import json, sys
+import dataclasses, json, sys
 from fleetform.cli.main import main
 code = main(sys.argv[1:])
 sys.stdout.flush()
-print(json.dumps({"code": code, "modules": sorted(sys.modules)}), file=sys.stderr)
+classes = {
+    f"{name}.{value.__name__}"
+    for name, module in sys.modules.items()
+    if name.startswith("fleetform.")
+    for value in vars(module).values()
+    if isinstance(value, type) and dataclasses.is_dataclass(value) and value.__module__ == name
+}
+told = {"code": code, "modules": sorted(sys.modules), "classes": sorted(classes)}
+print(json.dumps(told), file=sys.stderr)
 """
 
 
@@ -46,6 +54,7 @@ def loaded_by(*arguments, cwd, state):
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     told = json.loads(finished.stderr.splitlines()[-1])
+    finished.classes = told["classes"]
     return told["code"], set(told["modules"]), finished
 
 
@@ -193,3 +202,27 @@ def test_serve_loads_no_web_server(listen, tmp_path):
     assert code == 0, finished.stderr
     assert tops(modules) & {"anyio", "fastapi", "starlette", "uvicorn"} == set()
     assert loads(modules, "fleetform.api.app", "fleetform.api.server") == set()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "classes_max"),
+    [
+        (["history"], 65),
+        (["logs", "train"], 80),
+        (["plan"], 110),
+        (["ps"], 80),
+        (["status"], 90),
+        (["submit", "--help"], 85),
+        (["validate"], 35),
+        (["why", "train"], 80),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_command_makes_few_data_classes(arguments, classes_max, finished_environment, tmp_path):
+    """Some new ones may come; a module with ten that the command does not use may not."""
+    for _ in range(2):
+        code, _modules, finished = loaded_by(
+            *arguments, cwd=finished_environment, state=tmp_path / "state"
+        )
+        assert code == 0, finished.stderr
+    assert len(finished.classes) <= classes_max, finished.classes

@@ -15,11 +15,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fleetform.model.instance import Instance
-from fleetform.model.live import LedgerStatus, Live
+from fleetform.model.ledger import LedgerStatus
+from fleetform.model.live import Live
 from fleetform.model.ports import Ids
 from fleetform.store.database import Database, Transaction
+from fleetform.store.instances import read_instances
 from fleetform.store.ledger import StoredLedger
-from fleetform.store.live import read_instances
 from fleetform.store.schema import create_schema
 from fleetform.store.statements import LEASE, RAISE, RELEASE, LeaseStatements, take_lease
 from simulation.apply.ports import Torn, Writer

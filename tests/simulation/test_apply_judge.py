@@ -12,7 +12,7 @@ import pytest
 from fleetform.apply.execute import _Execution
 from fleetform.checker import check
 from fleetform.lifecycle.rollout import Place, next_moves
-from fleetform.model.ports import Accepted, Begun
+from fleetform.model.apply import Accepted, Begun
 from fleetform.model.rollout import Exchange, Template
 from fleetform.plan import planner
 from fleetform.plan.blockers import dependency

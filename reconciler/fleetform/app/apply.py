@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from fleetform.api.waiting import runs_without_account
 from fleetform.app.clock import SystemClock
 from fleetform.app.driving import build_manager, under
+from fleetform.app.frozen_contents import freeze_contents
 from fleetform.app.handover import PickUpWatch, become_manager, take_from_background
 from fleetform.app.ledger import (
     host_provider,
@@ -28,16 +29,11 @@ from fleetform.app.ledger import (
 )
 from fleetform.app.managing import try_manage
 from fleetform.app.problems import LedgerProblem
-from fleetform.app.saved import freeze_contents
 from fleetform.app.wait_policy import WaitPolicy
+from fleetform.model.apply import Accepted
 from fleetform.model.figures import first_of
 from fleetform.model.leadership import BACKGROUND
-from fleetform.model.plan import Plan
-from fleetform.model.ports import (
-    Accepted,
-    FenceLost,
-    RunHistory,
-)
+from fleetform.model.ports import FenceLost, RunHistory
 from fleetform.plan.exit import apply_code
 from fleetform.plan.serialize import dump
 from fleetform.plan.serialize import load as load_plan
@@ -51,6 +47,7 @@ if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.controllers.manager import Manager
     from fleetform.model.leadership import Holder, ManagerLease
+    from fleetform.model.plan import Plan
     from fleetform.model.ports import Clock, Gate, Ledger, Progress
     from fleetform.model.run import RunState
     from fleetform.providers.contract.hosts import HostProvider

@@ -29,7 +29,7 @@ from fleetform.model.history import LoggedEvent, LogLevel
 from fleetform.model.instance import InstanceState
 from fleetform.model.leadership import BACKGROUND
 from fleetform.model.ports import FenceLost, LedgerUnavailable
-from fleetform.model.recovery import NO_EVIDENCE
+from fleetform.model.run_state import NO_EVIDENCE
 from fleetform.store.gate import WriterGate
 from fleetform.views.controllers import held_by
 

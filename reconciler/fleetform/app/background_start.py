@@ -24,7 +24,7 @@ from fleetform.app.controllers import read_controller
 from fleetform.app.ledger import host_provider
 from fleetform.app.paths import FILE_VARIABLE
 from fleetform.app.problems import Problem
-from fleetform.model.live import LedgerStatus
+from fleetform.model.ledger import LedgerStatus
 from fleetform.spec.private_folder import make_private_folder
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 from fleetform.app.managing import is_requested
 from fleetform.model.leadership import BACKGROUND
-from fleetform.views.controllers import ControllerRow, controller_row
 
 if TYPE_CHECKING:
     from fleetform.app.paths import StatePaths
     from fleetform.app.workspace import Workspace
     from fleetform.model.leadership import Holder
+    from fleetform.views.controllers import ControllerRow
 
 
 CHANGE_SECONDS = 2.0
@@ -69,6 +69,8 @@ def read_controller(workspace: Workspace) -> ControllerRow | None:
         LedgerUnavailable: The ledger does not answer now.
         LedgerProblem: It cannot be used.
     """
+    from fleetform.views.controllers import controller_row
+
     holder = find_controller(workspace)
     if holder is None:
         return None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleetform.app.paths import CONFIG_VARIABLE, config_home
-from fleetform.model.live import LedgerStatus
+from fleetform.model.ledger import LedgerStatus
 from fleetform.store.generations import (
     DamagedGenerationError,
     Generation,
@@ -25,7 +25,8 @@ from fleetform.store.generations import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fleetform.model.live import Live, Standing
+    from fleetform.model.ledger import Standing
+    from fleetform.model.live import Live
     from fleetform.model.ports import Reader
     from fleetform.providers.contract.observed import InstanceSeen
     from fleetform.store.ledger import StoredLedger

@@ -18,8 +18,7 @@ from fleetform.app.clock import RandomIds, SystemClock
 from fleetform.app.generations import lost, mark_if_behind
 from fleetform.app.problems import LedgerProblem, Problem, RecoveringProblem
 from fleetform.model.figures import first_of
-from fleetform.model.live import LedgerStatus
-from fleetform.providers.contract.observed import InstanceSeen
+from fleetform.model.ledger import LedgerStatus
 from fleetform.providers.routing import RoutedHosts
 from fleetform.spec.private_folder import make_private_folder
 from fleetform.store.backup import BackupError
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from fleetform.model.plan import Plan
     from fleetform.providers.contract.checks import HostChecker
     from fleetform.providers.contract.hosts import HostProvider, InstanceRequest
+    from fleetform.providers.contract.observed import InstanceSeen
     from fleetform.store.ledger import StoredLedger
 
 

@@ -19,7 +19,8 @@ from fleetform.app.silent_hosts import with_asked_hosts
 from fleetform.checker import check
 from fleetform.model.figures import first_of
 from fleetform.model.instance import LOCAL
-from fleetform.model.live import LedgerStatus, Live, RowsOutdated, unchanged_digests
+from fleetform.model.ledger import LedgerStatus
+from fleetform.model.live import Live, RowsOutdated, unchanged_digests
 from fleetform.model.plan import WHOLE, HeldBy, Permissions, Plan, Scope
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import Claim

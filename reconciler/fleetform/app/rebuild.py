@@ -38,7 +38,7 @@ from fleetform.app.problems import LedgerProblem, Problem, RecoveringProblem
 from fleetform.app.serve import locked
 from fleetform.controllers.fencing import FencedHosts
 from fleetform.model.instance import LOCAL, Instance, InstanceState, request_of
-from fleetform.model.live import LedgerStatus
+from fleetform.model.ledger import LedgerStatus
 from fleetform.model.recovery import Difference, Evidence, Recovered, differences
 from fleetform.plan.kinds.fleet import is_elsewhere, lost_hosts, places_of, propose_create
 from fleetform.providers.contract.errors import ProviderError

@@ -14,35 +14,30 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from fleetform.app.clock import RandomIds, SystemClock
-from fleetform.app.problems import LedgerProblem, PlanProblem
+from fleetform.app.clock import RandomIds
+from fleetform.app.frozen_contents import freeze_contents
+from fleetform.app.problems import PlanProblem
 from fleetform.checker.saved import check_saved
 from fleetform.model.figures import first_of
 from fleetform.model.history import HistoryEntry
 from fleetform.model.plan import FieldChange, Kept, Permissions, Plan
 from fleetform.model.redaction import fingerprint
-from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable, StalePlan
-from fleetform.model.verbs import Verb
+from fleetform.model.refusals import StalePlan
 from fleetform.plan.preconditions import Failing, failing, undone
-from fleetform.plan.serialize import dump, is_plan, load, recorded_holds, sealed
-from fleetform.spec.desired import ResourceKey
-from fleetform.store.history import keep_empty_apply
-from fleetform.store.history import keep_plan as keep
+from fleetform.plan.serialize import dump, is_plan, load, sealed
 from fleetform.views.lines import printable
 from fleetform.views.moments import moment
 from fleetform.views.plan.groups import field_rows
-from fleetform.views.plan.summary import change_summary, summary
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.history import HistoryEntry
     from fleetform.model.live import Live
-    from fleetform.model.plan import Held, Plan
+    from fleetform.model.plan import Plan
     from fleetform.model.ports import Reader
-    from fleetform.store.blobs import FileBlobStore
-    from fleetform.store.database import Transaction
+    from fleetform.spec.desired import ResourceKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,164 +242,3 @@ def applied_text(at_ms: int, who: str, undone: tuple[ResourceKey, ...]) -> str:
         return text
     names = first_of([printable(str(key)) for key in undone], 1)
     return f"{text}; {names} {'has' if len(undone) == 1 else 'have'} changed since"
-
-
-# Freezes the files that a plan's runs need, before the plan is entered.
-
-
-def freeze_contents(workspace: Workspace, plan: Plan, blobs: FileBlobStore) -> None:
-    """
-    Copy every content that the plan names into the blob store.
-
-    Raises:
-        PlanProblem: A file is not what it was when the plan was made.
-        LedgerProblem: The state folder cannot be written.
-    """
-    _refuse_missing_code(plan, blobs)
-    missing = [digest for digest in _digests(plan) if not blobs.has(digest)]
-    if not missing:
-        return
-    desired = workspace.load().desired
-    contents = desired.contents if desired is not None else {}
-    for digest in missing:
-        path = contents.get(digest)
-        if path is None:
-            raise PlanProblem(
-                "a file of a run has changed since the plan was made",
-                "plan again, and apply the new plan",
-            )
-        try:
-            blobs.put_file(digest, path)
-        except ValueError as problem:
-            raise PlanProblem(
-                f"{path} has changed since the plan was made", "plan again, and apply the new plan"
-            ) from problem
-        except OSError as problem:
-            raise LedgerProblem(
-                f"{path} cannot be copied into {workspace.paths.blobs}: {problem.strerror}",
-                "free some space, or set FLEETFORM_STATE_HOME to another disk",
-            ) from problem
-
-
-def _refuse_missing_code(plan: Plan, blobs: FileBlobStore) -> None:
-    """A bundle is made of a working copy that may be gone: it is here, or it is lost."""
-    for step in plan.steps:
-        code = step.arguments.get("document", {}).get("code", {})
-        # What is only recorded again, such as another priority of a run that is over, needs none.
-        if step.verb != Verb.RUN_SUBMIT or not code or blobs.has(code["sha256"]):
-            continue
-        raise PlanProblem(
-            f"the code of {step.resource} is not on this machine: it was submitted from another"
-            " one, or the state folder was emptied",
-            "submit it again from its working copy with `fleetform submit`, and put the new"
-            " `code` into the document",
-        )
-
-
-def _digests(plan: Plan) -> dict[str, None]:
-    return {
-        entry["sha256"]: None
-        for step in plan.steps
-        for entry in step.arguments.get("document", {}).get("files", ())
-    }
-
-
-# Keeps what a plan said, and that an apply had nothing to do, for those who ask afterwards.
-
-_APPLIES_MAX = 20
-"""Applies of a part of the configuration that are passed over to find one of the whole."""
-
-
-class Blocked(NamedTuple):
-    """The apply, and what its plan blocks."""
-
-    apply: HistoryEntry
-    held: tuple[Held, ...]
-
-
-def read_blocked(reader: Reader) -> Blocked | None:
-    """Read the newest apply of the whole configuration; None without such an apply."""
-    for entry in reader.read_history(limit=_APPLIES_MAX, applies_only=True):
-        body = reader.read_plan(entry.digest)
-        found = None if body is None else recorded_holds(body)
-        if found is not None:
-            return Blocked(entry, found)
-    return None
-
-
-def keep_plan(workspace: Workspace, plan: Plan, *, who: str) -> bool:
-    """
-    Keep a plan that was only shown, if there is a ledger to keep it in; tell whether it is.
-
-    A plan is worth showing whether or not it can be written down: a folder that is read only,
-    a full disk, and a writer that takes long are no reason to fail. Into a ledger that is older than
-    another nothing is written: each commit makes it look newer.
-    """
-    if not plan.ledger_id or plan.recovering:
-        return False
-    try:
-        with workspace.backend().open_to_keep(workspace.environment.uid) as transaction:
-            _keep(transaction, plan, who=who, now_ms=SystemClock().now_ms())
-    except (LedgerUnavailable, LedgerUnusable, LedgerProblem, OSError):
-        return False
-    return True
-
-
-def keep_converged(workspace: Workspace, plan: Plan, *, who: str) -> bool:
-    """
-    Record an apply that had no change to carry out, where the ledger says otherwise of the last one.
-
-    `status` tells what the last apply blocked and whether it failed. An apply that finds all as it is
-    to be ends that, and one that finds other changes blocked says so; all others leave no trace.
-
-    Returns whether the ledger says the same as this plan.
-    """
-    is_whole = not (plan.destroys or plan.scope.targets or plan.scope.excludes)
-    if not is_whole or not plan.ledger_id or plan.recovering:
-        return True
-    try:
-        if _is_known(workspace, plan):
-            return True
-        with workspace.backend().open_to_keep(workspace.environment.uid) as transaction:
-            now_ms = SystemClock().now_ms()
-            _keep(transaction, plan, who=who, now_ms=now_ms)
-            return keep_empty_apply(
-                transaction,
-                plan.digest,
-                RandomIds().uid(),
-                who=who,
-                commit=plan.commit,
-                summary=summary(plan),
-                now_ms=now_ms,
-            )
-    except (LedgerUnavailable, LedgerUnusable, LedgerProblem, OSError):
-        return False
-
-
-def _is_known(workspace: Workspace, plan: Plan) -> bool:
-    found = workspace.read(
-        lambda reader: (reader.read_applies(limit=1), read_blocked(reader)), None
-    )
-    if found is None:
-        return True
-    last, blocked = found
-    has_failed = any(one.state in {"failed", "interrupted"} for one in last)
-    return not has_failed and _blocked_texts(
-        () if blocked is None else blocked.held
-    ) == _blocked_texts(plan.held)
-
-
-def _blocked_texts(held: Iterable[Held]) -> list[tuple[str, str, str]]:
-    return sorted((str(one.change.key), one.by.value, one.detail) for one in held)
-
-
-def _keep(transaction: Transaction, plan: Plan, *, who: str, now_ms: int) -> None:
-    keep(
-        transaction,
-        plan.digest,
-        dump(plan),
-        who=who,
-        commit=plan.commit,
-        summary=change_summary(plan),
-        now_ms=now_ms,
-    )

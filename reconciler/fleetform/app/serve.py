@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fleetform.agents.protocol.naming import short_uid
 from fleetform.app.account import this_account
 from fleetform.app.api_server import AddressUnusable, answer
 from fleetform.app.clock import SystemClock
 from fleetform.app.driving import build_manager, stop_on_signals, under, until_stopped
+from fleetform.app.frozen_contents import freeze_contents
 from fleetform.app.handover import become_manager
 from fleetform.app.ledger import (
     host_provider,
@@ -25,7 +27,7 @@ from fleetform.app.managing import keep_reserve
 from fleetform.app.observe import DRIFT_MS, DriftWatch
 from fleetform.app.plan import checked_plan, claimed
 from fleetform.app.problems import Locked, Problem, RecoveringProblem
-from fleetform.app.saved import freeze_contents, keep_converged
+from fleetform.app.recorded_plans import keep_converged
 from fleetform.app.workspace import ENVIRONMENT_FILE
 from fleetform.controllers.task_group import TaskGroup
 from fleetform.controllers.tree import (
@@ -40,7 +42,6 @@ from fleetform.model.leadership import BACKGROUND
 from fleetform.model.override import Override, OverrideKind, holding
 from fleetform.model.plan import HeldBy, Permissions, Plan
 from fleetform.model.ports import FenceLost, LedgerUnavailable
-from fleetform.model.redaction import short_uid
 from fleetform.model.refusals import PolicyRefused
 from fleetform.plan.exit import CONVERGED, ERROR, POLICY, apply_code
 from fleetform.plan.serialize import dump

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleetform.agents.protocol.naming import short_uid
 from fleetform.agents.protocol.states import JobState
 from fleetform.app.clock import SystemClock
 from fleetform.app.generations import note_generation
@@ -32,7 +33,6 @@ from fleetform.app.managing import problems
 from fleetform.app.problems import LedgerProblem, Locked, Problem
 from fleetform.app.serve import locked
 from fleetform.model.instance import LOCAL, request_of
-from fleetform.model.redaction import short_uid
 from fleetform.spec.private_folder import make_private_folder
 from fleetform.store.backup import Head, read_head, write_backup
 from fleetform.store.errors import OlderLedgerError

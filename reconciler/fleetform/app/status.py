@@ -10,22 +10,18 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from fleetform.api.waiting import runs_without_account, waiting_reasons
+from fleetform.agents.protocol.naming import short_uid
+from fleetform.api.waiting import runs_without_account
+from fleetform.app.blocked import read_blocked
 from fleetform.app.controllers import read_controller
 from fleetform.app.generations import behind, known_generation
 from fleetform.app.problems import LedgerProblem
-from fleetform.app.saved import read_blocked
-from fleetform.model.live import LedgerStatus
-from fleetform.model.redaction import short_uid
+from fleetform.model.ledger import LedgerStatus
 from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
-from fleetform.model.run_state import RunState
 from fleetform.plan.exit import exit_code_of_status
-from fleetform.spec.desired import ResourceKey
 from fleetform.spec.tree.git import Commit, count_ahead
-from fleetform.views.controllers import ControllerRow
 from fleetform.views.overrides import in_force_lines
 from fleetform.views.reasons import HELD_BY
-from fleetform.views.runs import run_detail
 from fleetform.views.status import (
     AppliedRow,
     BlockedChange,
@@ -38,27 +34,15 @@ from fleetform.views.status import (
     in_progress_rows,
     runs_row,
 )
-from fleetform.views.why import (
-    Why,
-    WhyElement,
-    at_work_lines,
-    blocked_why,
-    explain,
-    lacks_directory,
-    resource_why,
-    silence_limit,
-    volume_troubles,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from fleetform.app.workspace import Workspace
     from fleetform.model.overview import Overview
-    from fleetform.model.plan import Held
-    from fleetform.model.ports import Reader, RunHistory
+    from fleetform.model.ports import Reader
     from fleetform.store.generations import Generation
-    from fleetform.views.why import VolumeTrouble
+    from fleetform.views.controllers import ControllerRow
 
 
 class _Reading(NamedTuple):
@@ -197,103 +181,3 @@ def _blocked(reader: Reader) -> BlockedRow | None:
         for one in found.held
     )
     return BlockedRow(found.apply.digest, found.apply.at_ms, found.apply.who, tuple(changes))
-
-
-# Puts together what the ledger, the scheduler and the newest plan say of one resource.
-
-
-def why_runs(
-    reader: Reader, histories: Sequence[RunHistory], *, now_ms: int
-) -> tuple[WhyElement, ...]:
-    """Answer for runs of the ledger; the scheduler is asked once for all of them."""
-    book = reader.read_book()
-    reasons = waiting_reasons(book, now_ms=now_ms)
-    answers = []
-    for history in histories:
-        run = history.run
-        waiting = reasons.get(run.uid, ())
-        detail = run_detail(history, instances=book.instances, waiting=waiting, now_ms=now_ms)
-        # Events are about an end that was asked for, of this run or of the one before it.
-        is_ending = run.uid in book.runs and bool(run.stop_requested or run.after_uid)
-        key = ResourceKey("run", run.name)
-        events = reader.read_resource_events(key) if is_ending else ()
-        at_work = at_work_lines(run, book, events, now_ms=now_ms)
-        volumes = _volume_troubles(reader, history, now_ms)
-        answer = explain(
-            detail,
-            at_work=at_work,
-            more=volumes,
-            instances=book.instances,
-            silence=silence_limit(run, book),
-            now_ms=now_ms,
-        )
-        answers.append(WhyElement(detail.row, answer))
-    return tuple(answers)
-
-
-def why_resource(reader: Reader, key: ResourceKey, *, now_ms: int) -> Why | None:
-    """Answer for a fleet or a volume; None for one that neither exists nor is blocked."""
-    live = reader.read_live()
-    row = live.resources.get(key)
-    return why_absent(reader, key) if row is None else resource_why(row, live, now_ms=now_ms)
-
-
-def why_absent(reader: Reader, key: ResourceKey) -> Why | None:
-    """Answer for what the ledger does not have, where the newest plan on record blocks it."""
-    held = next((one for one in _held(reader) if one.change.key == key), None)
-    return None if held is None else blocked_why(held)
-
-
-def _volume_troubles(reader: Reader, history: RunHistory, now_ms: int) -> Sequence[VolumeTrouble]:
-    mounted = [mount.name for mount in history.run.template.volumes]
-    # Most runs mount none, and the rows of all resources are read for it.
-    if not mounted or history.run.state is RunState.DONE:
-        return ()
-    return tuple(
-        volume_troubles(
-            mounted,
-            reader.read_live(),
-            _held(reader),
-            lacked=_lacked_directories(reader, history, mounted),
-            now_ms=now_ms,
-        )
-    )
-
-
-def _lacked_directories(
-    reader: Reader, history: RunHistory, mounted: Sequence[str]
-) -> frozenset[str]:
-    """
-    Name the volumes whose directory the host missed at the run's last try.
-
-    An apply or a look that found the directory later outdates what the try says: the loss is history.
-    """
-    over = [one for one in history.attempts[-2:] if one.finished_at_ms is not None]
-    if not over or history.run.state in _HAS_PLACE:
-        return frozenset()
-    last = over[-1]
-    found = frozenset(name for name in mounted if lacks_directory(last.message, name))
-    if not found:
-        return found
-    noted, changes = reader.read_noted(), reader.read_last_changes()
-    at_ms = last.finished_at_ms or 0
-    return frozenset(
-        name
-        for name in found
-        if not any(
-            one is not None and one.at_ms is not None and one.at_ms >= at_ms
-            for key in (ResourceKey("volume", name),)
-            for one in (noted.get(key, {}).get("directory"), changes.get(key))
-        )
-    )
-
-
-_HAS_PLACE = frozenset(
-    {RunState.PROVISIONING, RunState.PREPARING, RunState.RUNNING, RunState.FINISHING}
-)
-"""A new attempt has begun since, which says by itself what it lacks."""
-
-
-def _held(reader: Reader) -> Sequence[Held]:
-    found = read_blocked(reader)
-    return () if found is None else found.held

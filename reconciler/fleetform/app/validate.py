@@ -16,7 +16,6 @@ from fleetform.app.workspace import TreeLoader, find_root, load_alone
 from fleetform.source.tree import working_tree
 from fleetform.spec.desired import FILE_NAME, Desired
 from fleetform.spec.findings import SUMMARIES, Finding, Level, Place
-from fleetform.spec.syntax import read_documents
 from fleetform.spec.tree.walk import read_file, walk
 from fleetform.views.findings import Report
 
@@ -102,6 +101,9 @@ def _as_part(file: Path) -> _Checked | None:
     if name not in {FILE_NAME, *walk(root).files}:
         return None
     findings = tuple(one for one in TreeLoader(root).load().findings if one.place.file == name)
+    # A whole configuration that is known from before is checked without a parser.
+    from fleetform.spec.syntax import read_documents
+
     data = read_file(root, name)
     documents, _ = read_documents(data, name) if isinstance(data, bytes) else ([], ())
     return _Checked(root, name, findings, len(documents))

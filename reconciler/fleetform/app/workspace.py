@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Mapping
@@ -320,6 +318,9 @@ def create_default() -> Path:
     Raises:
         WorkspaceProblem: There is no folder for it, or it cannot be written.
     """
+    import shutil
+    import tempfile
+
     place = _place()
     if place is None:
         raise WorkspaceProblem(

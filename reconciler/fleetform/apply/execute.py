@@ -16,8 +16,9 @@ from graphlib import TopologicalSorter
 
 from fleetform.apply.host_access import PARALLEL_MAX, HostAccess
 from fleetform.apply.kinds import PERFORMERS
+from fleetform.model.apply import Accepted, Begun, StepOutcome
 from fleetform.model.plan import Plan, Step
-from fleetform.model.ports import Accepted, Begun, Clock, Gate, Ledger, Progress, StepOutcome
+from fleetform.model.ports import Clock, Gate, Ledger, Progress
 from fleetform.model.verbs import ACTS_ON_HOSTS, Verb
 from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from fleetform.checker import names, preconditions, safety, scope, structure
 from fleetform.checker.context import Invariant, PlanContext, Violation
-from fleetform.model.live import Live
 from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
-from fleetform.spec.desired import Desired
+
+if TYPE_CHECKING:
+    from fleetform.model.live import Live
+    from fleetform.spec.desired import Desired
 
 CHECKS: Mapping[Invariant, Callable[[PlanContext], Iterator[str]]] = {
     Invariant.RIGHT_PLACE: scope.check_place_right,

@@ -11,9 +11,8 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fleetform.model.live import Live, LiveResource, Work
 from fleetform.model.plan import WHOLE, Change, Permissions, Plan, Scope, Step
 from fleetform.model.run_state import FINAL, RunState
 from fleetform.model.verbs import MAY_DESTROY, Verb
@@ -21,6 +20,9 @@ from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules, left_a
 from fleetform.spec.ignore_changes import overlook, overlooks
 from fleetform.spec.names import split_element
 from fleetform.spec.renaming import Renames, digests_of, rename_references
+
+if TYPE_CHECKING:
+    from fleetform.model.live import Live, LiveResource, Work
 
 
 @dataclass(frozen=True)

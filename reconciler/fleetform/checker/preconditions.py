@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from fleetform.checker.context import (
     PlanContext,
@@ -12,10 +13,12 @@ from fleetform.checker.context import (
     hosts_ending,
     is_over,
 )
-from fleetform.model.plan import Step
 from fleetform.model.predicates import AtWork
 from fleetform.model.verbs import FREES_PATH, KINDS, Verb
 from fleetform.spec.desired import ResourceKey, Rules
+
+if TYPE_CHECKING:
+    from fleetform.model.plan import Step
 
 
 def check_rows_pinned(context: PlanContext) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from fleetform.checker.context import (
     PlanContext,
@@ -16,7 +17,6 @@ from fleetform.checker.context import (
 )
 from fleetform.model.live import LiveResource, changed_rows
 from fleetform.model.override import Override, OverrideKind
-from fleetform.model.plan import Change, Step
 from fleetform.model.selection import Selection
 from fleetform.model.verbs import (
     ADOPTS,
@@ -32,6 +32,9 @@ from fleetform.model.windows import loosened, spell_at
 from fleetform.spec.desired import ResourceKey, Rules
 from fleetform.spec.folders import folders_of
 from fleetform.spec.renaming import Renames
+
+if TYPE_CHECKING:
+    from fleetform.model.plan import Change, Step
 
 # After one of these, what the row stood for is gone, or another has its name.
 _ENDS = ENDS | {Verb.RUN_SUBMIT}

@@ -11,16 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleetform.checker.check import check
 from fleetform.checker.context import Violation, renamed, renamed_rows
-from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import Change, Plan, Reason, Step
 from fleetform.model.verbs import KINDS, Verb
 from fleetform.spec.desired import Declared, Desired, Environment, ResourceKey, Rules
 from fleetform.spec.findings import Place
 from fleetform.spec.references import Catalogue, Entry, Upstream, mentioned, required
+
+if TYPE_CHECKING:
+    from fleetform.model.live import Live, LiveResource
 
 __all__ = ["check_saved"]
 

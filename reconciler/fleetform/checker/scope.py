@@ -13,7 +13,8 @@ from operator import attrgetter
 from typing import Any
 
 from fleetform.checker.context import PlanContext, at_work, host_called
-from fleetform.model.live import LedgerStatus, LiveResource, changed_rows, unchanged_digests
+from fleetform.model.ledger import LedgerStatus
+from fleetform.model.live import LiveResource, changed_rows, unchanged_digests
 from fleetform.model.plan import Change, FieldChange, Plan
 from fleetform.model.redaction import fingerprint
 from fleetform.model.selection import Selection

@@ -19,8 +19,7 @@ from fleetform.checker.context import (
 )
 from fleetform.model.live import LiveResource, unchanged_digests
 from fleetform.model.plan import Action, Change, Reason, Step
-from fleetform.model.recovery import NO_EVIDENCE
-from fleetform.model.run_state import Outdated, RunState
+from fleetform.model.run_state import NO_EVIDENCE, Outdated, RunState
 from fleetform.model.selection import Selection
 from fleetform.model.verbs import (
     BEGINS_USE,

@@ -17,10 +17,12 @@ import time
 import tty
 from collections.abc import Sequence
 from types import FrameType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from fleetform.cli.interrupts import Interrupts
-from fleetform.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from fleetform.cli.screen import Screen
 
 # Alternate screen, hidden cursor, and no automatic wrap: a line that is too long is cut by the
 # terminal and never scrolls the frame.

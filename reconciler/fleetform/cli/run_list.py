@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from fleetform.app.clock import SystemClock
 from fleetform.app.controllers import find_controller
-from fleetform.cli.logs import ControllerNotice
 from fleetform.cli.screen import error_screen
 from fleetform.cli.selection import Reread, select_runs
 from fleetform.cli.tree import not_driven
@@ -162,6 +161,8 @@ def print_changes(listing: RunListing, workspace: Workspace, out: Screen, *, as_
         KeyboardInterrupt: Ctrl-C.
         Refused: A name means no run.
     """
+    from fleetform.cli.logs import ControllerNotice
+
     wait = ControllerNotice(workspace, error_screen())
     before = listing.states()
     notice = error_screen()

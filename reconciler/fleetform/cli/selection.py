@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import click
 
 from fleetform.cli.failure import Refused, bad_address
-from fleetform.cli.screen import Screen
 from fleetform.model.figures import counted, first_of
 from fleetform.model.run_state import FINAL
 from fleetform.model.selection import Selection, address_problem
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from fleetform.app.edit import Editor
     from fleetform.app.locate import Source
     from fleetform.app.workspace import Workspace
+    from fleetform.cli.screen import Screen
     from fleetform.model.live import Live, LiveResource
     from fleetform.model.ports import Reader, RunHistory
 

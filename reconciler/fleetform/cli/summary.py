@@ -16,8 +16,8 @@ from fleetform.cli.progress.board import printable
 from fleetform.cli.screen import Screen, error_screen, screen
 from fleetform.cli.tree import not_driven
 from fleetform.model.figures import counted, first_of
-from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run import FINAL, AttemptState, RunState
+from fleetform.model.run_state import NO_EVIDENCE
 from fleetform.spec.names import natural_order
 from fleetform.views.controllers import ControllerKind
 

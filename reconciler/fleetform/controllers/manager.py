@@ -18,10 +18,10 @@ from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.runs import RunController
 from fleetform.controllers.task_group import TaskGroup
 from fleetform.controllers.volumes import Volumes
+from fleetform.model.apply import Accepted
 from fleetform.model.history import LogLevel
 from fleetform.model.plan import Plan
 from fleetform.model.ports import (
-    Accepted,
     BlobStore,
     Clock,
     Gate,

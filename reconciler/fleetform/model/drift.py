@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from fleetform.spec.desired import ResourceKey
-
 if TYPE_CHECKING:
     from fleetform.providers.contract.observed import (
         HostSeen,
@@ -21,6 +19,7 @@ if TYPE_CHECKING:
         PlaceSeen,
         VolumeSeen,
     )
+    from fleetform.spec.desired import ResourceKey
 __all__ = [
     "GONE",
     "NOT_DRIFT",

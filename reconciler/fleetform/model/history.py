@@ -5,9 +5,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from fleetform.spec.desired import ResourceKey
+if TYPE_CHECKING:
+    from fleetform.spec.desired import ResourceKey
 
 __all__ = [
     "HistoryEntry",

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fleetform.agents.protocol.keys import Cursor
 from fleetform.model.rollout import EXCHANGED_TEXTS
 
 if TYPE_CHECKING:
+    from fleetform.agents.protocol.keys import Cursor
     from fleetform.providers.contract.hosts import InstanceRequest
 
 

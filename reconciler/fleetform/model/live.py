@@ -7,45 +7,24 @@ nothing to do reads ten thousand rows and builds no models.
 
 from __future__ import annotations
 
-import enum
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fleetform.model.drift import Drift, RecordedDrift
-from fleetform.model.instance import Instance
-from fleetform.model.lineage import InputChange
-from fleetform.model.override import Override
 from fleetform.model.run_state import Outdated, RunState
-from fleetform.model.volume import Claim, RetainedData
 from fleetform.spec.desired import ResourceKey, Rules
 from fleetform.spec.references import mentioned, required
 
+if TYPE_CHECKING:
+    from fleetform.model.drift import Drift, RecordedDrift
+    from fleetform.model.instance import Instance
+    from fleetform.model.ledger import LedgerStatus
+    from fleetform.model.lineage import InputChange
+    from fleetform.model.override import Override
+    from fleetform.model.volume import Claim, RetainedData
+
 __all__ = ["Rows", "RowsOutdated", "changed_rows", "present_rows", "unchanged_digests"]
-
-
-class LedgerStatus(enum.StrEnum):
-    """
-    `EMPTY`: new. `READY`: in use. `RECOVERING`: hosts remember a newer or another
-    ledger; nothing is started, deleted or bought until the state has been rebuilt.
-    """
-
-    EMPTY = "empty"
-    READY = "ready"
-    RECOVERING = "recovering"
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """What a ledger says of itself; `note` says why it is recovering."""
-
-    environment_uid: str
-    ledger_id: str
-    epoch: int
-    serial: int
-    status: LedgerStatus
-    note: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from fleetform.model.drift import RecordedDrift
-from fleetform.model.live import LedgerStatus
-from fleetform.model.override import Override
-from fleetform.model.ports import ApplyRecord
-from fleetform.model.run_state import RunState
+if TYPE_CHECKING:
+    from fleetform.model.apply import ApplyRecord
+    from fleetform.model.drift import RecordedDrift
+    from fleetform.model.ledger import LedgerStatus
+    from fleetform.model.override import Override
+    from fleetform.model.run_state import RunState
 
 __all__ = ["OpenApply", "Overview", "TroubledHost", "TroubledRun"]
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Protocol, TypeVar, Unpack
 
-from fleetform.model.history import NoticeFacts
 from fleetform.model.refusals import (
     FenceLost,
     LedgerOutgrown,
@@ -24,12 +23,20 @@ from fleetform.model.run_state import Outdated
 # A port is annotations: whoever fills or uses one imports its values. Together they take 60 ms.
 if TYPE_CHECKING:
     from fleetform.agents.protocol.messages import Cursor, GpuProcess, JobKey, JobRecord
+    from fleetform.model.apply import Accepted, ApplyRecord, Begun, StepOutcome
     from fleetform.model.decision import Next, Placement
     from fleetform.model.drift import Noted, RecordedDrift
-    from fleetform.model.history import HistoryEntry, LoggedEvent, OperationRecord, Touch
+    from fleetform.model.history import (
+        HistoryEntry,
+        LoggedEvent,
+        NoticeFacts,
+        OperationRecord,
+        Touch,
+    )
     from fleetform.model.instance import Allocation, Instance
+    from fleetform.model.ledger import Standing
     from fleetform.model.lineage import InputChange
-    from fleetform.model.live import Live, Standing
+    from fleetform.model.live import Live
     from fleetform.model.override import Override, OverrideKind, PastOverride, PutInForce
     from fleetform.model.overview import Overview
     from fleetform.model.plan import Plan, Step
@@ -40,9 +47,6 @@ if TYPE_CHECKING:
     from fleetform.spec.desired import ResourceKey
 
 __all__ = [
-    "Accepted",
-    "ApplyRecord",
-    "Begun",
     "BlobStore",
     "Clock",
     "FenceLost",
@@ -61,7 +65,6 @@ __all__ = [
     "RunQuery",
     "SchedulerState",
     "StalePlan",
-    "StepOutcome",
 ]
 
 T = TypeVar("T")
@@ -171,51 +174,6 @@ class RunQuery:
     states: tuple[RunState, ...] = ()
     parent: str | None = None
     archived: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """
-    A plan's entry into the ledger.
-
-    state: `new`, `resumed` (accepted before and not finished), `already-applied`.
-    `done` are the keys of steps that are already carried out.
-    """
-
-    apply_uid: str
-    state: str
-    done: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """Uids of a step's operation, and of its resource: minted when it is new."""
-
-    operation_uid: str
-    resource_uid: str
-
-
-@dataclass(frozen=True, slots=True)
-class StepOutcome:
-    """What came of one step; `error` empty when it is done. `outputs` are kept with the row."""
-
-    key: str
-    error: str = ""
-    outputs: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class ApplyRecord:
-    """One apply of the history. state: `running`, `done`, `failed`, `interrupted`."""
-
-    uid: str
-    plan_digest: str
-    state: str
-    who: str
-    commit: str
-    started_at_ms: int
-    finished_at_ms: int | None
-    summary: str
 
 
 class Reader(Protocol):

@@ -11,11 +11,13 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from fleetform.model.plan import Predicate
 from fleetform.spec.canonical import canonical_json
-from fleetform.spec.desired import ResourceKey, Rules
+
+if TYPE_CHECKING:
+    from fleetform.model.plan import Predicate
+    from fleetform.spec.desired import ResourceKey, Rules
 
 __all__ = [
     "BEING_STARTED",

@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from fleetform.providers.contract.observed import HostSeen, InstanceSeen, VolumeSeen
     from fleetform.spec.desired import Desired
 
-NO_EVIDENCE = "no-evidence"
-"""Cause of a run of which it is unknown whether it ever ran: only a person may run it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Evidence:

@@ -31,12 +31,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from fleetform.agents.protocol.naming import short_uid
 from fleetform.spec.fields import is_sensitive, sensitive_tops
 from fleetform.spec.names import scalar_text
 from fleetform.spec.secrecy import PASSWORD_IN_ADDRESS
 
-__all__ = ["SEALED_MARK", "Seal", "fingerprint", "sensitive_part", "short_uid"]
+__all__ = ["SEALED_MARK", "Seal", "fingerprint", "sensitive_part"]
 
 
 SEALED_MARK = "sensitive:"

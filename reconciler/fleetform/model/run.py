@@ -11,11 +11,13 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NewType
+from typing import TYPE_CHECKING, Any, NewType
 
-from fleetform.agents.protocol.keys import JobKey
-from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.run_state import FINAL, AttemptState, RunState
+
+if TYPE_CHECKING:
+    from fleetform.agents.protocol.keys import JobKey
+    from fleetform.agents.protocol.states import Cause, JobState
 
 __all__ = [
     "FINAL", "ArrayFacts", "Attempt", "AttemptState", "Dependency", "FileMount", "GpuRequirement", "Job",

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["FINAL", "AttemptState", "Outdated", "RunState"]
+__all__ = ["FINAL", "NO_EVIDENCE", "AttemptState", "Outdated", "RunState"]
+
+
+NO_EVIDENCE = "no-evidence"
+"""Cause of a run of which it is unknown whether it ever ran: only a person may run it."""
 
 
 class RunState(enum.StrEnum):

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import Address, nearest, parse_address, split_element
+
+if TYPE_CHECKING:
+    from fleetform.spec.desired import ResourceKey
 
 __all__ = ["Selection", "address_problem", "also_by_new_name", "split_correction"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fleetform.model.redaction import short_uid
+from fleetform.agents.protocol.naming import short_uid
 
 __all__ = [
     "MADE_ON",

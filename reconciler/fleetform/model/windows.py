@@ -11,11 +11,14 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 from fleetform.model.override import Override, OverrideKind
-from fleetform.model.plan import Change
 from fleetform.model.verbs import Verb
 from fleetform.spec.desired import FreezeWindow, Rules
+
+if TYPE_CHECKING:
+    from fleetform.model.plan import Change
 
 __all__ = ["Spell", "is_held", "loosened", "next_spell", "open_spell", "spell_at"]
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from fleetform.agents.protocol.naming import short_uid
 from fleetform.model.drift import (
     GONE,
     OTHER_DATA,
@@ -26,7 +27,6 @@ from fleetform.model.figures import cores, size
 from fleetform.model.instance import LOCAL, Instance, InstanceState
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Reason, Step
-from fleetform.model.redaction import short_uid
 from fleetform.model.selection import Selection
 from fleetform.model.verbs import ACTS_ON_HOSTS, UPDATES, VERBS
 from fleetform.plan.draft import PlanDraft, Proposal, make_step

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fleetform.model.plan import Plan, Settled
-from fleetform.model.recovery import NO_EVIDENCE
-from fleetform.model.run_state import FINAL, RunState
+from fleetform.model.run_state import FINAL, NO_EVIDENCE, RunState
 from fleetform.model.selection import Selection
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fleetform.model.live import LedgerStatus, Live, present_rows
+from fleetform.model.ledger import LedgerStatus
+from fleetform.model.live import Live, present_rows
 from fleetform.model.override import holding
 from fleetform.model.plan import WHOLE, Permissions, Plan, Scope
 from fleetform.model.redaction import Seal, fingerprint

@@ -15,8 +15,7 @@ from fleetform.model.instance import InstanceState
 from fleetform.model.lineage import DEPENDENCY
 from fleetform.model.live import Live, LiveResource, changed_rows
 from fleetform.model.plan import Action, Plan, Reason, Settled, StaleResult, outdated_by
-from fleetform.model.recovery import NO_EVIDENCE
-from fleetform.model.run_state import FINAL, Outdated, RunState
+from fleetform.model.run_state import FINAL, NO_EVIDENCE, Outdated, RunState
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import mounted_volumes
 from fleetform.plan.blockers.protection import ENDING

@@ -11,18 +11,16 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from fleetform.agents.protocol.messages import JobRecord
 from fleetform.agents.protocol.states import JobState
+from fleetform.model.apply import StepOutcome
 from fleetform.model.decision import Finish
 from fleetform.model.instance import LOCAL
-from fleetform.model.plan import Step
-from fleetform.model.ports import StepOutcome
-from fleetform.model.recovery import NO_EVIDENCE, Evidence, Recovered
+from fleetform.model.recovery import Evidence, Recovered
 from fleetform.model.rollout import EARLY, SURGE
 from fleetform.model.run import RunState, RunUid
-from fleetform.providers.contract.observed import InstanceSeen
+from fleetform.model.run_state import NO_EVIDENCE
 from fleetform.spec.desired import Declared, ResourceKey
 from fleetform.spec.names import split_element
 from fleetform.store import fleets
@@ -40,6 +38,11 @@ from fleetform.store.resources import (
 )
 from fleetform.store.runs import list_runs, refresh_runs
 from fleetform.store.transitions import commit_transitions
+
+if TYPE_CHECKING:
+    from fleetform.agents.protocol.messages import JobRecord
+    from fleetform.model.plan import Step
+    from fleetform.providers.contract.observed import InstanceSeen
 
 __all__ = ["adopt_evidence"]
 

@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fleetform.model.live import LedgerStatus
+from fleetform.model.ledger import LedgerStatus
 from fleetform.store.database import Database, Transaction
 from fleetform.store.schema import VERSION, VERSIONS, create_schema, upgrade_schema
 

@@ -8,12 +8,15 @@ there; the row of anything else is written with the result.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from fleetform.model.plan import Step
-from fleetform.model.ports import StepOutcome
 from fleetform.model.verbs import VERBS, Effect, Verb
 from fleetform.store.database import to_json
 from fleetform.store.resources import Context, delete_resource
+
+if TYPE_CHECKING:
+    from fleetform.model.apply import StepOutcome
+    from fleetform.model.plan import Step
 
 __all__ = ["FINISH", "begin", "fail"]
 

@@ -13,18 +13,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleetform.model.figures import counted
 from fleetform.model.instance import LOCAL
-from fleetform.model.plan import Step
-from fleetform.model.ports import StepOutcome
 from fleetform.model.rollout import EXCHANGED_TEXTS, SURGE, UNWANTED
 from fleetform.model.verbs import Verb
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.hosts import lose_jobs
 from fleetform.store.resources import SHOWN_VERBS, Context, delete_resource, write_resource
 from fleetform.store.rollouts import env_text, template_outputs
+
+if TYPE_CHECKING:
+    from fleetform.model.apply import StepOutcome
+    from fleetform.model.plan import Step
 
 __all__ = [
     "begin_adopt",

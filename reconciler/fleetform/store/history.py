@@ -22,7 +22,7 @@ from fleetform.store.database import Database, Transaction, connect, make_durabl
 from fleetform.store.soundness import require_current, require_sound
 
 if TYPE_CHECKING:
-    from fleetform.model.ports import ApplyRecord
+    from fleetform.model.apply import ApplyRecord
     from fleetform.store.statements import Statements
 
 __all__ = [
@@ -117,7 +117,7 @@ def read_plan(connection: Statements, digest: str) -> bytes | None:
 def read_applies(connection: Statements, which: str, value: str | int) -> tuple[ApplyRecord, ...]:
     """Read the applies that a condition and an order of rows select, with one value."""
     # Here: a plan that is kept needs no values of ports.
-    from fleetform.model.ports import ApplyRecord
+    from fleetform.model.apply import ApplyRecord
 
     rows = connection.execute(
         "SELECT uid, plan_digest, state, who, tree_commit, started_at_ms, finished_at_ms, summary"

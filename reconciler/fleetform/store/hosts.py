@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleetform.agents.protocol.messages import GpuProcess, GpuReport, JobKey
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model import figures
 from fleetform.model.instance import InstanceState
 from fleetform.model.rollout import EXCHANGED_TEXTS
-from fleetform.providers.contract.observed import HostSeen
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.observations import heal
 from fleetform.store.runs import refresh_runs, silence_of
+
+if TYPE_CHECKING:
+    from fleetform.providers.contract.observed import HostSeen
 
 __all__ = [
     "commit_host",

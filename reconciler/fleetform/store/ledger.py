@@ -9,19 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from fleetform.agents.protocol.messages import Cursor, GpuProcess, JobKey, JobRecord
-from fleetform.model.decision import Next, Placement
-from fleetform.model.drift import RecordedDrift
-from fleetform.model.history import LoggedEvent
-from fleetform.model.override import Override, OverrideKind, PutInForce
-from fleetform.model.plan import Plan, Step
-from fleetform.model.ports import Accepted, Begun, HostNews, Ids, LedgerOutgrown, StepOutcome
-from fleetform.model.recovery import Evidence, Recovered
-from fleetform.model.rollout import Exchange, Template
-from fleetform.model.run import RunUid
-from fleetform.providers.contract.observed import HostSeen
-from fleetform.spec.desired import ResourceKey
+from fleetform.model.apply import Accepted, Begun, StepOutcome
+from fleetform.model.ports import HostNews, Ids, LedgerOutgrown
 from fleetform.store import rebuild
 from fleetform.store.adoption import adopt_evidence
 from fleetform.store.database import to_json
@@ -42,9 +33,22 @@ from fleetform.store.reads import Reads
 from fleetform.store.records import commit_records
 from fleetform.store.resources import Context
 from fleetform.store.rollouts import commit_exchanges
-from fleetform.store.statements import Storage
 from fleetform.store.steps import begin_steps, finish_steps
 from fleetform.store.transitions import commit_transitions
+
+if TYPE_CHECKING:
+    from fleetform.agents.protocol.messages import Cursor, GpuProcess, JobKey, JobRecord
+    from fleetform.model.decision import Next, Placement
+    from fleetform.model.drift import RecordedDrift
+    from fleetform.model.history import LoggedEvent
+    from fleetform.model.override import Override, OverrideKind, PutInForce
+    from fleetform.model.plan import Plan, Step
+    from fleetform.model.recovery import Evidence, Recovered
+    from fleetform.model.rollout import Exchange, Template
+    from fleetform.model.run import RunUid
+    from fleetform.providers.contract.observed import HostSeen
+    from fleetform.spec.desired import ResourceKey
+    from fleetform.store.statements import Storage
 
 __all__ = ["StoredLedger"]
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleetform.model.lineage import (
     ALL_OF,
@@ -34,7 +34,9 @@ from fleetform.model.lineage import (
 from fleetform.model.run_state import RunState
 from fleetform.model.volume import mounted_volumes
 from fleetform.store.database import Transaction, to_json
-from fleetform.store.statements import Statements
+
+if TYPE_CHECKING:
+    from fleetform.store.statements import Statements
 
 __all__ = [
     "LISTED_MAX",

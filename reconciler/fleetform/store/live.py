@@ -14,51 +14,27 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fleetform.agents.protocol.keys import Cursor
-from fleetform.model.instance import Gpu, GpuUse, Instance, InstanceState
-from fleetform.model.live import (
-    EarlierRun,
-    LedgerStatus,
-    Live,
-    LiveResource,
-    LiveRun,
-    Rows,
-    RowsOutdated,
-    Work,
-)
-from fleetform.model.recovery import NO_EVIDENCE
-from fleetform.model.run_state import Outdated, RunState
+from fleetform.model.instance import Instance
+from fleetform.model.ledger import LedgerStatus
+from fleetform.model.live import EarlierRun, Live, LiveResource, LiveRun, Rows, RowsOutdated, Work
+from fleetform.model.run_state import NO_EVIDENCE, Outdated
 from fleetform.spec.desired import ResourceKey, Rules
+from fleetform.store.instances import read_instances
 from fleetform.store.lineage import read_abort_reasons, read_lineage
 from fleetform.store.observations import read_drift
 from fleetform.store.overrides import read_overrides
-from fleetform.store.rollouts import Cordon, read_cordon, read_templates
+from fleetform.store.rollouts import read_templates
+from fleetform.store.run_state import RUN_STATES
 from fleetform.store.volumes import read_left
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements
 
-__all__ = ["RUN_STATES", "read_instances", "read_live", "read_rows"]
+__all__ = ["read_live", "read_rows"]
 
-# Looking a value up in a dictionary takes a fifth of the enumeration's own call.
-RUN_STATES: Mapping[str, RunState] = {
-    **{state.value: state for state in RunState},
-    # As earlier releases wrote it; such a row is final and is never written again.
-    "terminated": RunState.STOPPED,
-}
-_INSTANCE_STATES = {state.value: state for state in InstanceState}
 
-# In the order in which `_instance_of` unpacks them.
-_INSTANCE = (
-    "uid", "name", "fleet", "number", "state", "generation", "sharing", "blocks",
-    "cpu_millicores", "memory_bytes", "disk_bytes", "gpus", "address", "boot_id", "install_id",
-    "log_id", "log_number", "declared", "parts", "message", "drained",
-    "seen_at_ms", "template_digest", "provider", "endpoint", "host_key", "run_as", "agent_account",
-    "accounts",
-)  # fmt: skip
 _OUTDATED = tuple(Outdated)
-_INSTANCES = f"SELECT {', '.join(_INSTANCE)} FROM instances WHERE state <> 'terminated'"
-_THESE = " AND uid IN (SELECT value FROM json_each(?1))"
+
 
 _SELECT = (
     "SELECT s.kind, s.name, s.uid, s.generation, s.digest, s.execution_digest, s.own_digest,"
@@ -272,18 +248,6 @@ def _released_hosts(connection: Statements) -> dict[str, str]:
     )
 
 
-def read_instances(
-    connection: Statements, uids: Sequence[str] | None = None
-) -> tuple[Instance, ...]:
-    """Read those that are not terminated, of `uids` or all; a cordoned one says why in `drained`."""
-    if uids is not None and not uids:
-        return ()
-    which, values = ("", ()) if uids is None else (_THESE, (json.dumps(list(uids)),))
-    cordon = read_cordon(connection)
-    rows = connection.execute(f"{_INSTANCES}{which} ORDER BY fleet, number", values)
-    return tuple(_instance_of(row, cordon) for row in rows)
-
-
 def _notes(note: str, instances: Iterable[Instance]) -> tuple[str, ...]:
     silent = (
         f"host {one.name} is unreachable{f': {one.message}' if one.message else ''}"
@@ -291,45 +255,3 @@ def _notes(note: str, instances: Iterable[Instance]) -> tuple[str, ...]:
         if one.state.value == "unreachable"
     )
     return (note, *silent) if note else tuple(silent)
-
-
-def _instance_of(row: Sequence[Any], cordon: Cordon) -> Instance:
-    (uid, name, fleet, number, state, generation, sharing, blocks, cpu, memory, disk, gpus,
-     address, boot_id, install_id, log_id, log_number, declared, parts, message,
-     drained, seen_at_ms, template_digest, provider, endpoint, host_key, run_as, agent_account,
-     accounts) = row  # fmt: skip
-    return Instance(
-        uid=uid,
-        name=name,
-        fleet=fleet,
-        number=number,
-        state=_INSTANCE_STATES[state],
-        generation=generation,
-        sharing=sharing,
-        blocks=blocks,
-        cpu_millicores=cpu,
-        memory_bytes=memory,
-        disk_bytes=disk,
-        gpus=tuple(_gpu_of(gpu) for gpu in json.loads(gpus)) if gpus else (),
-        address=address,
-        boot_id=boot_id,
-        install_id=install_id,
-        cursor=Cursor(log_id, log_number) if log_id else None,
-        declared=json.loads(declared) if declared else {},
-        parts=parts,
-        message=message,
-        drained=drained or cordon.reason(fleet, name, template_digest),
-        template_digest=template_digest,
-        seen_at_ms=seen_at_ms,
-        provider=provider,
-        endpoint=json.loads(endpoint) if endpoint else {},
-        host_key=host_key,
-        run_as=run_as,
-        agent_account=agent_account,
-        accounts=frozenset(json.loads(accounts)) if accounts else None,
-    )
-
-
-def _gpu_of(stored: dict[str, Any]) -> Gpu:
-    use = stored.pop("used_by", None)
-    return Gpu(**stored, used_by=None if use is None else GpuUse(**use))

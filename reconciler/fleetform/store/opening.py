@@ -11,9 +11,9 @@ import os
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from fleetform.model.live import LedgerStatus
-from fleetform.model.ports import Clock, Ids
+from fleetform.model.ledger import LedgerStatus
 from fleetform.spec.private_folder import make_private_folder
 from fleetform.store.database import Database, connect, make_durable, translated
 from fleetform.store.errors import LedgerFullError, ReadOnlyLedgerError
@@ -23,6 +23,9 @@ from fleetform.store.lock import FileLocation
 from fleetform.store.schema import create_schema
 from fleetform.store.soundness import require_current, require_shape, require_sound
 from fleetform.store.statements import CREATE_META
+
+if TYPE_CHECKING:
+    from fleetform.model.ports import Clock, Ids
 
 __all__ = ["is_new", "ledger_in_memory", "open_ledger"]
 

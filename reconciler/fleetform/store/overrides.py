@@ -7,22 +7,15 @@ expires stays as a row: each reader compares its time.
 
 from __future__ import annotations
 
-import json
-
 # ruff: noqa: S608 -- statements are put together from constants of this room; values are bound.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fleetform.model.override import Override, OverrideKind, PastOverride, PutInForce, holding
-from fleetform.model.plan import Plan
-from fleetform.model.refusals import PolicyRefused
+from fleetform.model.override import Override, OverrideKind, PastOverride, PutInForce
 from fleetform.model.selection import address_problem
-from fleetform.model.windows import is_held, open_spell
-from fleetform.spec.desired import Rules
-from fleetform.store.database import Transaction
-from fleetform.views.moments import moment
 
 if TYPE_CHECKING:
+    from fleetform.store.database import Transaction
     from fleetform.store.statements import Statements
 __all__ = [
     "end_stopped",
@@ -30,8 +23,6 @@ __all__ = [
     "put_overrides",
     "read_overrides",
     "read_past_overrides",
-    "require_permitted",
-    "rules_applied",
 ]
 
 
@@ -148,45 +139,3 @@ def read_past_overrides(connection: Statements, *, limit: int | None) -> tuple[P
 def _override(row: Sequence[Any]) -> Override:
     number, kind, *rest = row
     return Override(number, OverrideKind(kind), *rest)
-
-
-# Whether a plan may be entered at this moment: overrides, and freeze windows last applied.
-# A plan blocks what is forbidden when it is made. This check is for plans that were made earlier or elsewhere, and runs in the
-# transaction that would enter them.
-
-
-def require_permitted(transaction: Transaction, plan: Plan, now_ms: int) -> None:
-    """
-    Return when nothing keeps the plan from being entered now.
-
-    Raises:
-        PolicyRefused: An override or a window does; says who, why and until when.
-    """
-    if not plan.changes:
-        return
-    overrides = holding(read_overrides(transaction), now_ms)
-    for one in overrides:
-        if one.kind is OverrideKind.FREEZE:
-            raise PolicyRefused(
-                f"{one.sentence}; it lasts {_until(one.until_ms)}",
-                advice=f"wait, or end it with `fleetform emergency lift {one.number}`",
-            )
-    rules = rules_applied(transaction)
-    spell = open_spell(rules, overrides, now_ms)
-    if spell is not None and any(is_held(spell, change, rules) for change in plan.changes):
-        raise PolicyRefused(
-            f"freeze window: {spell.window.reason}; it is open {_until(spell.end_ms)}",
-            advice="wait, or suspend it for a limited time with `fleetform emergency thaw --reason …`",
-        )
-
-
-def rules_applied(transaction: Transaction) -> Rules:
-    """Read the rules last applied; the default ones before the first apply."""
-    row = transaction.one("SELECT rules FROM meta")
-    return Rules.of(json.loads(row[0])) if row is not None and row[0] else Rules()
-
-
-def _until(until_ms: int | None) -> str:
-    if until_ms is None:
-        return "until it is lifted"
-    return f"until {moment(until_ms)}"

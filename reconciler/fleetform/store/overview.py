@@ -14,16 +14,15 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fleetform.model.live import LedgerStatus
+from fleetform.model.apply import ApplyRecord
+from fleetform.model.ledger import LedgerStatus
 from fleetform.model.overview import OpenApply, Overview, TroubledHost, TroubledRun
-from fleetform.model.ports import ApplyRecord
-from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.rollout import EXCHANGED_TEXTS
-from fleetform.model.run_state import RunState
+from fleetform.model.run_state import NO_EVIDENCE, RunState
 from fleetform.store.lineage import read_abort_reasons, read_outdated
-from fleetform.store.live import RUN_STATES
 from fleetform.store.observations import read_drift
 from fleetform.store.overrides import read_overrides
+from fleetform.store.run_state import RUN_STATES
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements

@@ -14,12 +14,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleetform.model.account import account_obstacle, job_account
-from fleetform.model.decision import Placement, Share
 from fleetform.model.instance import Instance, InstanceState
-from fleetform.model.live import LedgerStatus
+from fleetform.model.ledger import LedgerStatus
 from fleetform.model.override import Override, OverrideKind, holding
 from fleetform.model.run import from_document
 from fleetform.model.volume import mounted_volumes
@@ -28,7 +27,10 @@ from fleetform.store.lineage import record_upstream
 from fleetform.store.overrides import read_overrides
 from fleetform.store.rollouts import read_cordon
 from fleetform.store.runs import gpus_text, silence_text
-from fleetform.store.volumes import leaving_volumes, read_volume_hosts
+from fleetform.store.volume_hosts import leaving_volumes, read_volume_hosts
+
+if TYPE_CHECKING:
+    from fleetform.model.decision import Placement, Share
 
 __all__ = ["commit_placements"]
 

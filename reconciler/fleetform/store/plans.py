@@ -11,23 +11,24 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fleetform.model.account import owner_of
-from fleetform.model.live import LedgerStatus
+from fleetform.model.apply import Accepted
+from fleetform.model.ledger import LedgerStatus
 from fleetform.model.plan import Plan, Predicate, Step, row_key_of
-from fleetform.model.ports import Accepted, Ids, StalePlan
+from fleetform.model.ports import Ids, StalePlan
 from fleetform.model.predicates import RowFacts, unmet
 from fleetform.model.redaction import fingerprint
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import mounted_volumes
 from fleetform.spec.desired import ResourceKey, Rules
-from fleetform.store.database import Transaction
+from fleetform.store.freeze import require_permitted, rules_applied
 from fleetform.store.history import pack, unpack
-from fleetform.store.overrides import require_permitted, rules_applied
 from fleetform.store.resources import drop_making_volumes, mark_interrupted
 from fleetform.store.rollouts import closings_of
 from fleetform.store.volumes import uids_left
 from fleetform.views.plan.summary import change_summary
 
 if TYPE_CHECKING:
+    from fleetform.store.database import Transaction
     from fleetform.store.statements import Statements
 
 __all__ = ["accept", "done_keys", "finish_apply", "unfinished_apply"]

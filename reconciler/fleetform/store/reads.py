@@ -11,17 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleetform.model.live import LedgerStatus, Standing
+from fleetform.model.ledger import LedgerStatus, Standing
 from fleetform.store.database import Database, connect_reading
 from fleetform.store.soundness import require_current, require_sound
 
 if TYPE_CHECKING:
+    from fleetform.model.apply import ApplyRecord
     from fleetform.model.drift import Noted
     from fleetform.model.history import HistoryEntry, LoggedEvent, OperationRecord, Touch
     from fleetform.model.live import Live, LiveResource
     from fleetform.model.override import Override, PastOverride
     from fleetform.model.overview import Overview
-    from fleetform.model.ports import ApplyRecord, RunHistory, RunQuery, SchedulerState
+    from fleetform.model.ports import RunHistory, RunQuery, SchedulerState
     from fleetform.model.run import ArrayFacts, RunUid
     from fleetform.model.volume import Snapshot
     from fleetform.spec.desired import ResourceKey

@@ -7,14 +7,17 @@ Whoever wires decides when; while it is recovering nothing is placed and no plan
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from fleetform.agents.protocol.messages import JobKey, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState
-from fleetform.model.live import LedgerStatus
+from fleetform.model.ledger import LedgerStatus
 from fleetform.model.run import RunState
-from fleetform.store.database import Transaction
 from fleetform.store.plans import finish_apply
 from fleetform.store.runs import refresh_runs
+
+if TYPE_CHECKING:
+    from fleetform.agents.protocol.messages import JobKey, JobRecord
+    from fleetform.store.database import Transaction
 
 __all__ = [
     "adopt_records",

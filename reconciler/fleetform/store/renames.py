@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fleetform.model.plan import Step
-from fleetform.model.ports import StepOutcome
 from fleetform.model.predicates import BEING_STARTED
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import split_element
 from fleetform.spec.renaming import Renames, digests_of, rename_references
 from fleetform.store.database import Transaction, to_json
-from fleetform.store.resources import Context
+
+if TYPE_CHECKING:
+    from fleetform.model.apply import StepOutcome
+    from fleetform.model.plan import Step
+    from fleetform.store.resources import Context
 
 __all__ = ["move"]
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fleetform.model.instance import LOCAL
-from fleetform.model.plan import Plan, Step
 from fleetform.model.rollout import (
     EARLY,
     ENDED,
@@ -32,6 +31,7 @@ from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Transaction, to_json
 
 if TYPE_CHECKING:
+    from fleetform.model.plan import Plan, Step
     from fleetform.model.ports import Ids
     from fleetform.store.statements import Statements
 __all__ = [

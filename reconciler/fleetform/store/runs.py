@@ -24,7 +24,7 @@ from fleetform.model.run import (
     from_document,
 )
 from fleetform.store.database import Transaction, to_json
-from fleetform.store.live import RUN_STATES
+from fleetform.store.run_state import RUN_STATES
 
 __all__ = [
     "ALLOCATION",

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from fleetform.model.ports import Outcome, RunHistory, SchedulerState
 from fleetform.model.run import ArrayFacts, Attempt, Job, Run, RunUid
 from fleetform.model.run_state import Outdated, RunState
+from fleetform.store.instances import read_instances
 from fleetform.store.lineage import read_abort_reasons, read_outdated
-from fleetform.store.live import RUN_STATES, read_instances
 from fleetform.store.overrides import read_overrides
 from fleetform.store.rollouts import read_templates
+from fleetform.store.run_state import RUN_STATES
 from fleetform.store.runs import (
     ALLOCATION,
     ATTEMPT,
@@ -29,7 +30,7 @@ from fleetform.store.runs import (
     prefixed,
     run_of,
 )
-from fleetform.store.volumes import leaving_volumes, read_volume_hosts
+from fleetform.store.volume_hosts import leaving_volumes, read_volume_hosts
 
 if TYPE_CHECKING:
     from fleetform.model.ports import RunQuery

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from fleetform.model.redaction import short_uid
+from fleetform.agents.protocol.naming import short_uid
 from fleetform.store.database import connect, translated
 from fleetform.store.errors import (
     RESTORE_FILE,

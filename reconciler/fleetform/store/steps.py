@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fleetform.model.plan import Step
-from fleetform.model.ports import Begun, Ids, StepOutcome
+from fleetform.model.apply import Begun, StepOutcome
+from fleetform.model.ports import Ids
 from fleetform.model.verbs import ACTS_ON_HOSTS, VERBS, Verb
 from fleetform.store import document_rows, fleets, renames, submissions, volumes
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.resources import Context, clear_operation, fail_step, resource_uid
+
+if TYPE_CHECKING:
+    from fleetform.model.plan import Step
 
 __all__ = ["begin_steps", "finish_steps"]
 

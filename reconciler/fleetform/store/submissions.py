@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleetform.model.plan import Step, outdated_by
-from fleetform.model.ports import StepOutcome
 from fleetform.model.run import RunState
 from fleetform.model.run_state import Outdated
 from fleetform.spec.fields import EXECUTION_FIELDS
@@ -27,6 +26,9 @@ from fleetform.store.resources import (
     put_resources,
 )
 from fleetform.store.runs import insert_attempts, list_runs, list_runs_of
+
+if TYPE_CHECKING:
+    from fleetform.model.apply import StepOutcome
 
 __all__ = [
     "archive",

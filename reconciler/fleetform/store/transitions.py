@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleetform.model.decision import AllPrepared, Finish, Next, Requeue, StopGang, Wait
-from fleetform.model.ports import Ids
 from fleetform.model.run import FINAL, RunState, RunUid
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.runs import insert_attempts, raise_generation, refresh_runs
 from fleetform.store.submissions import insert_jobs
+
+if TYPE_CHECKING:
+    from fleetform.model.ports import Ids
 
 __all__ = ["commit_transitions", "record_usage"]
 

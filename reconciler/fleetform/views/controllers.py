@@ -5,13 +5,16 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from fleetform.agents.protocol.naming import short_uid
 from fleetform.model.leadership import BACKGROUND, Holder
-from fleetform.model.ports import ApplyRecord
-from fleetform.model.redaction import short_uid
-from fleetform.views.history import OperationRow
 from fleetform.views.moments import age
 from fleetform.views.table import Cell, Column, Table, make_table, row_of
+
+if TYPE_CHECKING:
+    from fleetform.model.apply import ApplyRecord
+    from fleetform.views.history import OperationRow
 
 
 class ControllerKind(enum.StrEnum):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleetform.model import figures
 from fleetform.model.plan import Action, Change
-from fleetform.model.ports import RunHistory
-from fleetform.model.redaction import Seal
 from fleetform.model.run_state import FINAL
 from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.plan.groups import field_lines, group_changes
 from fleetform.views.table import Cell, Column, Table, make_table
+
+if TYPE_CHECKING:
+    from fleetform.model.ports import RunHistory
+    from fleetform.model.redaction import Seal
 
 _SIGNS = {Action.CREATE: ("+", "good"), Action.DELETE: ("-", "bad"), Action.UPDATE: ("~", "warn")}
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import product
 from math import prod
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from fleetform.model.plan import Change
 from fleetform.spec.names import natural_order, split_element
 from fleetform.views.lines import printable
+
+if TYPE_CHECKING:
+    from fleetform.model.plan import Change
 
 NAMES_MAX = 4
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fleetform.model import figures
-from fleetform.model.leadership import Holder
-from fleetform.model.live import Live
 from fleetform.model.redaction import fingerprint
-from fleetform.spec.desired import Environment
 from fleetform.views.overrides import in_force_lines
 from fleetform.views.table import row_of
+
+if TYPE_CHECKING:
+    from fleetform.model.leadership import Holder
+    from fleetform.model.live import Live
+    from fleetform.spec.desired import Environment
 
 
 @dataclass(frozen=True, slots=True)

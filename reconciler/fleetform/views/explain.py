@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from fleetform.spec.explain import Explanation, Part
 from fleetform.views.lines import BLANK, Line, Span, line
+
+if TYPE_CHECKING:
+    from fleetform.spec.explain import Explanation, Part
 
 # Wider lines are read worse, whatever the terminal has.
 _WIDTH_MAX = 100

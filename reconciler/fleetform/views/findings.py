@@ -10,15 +10,14 @@ from __future__ import annotations
 import hashlib
 import posixpath
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
-from xml.etree import ElementTree as ET
 
 from fleetform.model.figures import counted
 from fleetform.spec.desired import FILE_NAME
-from fleetform.spec.findings import Finding, Level, render_findings, summarize
+from fleetform.spec.findings import Finding, Level
 from fleetform.views import json_value
 from fleetform.views.lines import printable
 
@@ -147,63 +146,6 @@ def _github_escaped(text: str, table: tuple[tuple[str, str], ...]) -> str:
     for sign, escape in table:
         text = text.replace(sign, escape)
     return text
-
-
-# Findings as JUnit XML: what GitLab, Jenkins and most other pipelines show as test results.
-# A file is a test case. It fails for its errors, and with `--strict` for its warnings; whatever else
-# was found in it is its output. Files without findings are listed as well: a pipeline calls a test
-# mended only when it sees it pass.
-
-_SUITE = "fleetform validate"
-_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
-
-
-def junit_xml(report: Report) -> str:
-    """Return the whole document; ASCII only, so that no locale of a pipeline can spoil it."""
-    by_file: dict[str, list[Finding]] = {report.path(file): [] for file in report.files}
-    for finding in report.findings:
-        by_file.setdefault(report.path(finding.place.file), []).append(finding)
-    cases = [_junit_case(report, file, found) for file, found in sorted(by_file.items())]
-    counts = {
-        "name": _SUITE,
-        "tests": str(len(cases)),
-        "failures": str(sum(case.find("failure") is not None for case in cases)),
-        "errors": "0",
-    }
-    suites = ET.Element("testsuites", counts)
-    suite = ET.SubElement(suites, "testsuite", {**counts, "skipped": "0"})
-    suite.extend(cases)
-    ET.indent(suites)
-    return f"{_DECLARATION}{ET.tostring(suites, encoding='us-ascii').decode('ascii')}\n"
-
-
-def _junit_case(report: Report, file: str, findings: list[Finding]) -> ET.Element:
-    name = printable(file)
-    case = ET.Element("testcase", {"name": name, "classname": _SUITE, "file": name})
-    failing = [finding for finding in findings if report.fails(finding)]
-    others = [finding for finding in findings if not report.fails(finding)]
-    # One element for all of them: GitLab reads a single failure of each case.
-    if failing:
-        failure = ET.SubElement(
-            case, "failure", {"type": _codes(failing), "message": _junit_message(failing)}
-        )
-        failure.text = render_findings(failing)
-    if others:
-        ET.SubElement(case, "system-out").text = render_findings(others)
-    return case
-
-
-def _codes(findings: Iterable[Finding]) -> str:
-    return ", ".join(sorted({finding.code for finding in findings}))
-
-
-def _junit_message(findings: list[Finding]) -> str:
-    """Say what a list of results has room for: the one thing that is wrong, or how many are."""
-    if len(findings) > 1:
-        return summarize(findings)
-    only = findings[0]
-    at = f"line {only.place.line}: " if only.place.line else ""
-    return f"{at}{printable(only.detail or only.summary)}"
 
 
 # Findings as SARIF 2.1.0, for GitHub's code scanning and for viewers in editors.

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from fleetform.model import figures
 from fleetform.model.instance import Allocation, GpuUse, Instance, InstanceState
-from fleetform.model.live import Live, LiveResource
 from fleetform.model.override import Override, quarantine_of
-from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.spec.names import natural_order
 from fleetform.views.moments import age
 from fleetform.views.table import Cell, Column, Table, make_table, row_of
+
+if TYPE_CHECKING:
+    from fleetform.model.live import Live, LiveResource
+    from fleetform.providers.contract.observed import InstanceSeen
 
 TONES = {
     InstanceState.PROVISIONING: "warn",

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleetform.model import figures
-from fleetform.model.history import HistoryEntry, LoggedEvent, OperationRecord
 from fleetform.model.plan import Action, Change
-from fleetform.model.ports import ApplyRecord
-from fleetform.model.redaction import Seal
 from fleetform.views.field_text import brief_leaves
 from fleetform.views.moments import moment
 from fleetform.views.reasons import reason_sentence
 from fleetform.views.table import Cell, Column, Table, make_table, row_of
+
+if TYPE_CHECKING:
+    from fleetform.model.apply import ApplyRecord
+    from fleetform.model.history import HistoryEntry, LoggedEvent, OperationRecord
+    from fleetform.model.redaction import Seal
 
 DIGEST_SHOWN = 12
 """Letters of a digest or a commit that tell it from all others of one environment."""

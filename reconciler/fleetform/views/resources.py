@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fleetform.model.live import Live, LiveResource
-from fleetform.model.plan import Change, FieldChange, Plan, Step
-from fleetform.model.recovery import Difference, Recovered
 from fleetform.model.redaction import Seal
 from fleetform.spec.names import natural_order
 from fleetform.spec.secrecy import names_secret
 from fleetform.views.table import Cell, Column, Table, make_table, row_of
+
+if TYPE_CHECKING:
+    from fleetform.model.live import Live, LiveResource
+    from fleetform.model.plan import Change, FieldChange, Plan, Step
+    from fleetform.model.recovery import Difference, Recovered
 
 
 @dataclass(frozen=True, slots=True)

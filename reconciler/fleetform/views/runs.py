@@ -27,8 +27,8 @@ from fleetform.model.run import (
 )
 from fleetform.model.run_state import Outdated
 from fleetform.spec.names import natural_order
+from fleetform.views.lineage import stale_text
 from fleetform.views.moments import age
-from fleetform.views.reasons import stale_text
 from fleetform.views.table import Cell, Column, Table, make_table, row_of
 
 if TYPE_CHECKING:

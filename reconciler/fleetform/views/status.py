@@ -11,16 +11,19 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fleetform.model.drift import expected_and_seen
 from fleetform.model.figures import counted
-from fleetform.model.overview import Overview, TroubledHost, TroubledRun
 from fleetform.model.run_state import RunState
 from fleetform.views.controllers import ControllerRow, WaitingRow, controller_lines, waiting_row
 from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.moments import age, moment
 from fleetform.views.reasons import blocked_text
 from fleetform.views.table import row_of
+
+if TYPE_CHECKING:
+    from fleetform.model.overview import Overview, TroubledHost, TroubledRun
 
 READY = "ready"
 

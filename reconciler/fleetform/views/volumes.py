@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fleetform.model import figures
-from fleetform.model.live import Live, LiveResource
 from fleetform.model.run import FINAL
 from fleetform.model.volume import Snapshot, volume_hosts
 from fleetform.spec.names import natural_order
 from fleetform.views.moments import moment
 from fleetform.views.table import Column, Table, make_table, row_of
+
+if TYPE_CHECKING:
+    from fleetform.model.live import Live, LiveResource
 
 
 @dataclass(frozen=True, slots=True)

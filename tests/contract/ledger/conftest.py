@@ -13,7 +13,7 @@ from contract.ledgers import (
     Desk,
     StillClock,
 )
-from fleetform.model.live import LedgerStatus
+from fleetform.model.ledger import LedgerStatus
 from fleetform.model.ports import Ledger, Reader
 from fleetform.store.opening import open_ledger
 from fleetform.store.postgres.address import Address, schema_of

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from contract.ledgers import ENVIRONMENT, CountingIds, Desk, StillClock, submit_step
-from fleetform.model.live import LedgerStatus
+from fleetform.model.ledger import LedgerStatus
 from fleetform.model.ports import StalePlan
 from fleetform.store.backup import TABLES, BackupError, read_head
 from fleetform.store.opening import open_ledger

@@ -14,8 +14,9 @@ from contract.ledgers import (
     step,
     submit_step,
 )
+from fleetform.model.apply import StepOutcome
 from fleetform.model.plan import Step
-from fleetform.model.ports import Ledger, StepOutcome
+from fleetform.model.ports import Ledger
 from fleetform.model.rollout import LEAVING, RESTING
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from contract.ledgers import enter, plan_of, step, written
+from fleetform.model.apply import StepOutcome
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Predicate
-from fleetform.model.ports import Ledger, StepOutcome
+from fleetform.model.ports import Ledger
 from fleetform.model.verbs import Verb
 from fleetform.store import document_rows, steps
 

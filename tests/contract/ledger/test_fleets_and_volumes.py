@@ -17,9 +17,10 @@ from contract.ledgers import (
     written,
 )
 from fleetform.agents.protocol.states import Cause, JobState
+from fleetform.model.apply import StepOutcome
 from fleetform.model.instance import InstanceState
 from fleetform.model.plan import Predicate
-from fleetform.model.ports import Ledger, StepOutcome
+from fleetform.model.ports import Ledger
 from fleetform.model.volume import MADE_ON, NOT_ON, volume_hosts
 from fleetform.spec.desired import ResourceKey
 

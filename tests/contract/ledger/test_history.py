@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contract.ledgers import absent, carry_out, enter, plan_of, step, submit_step
-from fleetform.model.ports import StepOutcome
+from fleetform.model.apply import StepOutcome
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.history import keep_plan
 from fleetform.store.ledger import StoredLedger

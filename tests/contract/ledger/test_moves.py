@@ -15,9 +15,10 @@ from contract.ledgers import (
     submit_step,
     written,
 )
+from fleetform.model.apply import StepOutcome
 from fleetform.model.override import OverrideKind
 from fleetform.model.plan import Step
-from fleetform.model.ports import Ledger, StepOutcome
+from fleetform.model.ports import Ledger
 from fleetform.spec.desired import ResourceKey
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from contract.ledgers import Desk, carry_out, enter, plan_of, step, submit_step
-from fleetform.model.live import LedgerStatus
+from fleetform.model.ledger import LedgerStatus
 from fleetform.model.override import OverrideKind
 from fleetform.model.run import RunState
 

@@ -21,9 +21,10 @@ from contract.ledgers import (
     written,
 )
 from fleetform.agents.protocol.states import JobState
-from fleetform.model.live import LedgerStatus
+from fleetform.model.apply import StepOutcome
+from fleetform.model.ledger import LedgerStatus
 from fleetform.model.plan import ARCHIVED, Kept, Permissions, Plan, Predicate, Step
-from fleetform.model.ports import Ledger, StalePlan, StepOutcome
+from fleetform.model.ports import Ledger, StalePlan
 from fleetform.model.predicates import AtWork
 from fleetform.plan.serialize import sealed
 from fleetform.spec.canonical import canonical_json

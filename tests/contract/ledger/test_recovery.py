@@ -19,11 +19,12 @@ from contract.ledgers import (
 )
 from fleetform.agents.protocol.messages import JobKey, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState
-from fleetform.model.live import LedgerStatus
+from fleetform.model.ledger import LedgerStatus
 from fleetform.model.ports import StalePlan
-from fleetform.model.recovery import NO_EVIDENCE, Evidence
+from fleetform.model.recovery import Evidence
 from fleetform.model.rollout import SURGE
 from fleetform.model.run import RunState
+from fleetform.model.run_state import NO_EVIDENCE
 from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.spec.desired import Declared, Desired, Environment
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from contract.ledgers import carry_out, enter, plan_of, step, written
+from fleetform.model.apply import StepOutcome
 from fleetform.model.plan import Predicate, Step
-from fleetform.model.ports import Ledger, StalePlan, StepOutcome
+from fleetform.model.ports import Ledger, StalePlan
 from fleetform.model.volume import RetainedData
 from fleetform.spec.desired import ResourceKey
 

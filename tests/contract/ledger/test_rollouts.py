@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from contract.ledgers import Desk, carry_out, enter, fleet_step, plan_of, submit_step
+from fleetform.model.apply import StepOutcome
 from fleetform.model.instance import InstanceState
-from fleetform.model.ports import Ledger, StepOutcome
+from fleetform.model.ports import Ledger
 from fleetform.model.rollout import (
     ENDED_TEXTS,
     EXCHANGED_TEXTS,

@@ -18,9 +18,10 @@ from contract.ledgers import (
 )
 from fleetform.agents.protocol.messages import JobRecord
 from fleetform.agents.protocol.states import Cause, JobState
+from fleetform.model.apply import StepOutcome
 from fleetform.model.decision import Finish, Requeue
 from fleetform.model.plan import Predicate, Step
-from fleetform.model.ports import Ledger, StepOutcome
+from fleetform.model.ports import Ledger
 from fleetform.model.recovery import Evidence
 from fleetform.model.run import ArrayFacts, AttemptState, RunState
 from fleetform.model.run_state import Outdated

@@ -6,7 +6,7 @@ import pytest
 
 from contract.ledgers import Desk, Step, carry_out, step, submit_step, written
 from fleetform.agents.protocol.states import Cause, JobState
-from fleetform.app.status import why_runs
+from fleetform.app.why import why_runs
 from fleetform.model.decision import Finish, Requeue
 from fleetform.model.run import RunState
 from fleetform.spec.desired import ResourceKey

@@ -20,9 +20,10 @@ from contract.ledgers import (
 )
 from fleetform.agents.protocol.messages import GpuProcess
 from fleetform.agents.protocol.states import JobState
+from fleetform.model.apply import StepOutcome
 from fleetform.model.decision import AllPrepared, Finish, Placement
 from fleetform.model.override import OverrideKind
-from fleetform.model.ports import HostNews, StepOutcome
+from fleetform.model.ports import HostNews
 from fleetform.model.rollout import Exchange, Move, Template
 from fleetform.model.run import RunState
 

@@ -13,8 +13,9 @@ from collections.abc import Callable
 import pytest
 
 from contract.ledgers import Desk, carry_out, enter, plan_of, step, written
+from fleetform.model.apply import StepOutcome
 from fleetform.model.plan import Predicate
-from fleetform.model.ports import Ledger, StalePlan, StepOutcome
+from fleetform.model.ports import Ledger, StalePlan
 from fleetform.model.refusals import FenceLost
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.ledger import StoredLedger

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from fleetform.model.apply import Accepted
 from fleetform.model.plan import Change, Permissions, Plan, Step
-from fleetform.model.ports import Accepted
 from fleetform.spec.desired import ResourceKey, Rules
 from simulation.apply.evidence import Evidence
 from simulation.apply.overrides import Overrides

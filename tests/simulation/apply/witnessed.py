@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fleetform.model.apply import Accepted, Begun, StepOutcome
 from fleetform.model.override import OverrideKind, PutInForce
 from fleetform.model.plan import Permissions, Plan, Step
-from fleetform.model.ports import Accepted, Begun, Ledger, StepOutcome
+from fleetform.model.ports import Ledger
 from simulation.apply.judge import Judge
 from simulation.apply.overrides import Override
 from simulation.apply.ports import Disk

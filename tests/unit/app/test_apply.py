@@ -14,9 +14,9 @@ from fleetform.app.apply import failed_steps
 from fleetform.app.plan import make_plan
 from fleetform.app.problems import RecoveringProblem
 from fleetform.app.workspace import Workspace
+from fleetform.model.apply import ApplyRecord
 from fleetform.model.leadership import Holder
 from fleetform.model.plan import Permissions
-from fleetform.model.ports import ApplyRecord
 from fleetform.model.run_state import RunState
 from fleetform.providers.contract.observed import InstanceSeen
 from simulation.controller import Silent

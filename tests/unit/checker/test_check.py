@@ -10,10 +10,11 @@ import pytest
 from fleetform.checker import Invariant, check
 from fleetform.checker.check import CHECKS
 from fleetform.checker.context import Violation
-from fleetform.model.live import LedgerStatus, Live, LiveResource
+from fleetform.model.ledger import LedgerStatus
+from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import Action, Change, Held, HeldBy, Permissions, Plan, Step
-from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run import RunState
+from fleetform.model.run_state import NO_EVIDENCE
 from fleetform.plan.serialize import sealed
 from fleetform.spec.desired import Desired, ResourceKey, Rules
 from unit.plan.trees import element, fleet, ledger, planned, row, task, tree, volume

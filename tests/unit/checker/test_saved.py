@@ -9,7 +9,8 @@ import pytest
 from fleetform.checker import Invariant
 from fleetform.checker.saved import check_saved
 from fleetform.model.drift import Drift, DriftClass, Remedy
-from fleetform.model.live import LedgerStatus, Live, Work
+from fleetform.model.ledger import LedgerStatus
+from fleetform.model.live import Live, Work
 from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import Kept, Permissions, Plan, Scope
 from fleetform.model.run import RunState

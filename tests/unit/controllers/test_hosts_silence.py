@@ -11,7 +11,7 @@ from fleetform.agents.host import journal
 from fleetform.agents.protocol.frames import encode
 from fleetform.agents.protocol.messages import Heartbeat
 from fleetform.agents.protocol.states import Cause
-from fleetform.app.status import why_runs
+from fleetform.app.why import why_runs
 from fleetform.model.instance import InstanceState
 from fleetform.model.run import RunState
 from simulation.scenario import make_desired

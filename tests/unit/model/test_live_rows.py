@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from fleetform.checker import check
 from fleetform.model.live import Live, LiveResource, Rows
 from fleetform.model.plan import WHOLE, Permissions, Scope
-from fleetform.model.recovery import NO_EVIDENCE
-from fleetform.model.run_state import RunState
+from fleetform.model.run_state import NO_EVIDENCE, RunState
 from fleetform.plan.planner import plan
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Table, digests_of
 from unit.plan.test_promises import situations

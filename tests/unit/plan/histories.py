@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from fleetform.model.live import EarlierRun, Live, LiveResource, Work
 from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import Permissions, Scope
-from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run import RunState
+from fleetform.model.run_state import NO_EVIDENCE
 from fleetform.model.volume import RetainedData
 from fleetform.plan.scope import idle_addresses, with_new_names
 from fleetform.spec.desired import Declared, Desired, ResourceKey, Rules

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from fleetform.checker import check
-from fleetform.model.live import LedgerStatus, Live, Work
+from fleetform.model.ledger import LedgerStatus
+from fleetform.model.live import Live, Work
 from fleetform.model.plan import HeldBy, Permissions, Plan
 from fleetform.model.run import RunState
 from fleetform.plan.exit import plan_code

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from fleetform.model.live import LedgerStatus
+from fleetform.model.ledger import LedgerStatus
 from fleetform.model.plan import Scope
 from fleetform.model.ports import RunHistory
-from fleetform.model.recovery import NO_EVIDENCE
 from fleetform.model.run import FINAL, RunState
+from fleetform.model.run_state import NO_EVIDENCE
 from fleetform.plan.exit import (
     apply_code,
     exit_code_of_apply,

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from fleetform.model.live import LedgerStatus, Live, LiveResource, LiveRun
+from fleetform.model.ledger import LedgerStatus
+from fleetform.model.live import Live, LiveResource, LiveRun
 from fleetform.model.plan import WHOLE, Permissions, Plan, Scope, Step, outdated_by
 from fleetform.model.run import FINAL, RunState
 from fleetform.plan.planner import plan as make_plan

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetform.apply.execute import StepGraph
+from fleetform.model.apply import StepOutcome
 from fleetform.model.decision import Finish
 from fleetform.model.live import Live, LiveResource
 from fleetform.model.plan import Permissions, Plan
-from fleetform.model.ports import StepOutcome
 from fleetform.model.run import RunState, RunUid
 from fleetform.model.verbs import ACTS_ON_HOSTS
 from fleetform.plan.planner import plan as make_plan

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from contract.ledgers import CountingIds
 from fleetform.checker import check
+from fleetform.model.apply import StepOutcome
 from fleetform.model.plan import Permissions, Plan, Reason
-from fleetform.model.ports import StepOutcome
 from fleetform.plan.planner import plan
 from fleetform.plan.serialize import dump
 from fleetform.spec.desired import Declared, Desired, ResourceKey

@@ -8,7 +8,8 @@ from typing import Any
 from fleetform.agents.protocol.messages import JobKey
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.instance import Instance, InstanceState
-from fleetform.model.live import LedgerStatus, Live, LiveResource, LiveRun
+from fleetform.model.ledger import LedgerStatus
+from fleetform.model.live import Live, LiveResource, LiveRun
 from fleetform.model.ports import RunHistory
 from fleetform.model.run import (
     Attempt,

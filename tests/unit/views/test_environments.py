@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.leadership import Holder
-from fleetform.model.live import LedgerStatus, Live, LiveResource
+from fleetform.model.ledger import LedgerStatus
+from fleetform.model.live import Live, LiveResource
 from fleetform.model.override import Override, OverrideKind
 from fleetform.spec.desired import Environment, ResourceKey
 from fleetform.views.environments import RunningController, environment_row

@@ -7,7 +7,8 @@ from xml.etree import ElementTree as ET
 from hypothesis import given
 
 from fleetform.spec.findings import Level, render_findings
-from fleetform.views.findings import Report, junit_xml
+from fleetform.views.findings import Report
+from fleetform.views.findings_junit import junit_xml
 from unit.views.reports import REPORTS, finding
 
 

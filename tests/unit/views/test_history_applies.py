@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from fleetform.model.ports import ApplyRecord
+from fleetform.model.apply import ApplyRecord
 from fleetform.views.history import apply_rows
 
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import dataclasses
 import json
 
-from fleetform.model.live import LedgerStatus, Live, LiveResource, LiveRun
+from fleetform.model.ledger import LedgerStatus
+from fleetform.model.live import Live, LiveResource, LiveRun
 from fleetform.model.run import RunState
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.resources import resource_detail, resource_rows

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fleetform.model.live import LedgerStatus
+from fleetform.model.ledger import LedgerStatus
 from fleetform.model.overview import Overview, TroubledHost, TroubledRun
 from fleetform.model.run_state import RunState
 from fleetform.views.controllers import ControllerKind, ControllerRow, WaitingRow

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from fleetform.apply.host_access import HostAccess
+from fleetform.model.apply import Begun
 from fleetform.model.plan import Step
-from fleetform.model.ports import Begun
 from fleetform.model.verbs import ACTS_ON_HOSTS, VERBS, Verb
 
 Performer = Callable[[Step, Begun, HostAccess], Awaitable[Mapping[str, Any] | None]]

@@ -8,9 +8,9 @@ may run work for days: their rows say that they leave, and the controller releas
 from __future__ import annotations
 
 from fleetform.apply.host_access import HostAccess, together
+from fleetform.model.apply import Begun
 from fleetform.model.instance import LOCAL, Instance, InstanceState
 from fleetform.model.plan import Step
-from fleetform.model.ports import Begun
 from fleetform.providers.contract.errors import PermanentError
 
 

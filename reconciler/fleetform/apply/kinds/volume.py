@@ -13,9 +13,9 @@ from typing import Any
 
 from fleetform.agents.protocol.messages import Reply
 from fleetform.apply.host_access import HostAccess, together
+from fleetform.model.apply import Begun
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.plan import Step
-from fleetform.model.ports import Begun
 from fleetform.model.volume import MADE_ON, NOT_ON
 from fleetform.providers.contract.errors import PermanentError, TemporaryError
 from fleetform.providers.contract.hosts import Host

@@ -256,7 +256,7 @@ def _is_over(plan: Plan, follows: int, *, detach: bool) -> bool:
 
 def _leave_unchanged(workspace: Workspace, plan: Plan, watching: Watching, *, kept: bool) -> None:
     """Note that there is nothing to change; runs at work get a controller where they lost theirs."""
-    from fleetform.app.saved import keep_converged
+    from fleetform.app.recorded_plans import keep_converged
     from fleetform.cli.apply_flow import record_nothing
     from fleetform.cli.arguments import who_asks
     from fleetform.cli.background import leave, say_left

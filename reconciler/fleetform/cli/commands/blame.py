@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from fleetform.cli.command import command as make_command
@@ -11,9 +13,11 @@ from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.selection import some
 from fleetform.cli.tree import open_reader, open_workspace, or_default
 from fleetform.model.figures import counted
-from fleetform.model.live import Live
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import natural_order
+
+if TYPE_CHECKING:
+    from fleetform.model.live import Live
 
 _EXAMPLES = (
     (

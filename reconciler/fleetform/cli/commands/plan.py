@@ -101,7 +101,7 @@ def command(
         raise
     from fleetform.app.clock import SystemClock
     from fleetform.app.plan import make_plan
-    from fleetform.app.saved import keep_plan
+    from fleetform.app.recorded_plans import keep_plan
     from fleetform.plan.exit import plan_code
 
     found = look_first(workspace) if refresh else None

@@ -19,7 +19,7 @@ from fleetform.cli.selection import (
     without,
 )
 from fleetform.model.figures import counted
-from fleetform.model.recovery import NO_EVIDENCE
+from fleetform.model.run_state import NO_EVIDENCE
 
 if TYPE_CHECKING:
     from fleetform.app.edit import Editor

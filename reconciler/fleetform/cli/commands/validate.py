@@ -74,7 +74,7 @@ def _rendered(report: Report, form: str) -> str:
 
         return github_commands(report)
     if form == "junit":
-        from fleetform.views.findings import junit_xml
+        from fleetform.views.findings_junit import junit_xml
 
         return junit_xml(report)
     if form == "text":

@@ -65,7 +65,7 @@ _OPEN = frozenset(RunState) - FINAL
 def _why(reader: Reader, resource: str) -> Why | tuple[WhyElement, ...]:
     """Answer for one resource, or for each run that an address means."""
     from fleetform.app.clock import SystemClock
-    from fleetform.app.status import why_absent, why_resource, why_runs
+    from fleetform.app.why import why_absent, why_resource, why_runs
     from fleetform.spec.desired import ResourceKey
 
     now_ms = SystemClock().now_ms()

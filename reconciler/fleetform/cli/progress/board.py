@@ -11,12 +11,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from fleetform.model.plan import Step
 from fleetform.model.run import FINAL, Run, RunState
 from fleetform.model.verbs import VERBS, Effect, Verb, VerbFacts
 from fleetform.views.lines import printable_lines
 from fleetform.views.run_list import URGENCY, WENT_WRONG
+
+if TYPE_CHECKING:
+    from fleetform.model.plan import Step
 
 # The order of attention: what is bad, then what moves, then what waits, then what is over.
 _ATTENTION = (

@@ -14,12 +14,11 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO, Unpack
 
-from fleetform.model.history import NoticeFacts
-from fleetform.model.plan import Plan, Step
-from fleetform.model.run import Run
-
 if TYPE_CHECKING:
     from fleetform.app.apply import ApplyResult
+    from fleetform.model.history import NoticeFacts
+    from fleetform.model.plan import Plan, Step
+    from fleetform.model.run import Run
 
 
 EVENTS: Mapping[str, Mapping[str, str]] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from types import TracebackType
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -19,10 +19,12 @@ from rich.text import Text
 
 from fleetform.cli.progress.board import Board, Item, most_urgent, step_doing
 from fleetform.model.figures import first_of, span
-from fleetform.model.history import NoticeFacts
-from fleetform.model.plan import Plan, Step
 from fleetform.model.run import Run, RunState
 from fleetform.views.lines import printable_lines
+
+if TYPE_CHECKING:
+    from fleetform.model.history import NoticeFacts
+    from fleetform.model.plan import Plan, Step
 
 _STYLES = {
     RunState.DONE: "green", RunState.FAILED: "red", RunState.UNSCHEDULABLE: "red", RunState.ABORTED: "red",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from fleetform.cli.progress.board import (
     BAD,
@@ -21,15 +21,17 @@ from fleetform.cli.progress.board import (
     printable,
     step_done,
 )
-from fleetform.cli.screen import Screen
 from fleetform.model.figures import span
 from fleetform.model.history import LogLevel, NoticeFacts
-from fleetform.model.plan import Plan, Step
-from fleetform.model.ports import Clock, Progress
 from fleetform.model.run import FINAL, Run, RunState
 from fleetform.views.lines import printable_lines
 from fleetform.views.moments import moment
 from fleetform.views.plan.summary import change_summary
+
+if TYPE_CHECKING:
+    from fleetform.cli.screen import Screen
+    from fleetform.model.plan import Plan, Step
+    from fleetform.model.ports import Clock, Progress
 
 # Two screens of lines: what a person still reads in a build log.
 _RUNS_SHOWN_SINGLY = 40

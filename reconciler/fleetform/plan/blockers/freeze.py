@@ -6,7 +6,7 @@ Which window it is stands in the plan; until when is in the annex, as times are.
 
 from __future__ import annotations
 
-from fleetform.model.live import LedgerStatus
+from fleetform.model.ledger import LedgerStatus
 from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import Change, Held, HeldBy
 from fleetform.model.verbs import Verb

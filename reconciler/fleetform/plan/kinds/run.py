@@ -16,8 +16,7 @@ from typing import Any
 
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, FieldChange, HeldBy, Permissions, Reason, Step
-from fleetform.model.recovery import NO_EVIDENCE
-from fleetform.model.run_state import Outdated, RunState
+from fleetform.model.run_state import NO_EVIDENCE, Outdated, RunState
 from fleetform.model.verbs import Verb
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.draft import (

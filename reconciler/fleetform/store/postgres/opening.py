@@ -10,7 +10,7 @@ from pathlib import Path
 
 import asyncpg
 
-from fleetform.model.live import LedgerStatus
+from fleetform.model.ledger import LedgerStatus
 from fleetform.model.ports import Clock, Ids
 from fleetform.store.database import Transaction
 from fleetform.store.errors import (

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence, Sized
 
 from fleetform.model import figures
 from fleetform.model.plan import Plan
+from fleetform.views.lineage import OUTDATED_HEADLINE, changes_text, outdates_text, stale_results
 from fleetform.views.lines import printable
 from fleetform.views.overrides import in_force_notice
 from fleetform.views.plan.groups import (
@@ -42,15 +43,7 @@ from fleetform.views.plan.notes import (
 )
 from fleetform.views.plan.summary import executions, summary
 from fleetform.views.plan.text import SIGNS, short_commit
-from fleetform.views.reasons import (
-    HELD_BY,
-    OUTDATED_HEADLINE,
-    blocked_text,
-    changes_text,
-    outdates_text,
-    reason_sentence,
-    stale_results,
-)
+from fleetform.views.reasons import HELD_BY, blocked_text, reason_sentence
 
 SIZE_MAX = 60_000
 """Characters. GitHub takes 65 536 in a comment; the rest is for text around this one."""

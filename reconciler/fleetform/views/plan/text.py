@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sized
 from functools import lru_cache
 
 from fleetform.model.plan import Action, Held, HeldBy, Plan
+from fleetform.views.lineage import OUTDATED_HEADLINE, changes_text, outdates_text, stale_results
 from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.moments import moment
 from fleetform.views.overrides import in_force_notice
@@ -42,15 +43,7 @@ from fleetform.views.plan.notes import (
     unknown_texts,
 )
 from fleetform.views.plan.summary import executions, summary
-from fleetform.views.reasons import (
-    HELD_BY,
-    OUTDATED_HEADLINE,
-    blocked_text,
-    changes_text,
-    outdates_text,
-    reason_sentence,
-    stale_results,
-)
+from fleetform.views.reasons import HELD_BY, blocked_text, reason_sentence
 
 SIGNS: dict[Action, tuple[str, str]] = {
     Action.CREATE: ("+", "good"),

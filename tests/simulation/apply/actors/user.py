@@ -16,11 +16,12 @@ from dataclasses import dataclass, replace
 from fleetform.apply.execute import Outcome, execute
 from fleetform.checker import check
 from fleetform.checker.saved import check_saved
+from fleetform.model.apply import Accepted
 from fleetform.model.instance import InstanceState
-from fleetform.model.live import LedgerStatus, Live
+from fleetform.model.ledger import LedgerStatus
+from fleetform.model.live import Live
 from fleetform.model.plan import Kept, Permissions, Plan, Scope
 from fleetform.model.ports import (
-    Accepted,
     Clock,
     FenceLost,
     Ids,

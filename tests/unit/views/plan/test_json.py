@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from fleetform.model.live import LedgerStatus
+from fleetform.model.ledger import LedgerStatus
 from fleetform.model.plan import Action, Plan
 from fleetform.model.run import RunState
 from fleetform.spec.desired import ResourceKey, Rules
