@@ -289,9 +289,11 @@ def _amount(kind: str, path: str, name: str, value: int) -> str:
 
 _COMMAND = re.compile(r"commands(\[\d+\])?")
 
-# What a row has besides its values, so that no value passes for a change of its own. A lone quotation
-# mark reads like half of an empty text.
-_RESERVED = re.compile(r"→|…|  # forces |^\((?:not set|no value)\)$|^\".*\"$|^[\"']$")
+# What a row has besides its values, so that no value passes for a change of its own. A quotation mark
+# that is not closed reads as if the text went on behind the arrow, in `"a → b"`.
+_RESERVED = re.compile(
+    r"→|…|  # forces |^\((?:not set|no value)\)$|^\".*\"$|^\"(?:[^\"\\]|\\.)*\\?$|^'$"
+)
 
 
 def _reads_as_typed(value: str) -> bool:
