@@ -111,7 +111,7 @@ def test_the_kernel_ends_a_job_that_exceeds_its_memory(tell, hosts, instance, us
 
 
 def test_an_agent_is_back_after_a_reboot(tell, hosts, instance) -> None:
-    """It runs before anything connects, and knows that its job was lost."""
+    """It runs before anything connects, and knows of its job, which was lost, what the disk has of it."""
     request = instance(hostname="machine2", user="root")
 
     async def story(provider: SshHosts) -> None:
@@ -119,12 +119,15 @@ def test_an_agent_is_back_after_a_reboot(tell, hosts, instance) -> None:
             job = job_for(listener, WORK)
             assert (await listener.host.prepare(job)).ok
             await listener.until(lambda: "again" in listener.text(job))
-            cursor = listener.cursor
+            cursor, boot = listener.cursor, listener.host.seen.boot_id
         await provider.close()
+        # A start is not synced: without its record, the new boot id is the proof.
+        await asyncio.to_thread(shell, hosts, "machine2", "sync")
         await asyncio.to_thread(hosts.kill, "machine2")
         await asyncio.to_thread(hosts.start, "machine2")
         await until(lambda: shell(hosts, "machine2", "systemctl is-active 'fleetform-agent-*'", check=False) == "active")  # fmt: skip
         async with listening(provider, request, cursor=cursor) as again:
+            assert again.host.seen.boot_id != boot
             (record,) = again.host.seen.records or ()
             assert (record.state, record.cause) == (JobState.FINISHED, Cause.LOST)
             then = job_for(again, "echo ran")
