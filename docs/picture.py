@@ -13,9 +13,11 @@ from __future__ import annotations
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from io import StringIO
 from pathlib import Path
 
@@ -115,8 +117,19 @@ def picture() -> str:
             file.write_text(
                 file.read_text(encoding="utf-8").replace(before, after), encoding="utf-8"
             )
-        output = f"\x1b[1m$ fleetform plan\x1b[0m\n{_in_a_terminal(folder, environment)}"
+        shown = _in_a_terminal(folder, environment)
+        _end_agents(Path(place))
+        output = f"\x1b[1m$ fleetform plan\x1b[0m\n{shown}"
         return drawn(output, title=_TITLE, program="docs/picture.py", name="plan")
+
+
+def _end_agents(state: Path) -> None:
+    """End the agents, which would wait for work for ten minutes without their folder."""
+    for file in state.glob("hosts/*/*/agent.pid"):
+        os.kill(int(file.read_text().split()[0]), signal.SIGTERM)
+        deadline = time.monotonic() + 10
+        while file.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
 
 
 def _in_a_terminal(folder: Path, environment: dict[str, str]) -> str:
