@@ -126,6 +126,7 @@ NOT_SHOWING: Mapping[str, str] = {
     "attach": "prints what the job printed, as `logs` does",
     "shell": "prints what its user types and reads in a job of their own",
     "proxy": "carries the bytes of an SSH session of its user",
+    "offer": "prints rows of a catalogue only; of documents it reads what narrows them",
     "ssh-config": "prints paths and host names only",
     "ssh": "becomes the user's own ssh, and prints nothing itself",
     "serve": "has a test of its own below, with its API",
