@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from fleetform.agents.protocol.host_report import DECLARED_GPU
 from fleetform.agents.protocol.messages import GpuReport, HostReport
 
 _SHARED = (
@@ -66,7 +67,7 @@ def _declared_gpus(gpu: Mapping[str, Any]) -> tuple[GpuReport, ...]:
     return tuple(
         GpuReport(
             index=index,
-            uuid=f"declared-{index}",
+            uuid=f"{DECLARED_GPU}{index}",
             name=names[0],
             memory_bytes=_lower_bound(gpu.get("memory"), otherwise=0),
             vendor=gpu.get("vendor") or "nvidia",

@@ -31,8 +31,9 @@ async def watch_gpus(
 
     `lost` is called with a sentence about GPUs that the driver no longer reports.
     """
-    known = {gpu.uuid: gpu.used_by for gpu in host.seen.report.gpus}
-    names = {gpu.uuid: f"{gpu.index} ({gpu.name})" for gpu in host.seen.report.gpus}
+    gpus = [gpu for gpu in host.seen.report.gpus if not gpu.is_declared]
+    known = {gpu.uuid: gpu.used_by for gpu in gpus}
+    names = {gpu.uuid: f"{gpu.index} ({gpu.name})" for gpu in gpus}
     missing: set[str] = set()
     while known:
         await asyncio.sleep(GPU_PROCESSES_SECONDS)

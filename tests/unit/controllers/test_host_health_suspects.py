@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from fleetform.agents.protocol.host_report import DECLARED_GPU
 from fleetform.agents.protocol.messages import GpuReport
 from fleetform.api.waiting import waiting_reasons
 from fleetform.controllers.gpu_use import GPU_PROCESSES_SECONDS
@@ -97,6 +98,22 @@ def test_a_host_that_loses_a_gpu_is_quarantined() -> None:
         )
         await rig.until(lambda: rig.state("run") is RunState.DONE)
         assert len(rig.ledger.read_live().overrides) == 1
+
+    rig.play(story())
+
+
+def test_gpus_that_a_fleet_declares_are_not_missed() -> None:
+    """No driver lists them, however long the host is up."""
+    rig = Rig({"run": 300.0})
+    host = rig.world.hosts["pool-0"]
+    host.gpus = (GpuReport(0, f"{DECLARED_GPU}0", "A100", 1 << 34),)
+
+    async def story() -> None:
+        await rig.apply(make_desired(pool(1), {"run": task()}))
+        await rig.until(lambda: rig.state("run") is RunState.RUNNING)
+        host.gpus = ()
+        await asyncio.sleep(4 * GPU_PROCESSES_SECONDS)
+        assert not rig.ledger.read_live().overrides
 
     rig.play(story())
 

@@ -16,6 +16,10 @@ class GpuProcess:
     program: str
 
 
+DECLARED_GPU = "declared-"
+"""Begins the uuid of a GPU that a fleet declares, before its index; no driver lists it."""
+
+
 @dataclass(frozen=True)
 class GpuReport:
     """
@@ -30,6 +34,11 @@ class GpuReport:
     memory_bytes: int
     vendor: str = "nvidia"
     used_by: GpuProcess | None = None
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether a fleet declares it, in place of the GPUs that a driver lists."""
+        return self.uuid.startswith(DECLARED_GPU)
 
 
 @dataclass(frozen=True)

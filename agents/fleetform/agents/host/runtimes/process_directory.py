@@ -30,15 +30,13 @@ from fleetform.agents.host.job_dir_pool import JobDirPool
 from fleetform.agents.host.launch import Account, Bind, Launch
 from fleetform.agents.host.runtimes.base import PrepareError
 from fleetform.agents.host.slurm import stand_ins
+from fleetform.agents.protocol.host_report import DECLARED_GPU
 from fleetform.agents.protocol.messages import FileEntry, Mount, StartJob
 
 _SCRIPT_ARGUMENT_BYTES_MAX = 100_000
 """The kernel takes one argument of at most 131 072 bytes (MAX_ARG_STRLEN)."""
 
 _HOSTFILE_VARIABLES = ("FLEETFORM_HOSTFILE", "DSTACK_MPI_HOSTFILE")
-
-_DECLARED_GPU = "declared-"
-"""Prefix of the uuid of a GPU that is declared and not detected; an index follows."""
 
 
 @dataclass(frozen=True)
@@ -321,7 +319,7 @@ def _is_encodable(text: str) -> bool:
 
 def visible_gpus(gpus: Sequence[str]) -> str:
     """Return CUDA_VISIBLE_DEVICES: uuids, or indices of GPUs that are only declared."""
-    return ",".join(gpu.removeprefix(_DECLARED_GPU) for gpu in gpus)
+    return ",".join(gpu.removeprefix(DECLARED_GPU) for gpu in gpus)
 
 
 # -- files and directories --------------------------------------------------------------------
