@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, cast
@@ -184,6 +185,21 @@ def test_what_ignores_its_end_is_killed(tmp_path: Path, monkeypatch: pytest.Monk
         await wire.until(lambda: wire.printed == b"ready\n")
         channel.hang_up()
         await asyncio.to_thread(wait_until, lambda: not wire.commands._running)
+
+    tell(tmp_path, story)
+
+
+def test_a_command_ends_with_its_job_before_it_has_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The child has no process group of its own yet when the job ends."""
+    setsid = os.setsid
+    monkeypatch.setattr(os, "setsid", lambda: (time.sleep(1), setsid()))
+
+    async def story(wire: Wire) -> None:
+        wire.open("sleep", "300")
+        wire.commands.end("job")
+        assert await wire.end() == {"signal": 9, "job_ended": True}
 
     tell(tmp_path, story)
 

@@ -226,7 +226,11 @@ class ExecChannel:
         # No other process gets the pid before the status is read, which happens here.
         if self._status is None:
             with contextlib.suppress(OSError):
-                os.killpg(self._pid, number)
+                try:
+                    os.killpg(self._pid, number)
+                except ProcessLookupError:
+                    # It was forked a moment ago, and has not made its group yet.
+                    os.kill(self._pid, number)
 
     # -- input ------------------------------------------------------------------------------------
 
