@@ -53,6 +53,9 @@ EXAMPLES: dict[str, tuple[dict[str, Any], tuple[str, ...], list[Any]]] = {
         TASK, ("resources", "cpu"), [{"min": 1}, {"arch": "arm"}, {"arch": "x86", "count": "2.."}],
     ),
     "CPUs of a host": (SSH, ("ssh_config", "hosts", 0, "capacity", "cpu"), [64, "64", "8..8"]),
+    "GPUs of a host": (
+        SSH, ("ssh_config", "hosts", 0, "capacity", "devices"), [[], [0, 7], ["GPU-5e1f-0c2a", 1]],
+    ),
     "memory": (TASK, ("resources", "memory"), [8, "8GB", "1.5TB..", "..16gb", {"min": "8GB"}]),
     "disk": (TASK, ("resources", "disk"), [100, "100GB..", {"size": "1TB"}]),
     "shared memory": (TASK, ("resources", "shm_size"), [8, 0.5, "512MB", "16 GB"]),

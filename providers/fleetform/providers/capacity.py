@@ -14,6 +14,7 @@ from typing import Any
 
 from fleetform.agents.protocol.host_report import DECLARED_GPU
 from fleetform.agents.protocol.messages import GpuReport, HostReport
+from fleetform.spec.quantities.devices import select_devices
 
 _SHARED = (
     "cpu_millicores",
@@ -35,13 +36,14 @@ def instance_report(
         share: (parts, number): the machine is divided into `parts`, this is number `number`
             from 0. GPUs are dealt out one by one, so that their counts differ by one at most.
         declared: `cpu` in millicores, `memory` and `disk` in bytes, `gpu` as a requirement in
-            canonical form; what is absent is detected.
+            canonical form; what is absent is detected. `devices` selects among the detected GPUs
+            before they are dealt out.
     """
     parts, number = share
     report = dataclasses.replace(
         detected,
         **{name: getattr(detected, name) // parts for name in _SHARED},
-        gpus=detected.gpus[number::parts],
+        gpus=select_devices(detected.gpus, declared.get("devices"))[number::parts],
     )
     return _with_declared(report, declared)
 

@@ -269,10 +269,12 @@ def _gpu() -> dict[str, Any]:
         "names": [],
         "complaint": "",
         "users": [],
+        "devices": [],
     }
     if tool is None:
         return found
-    query = ["--query-gpu=driver_version,name,memory.total", "--format=csv,noheader,nounits"]
+    columns = "driver_version,name,memory.total,index,uuid"
+    query = ["--query-gpu=" + columns, "--format=csv,noheader,nounits"]
     try:
         done = host_service.run_tool(tool, *query)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -281,9 +283,10 @@ def _gpu() -> dict[str, Any]:
     for line in done.stdout.splitlines():
         fields = [field.strip() for field in line.split(",")]
         # A card that has failed shows words in place of numbers.
-        if len(fields) == 3 and fields[2].isdigit():
+        if len(fields) == 5 and fields[2].isdigit() and fields[3].isdigit():
             found["driver"] = fields[0]
             found["names"].append(fields[1])
+            found["devices"].append({"index": int(fields[3]), "uuid": fields[4]})
         elif line.strip():
             found["complaint"] = line.strip()
     if done.returncode and not found["complaint"]:

@@ -27,7 +27,13 @@ from fleetform.controllers.output import Output
 from fleetform.controllers.rank_calls import OtherRank, serve_rank_calls
 from fleetform.controllers.stragglers import wait_for_first
 from fleetform.controllers.task_group import TaskGroup
-from fleetform.model.instance import LOCAL, Instance, InstanceState, request_of
+from fleetform.model.instance import (
+    LOCAL,
+    Instance,
+    InstanceState,
+    missing_devices_text,
+    request_of,
+)
 from fleetform.model.ports import (
     Clock,
     Gate,
@@ -447,6 +453,8 @@ class HostSessions:
             )
             moved = (*moved, *more)
             self.changed[session.instance.uid] = None
+        if missing := missing_devices_text(session.instance.declared, seen.report.gpus):
+            self._tell_note(session, missing)
         session.cursor = seen.cursor
         session.host = host
         session.is_installed = True

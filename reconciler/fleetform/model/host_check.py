@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleetform.model import figures
 from fleetform.model.account import ROOT, account_obstacle, job_account
-from fleetform.model.instance import LOCAL, Instance, InstanceState
+from fleetform.model.instance import LOCAL, Instance, InstanceState, missing_devices_text
 
 if TYPE_CHECKING:
     from fleetform.providers.contract.checks import AgentFacts, HostChecked, HostFacts
@@ -413,6 +413,13 @@ def _gpu(target: HostTarget, facts: HostFacts) -> Iterator[HostFinding]:
             f"process {one.pid} ({one.program}) of {one.user} uses a GPU, and is no job of fleetform",
             f"`ps -fp {one.pid}` on the host shows it; a job may get the same GPU",
         )
+    if missing := missing_devices_text(target.declared, gpu.devices):
+        yield HostFinding(
+            "GPU",
+            Severity.ERROR,
+            missing,
+            "correct `devices` of the host; `nvidia-smi -L` on the host lists its GPUs",
+        )
     if wanted > found:
         yield HostFinding(
             "GPU",
@@ -445,6 +452,10 @@ def _clock(checked: HostChecked, facts: HostFacts) -> Iterator[HostFinding]:
     )
 
 
+_SHARE = frozenset({"cpu", "devices", "memory"})
+"""With these in `capacity` an environment leaves the rest of a host to others."""
+
+
 def _agent(
     target: HostTarget, checked: HostChecked, facts: HostFacts, environment_uid: str
 ) -> Iterator[HostFinding]:
@@ -456,12 +467,17 @@ def _agent(
     others = [one for one in facts.agents if one.environment_uid != environment_uid]
     if others:
         names = ", ".join(f"{one.name} of fleet {one.fleet}" for one in others)
+        there = f"other environments have agents of the account here ({names})"
+        if target.declared.keys() >= _SHARE:
+            text = f"{there}; `capacity` declares the share of this one"
+            yield HostFinding("other agents", Severity.OK, text)
+            return
         yield HostFinding(
             "other agents",
             Severity.WARNING,
-            f"other environments have agents of the account here ({names}); they would allocate the"
-            " resources of the host as well",
-            "remove the host from one of the environments",
+            f"{there}; they would allocate the resources of the host as well",
+            "declare `devices`, `cpu` and `memory` in `capacity` of the host in each environment, or"
+            " remove the host from one of them",
         )
 
 

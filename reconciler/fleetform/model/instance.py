@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fleetform.model.rollout import EXCHANGED_TEXTS
+from fleetform.spec.quantities.devices import DetectedGpu, missing_devices
 
 if TYPE_CHECKING:
     from fleetform.agents.protocol.keys import Cursor
@@ -145,6 +146,13 @@ class Allocation:
     disk_bytes: int
     gpus: tuple[str, ...] = ()
     blocks: int = 0
+
+
+def missing_devices_text(declared: Mapping[str, Any], gpus: Sequence[DetectedGpu]) -> str:
+    """Say which declared devices a host does not have; empty where it has all. `gpus` are its own."""
+    missing = missing_devices(gpus, declared.get("devices"))
+    names = ", ".join(f"GPU {one}" if isinstance(one, int) else one for one in missing)
+    return f"the host has no {names}, which `devices` declares" if names else ""
 
 
 def request_of(instance: Instance) -> InstanceRequest:

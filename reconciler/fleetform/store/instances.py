@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 
 # ruff: noqa: S608 -- statements are put together from constants of this room; values are bound.
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fleetform.agents.protocol.keys import Cursor
 from fleetform.model.instance import Gpu, GpuUse, Instance, InstanceState
+from fleetform.spec.quantities.devices import select_devices
 from fleetform.store.rollouts import Cordon, read_cordon
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def _instance_of(row: Sequence[Any], cordon: Cordon) -> Instance:
      address, boot_id, install_id, log_id, log_number, declared, parts, message,
      drained, seen_at_ms, template_digest, provider, endpoint, host_key, run_as, agent_account,
      accounts) = row  # fmt: skip
+    said: Mapping[str, Any] = json.loads(declared) if declared else {}
     return Instance(
         uid=uid,
         name=name,
@@ -60,12 +62,13 @@ def _instance_of(row: Sequence[Any], cordon: Cordon) -> Instance:
         cpu_millicores=cpu,
         memory_bytes=memory,
         disk_bytes=disk,
-        gpus=tuple(_gpu_of(gpu) for gpu in json.loads(gpus)) if gpus else (),
+        # A device that is no longer declared is not allotted, also before the host answers again.
+        gpus=select_devices(map(_gpu_of, json.loads(gpus)), said.get("devices")) if gpus else (),
         address=address,
         boot_id=boot_id,
         install_id=install_id,
         cursor=Cursor(log_id, log_number) if log_id else None,
-        declared=json.loads(declared) if declared else {},
+        declared=said,
         parts=parts,
         message=message,
         drained=drained or cordon.reason(fleet, name, template_digest),

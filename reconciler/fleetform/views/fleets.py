@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fleetform.model import figures
-from fleetform.model.instance import Allocation, GpuUse, Instance, InstanceState
+from fleetform.model.instance import (
+    Allocation,
+    GpuUse,
+    Instance,
+    InstanceState,
+    missing_devices_text,
+)
 from fleetform.model.override import Override, quarantine_of
 from fleetform.spec.names import natural_order
 from fleetform.views.moments import age
@@ -260,6 +266,10 @@ def _messages(instance: Instance, jobs: int) -> Iterator[str]:
     why = instance.message or _leaving(instance, jobs) or _drained(instance, jobs)
     if why:
         yield why
+    if instance.state is InstanceState.READY and (
+        missing := missing_devices_text(instance.declared, instance.gpus)
+    ):
+        yield missing
     # A program that uses all GPUs of a host is one sentence.
     by_use: dict[GpuUse, list[str]] = {}
     for gpu in instance.gpus:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from contract.ledgers import (
     GIB,
     Desk,
+    carry_out,
+    fleet_step,
     hello,
     prepared_gang,
     submit_step,
@@ -28,6 +32,26 @@ def test_hello_brings_capacity(ledger: Ledger) -> None:
     assert ledger.read_live().instances[0].generation == instance.generation
     desk.greet(instance.uid, gpus=3)
     assert ledger.read_live().instances[0].generation == instance.generation + 1
+
+
+def test_gpus_that_are_no_longer_declared_are_not_allotted(ledger: Ledger) -> None:
+    """Not even before the host answers again: the other environment may allot them already."""
+    host = {"name": "one", "number": 0, "provider": "ssh", "endpoint": {"hostname": "one"}}
+    more = [{**host, "declared": {"devices": devices}} for devices in ([0, "GPU-2"], ["GPU-2"])]
+    created, updated = (
+        replace(one, arguments={**one.arguments, "instances": [place]})
+        for one, place in zip(
+            (fleet_step("local"), fleet_step("local", verb="fleet.update")), more, strict=True
+        )
+    )
+    carry_out(ledger, [created])
+    desk = Desk(ledger, ledger.take_fence(who="test", now_ms=1))
+    desk.greet(ledger.read_live().instances[0].uid)
+    (before,) = ledger.read_live().instances
+    carry_out(ledger, [updated])
+    (after,) = ledger.read_live().instances
+    assert [[gpu.index for gpu in one.gpus] for one in (before, after)] == [[0, 2], [2]]
+    assert after.generation > before.generation
 
 
 def test_gpus_that_are_used_outside_fleetform(ledger: Ledger) -> None:

@@ -11,6 +11,7 @@ import shutil
 import signal
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -246,6 +247,68 @@ def test_environments_share_a_host_and_nothing_else(
         other.check_run("two")
         other.check_nothing_shared()
     finally:
+        other.close()
+
+
+_NVIDIA_SMI = """\
+#!/bin/sh
+for n in 0 1 2 3; do
+    case $1 in
+    *compute-apps*) ;;
+    *driver_version*) echo "550.54, A100, 81920, $n, GPU-a$n" ;;
+    *) echo "$n, GPU-a$n, A100, 81920" ;;
+    esac
+done
+"""
+_SHARE = """\
+type: fleet
+name: lab
+run_as: root
+ssh_config:
+  user: root
+  hosts:
+    - {{hostname: node1, capacity: {{cpu: 1, memory: 1GB, devices: {}}}}}
+"""
+
+
+def test_environments_divide_the_gpus_of_a_host(
+    environment: Environment, hosts: Lab, tmp_path: Path
+) -> None:
+    """No idle GPU of the other is allotted, and none replaces a declared one that is missing."""
+    other = Environment(tmp_path / "second", hosts)
+    folder = "/usr/local/sbin"
+    hosts.run("node1", "mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", folder)
+    hosts.run("node1", "sh", "-c", f"echo '{_NVIDIA_SMI}' > {folder}/nvidia-smi")
+    hosts.run("node1", "chmod", "755", f"{folder}/nvidia-smi")
+
+    def start(where: Environment, name: str, devices: str, gpus: int) -> Callable[[], str]:
+        """Start a job; returns what ends it and says which GPUs it saw."""
+        more = f"resources: {{gpu: {gpus}}}\n"
+        apply = where.apply(_SHARE.format(devices), where.job(name, more))
+        where.wait_for_start(name)
+
+        def end() -> str:
+            seen = where.run("exec", name, "--", "printenv", "CUDA_VISIBLE_DEVICES").stdout
+            where.open_gate(name)
+            wait_for_exit(where, apply)
+            where.check_run(name)
+            return seen.strip()
+
+        return end
+
+    try:
+        end_one = start(environment, "one", "[0, 2]", 2)
+        end_two = start(other, "two", "[GPU-a3, 1]", 2)
+        assert (end_one(), end_two()) == ("GPU-a0,GPU-a2", "GPU-a1,GPU-a3")
+        assert start(other, "three", "[3, 7]", 1)() == "GPU-a3"
+        (host,) = other.json("fleet", "show", "lab")["instances"]
+        assert (host["capacity"]["gpus"], host["state"]) == (1, "ready")
+        assert host["message"] == "the host has no GPU 7, which `devices` declares"
+        checked = other.run("fleet", "check")
+        assert (checked.returncode, host["message"] in checked.stdout) == (1, True), checked.stdout
+        assert environment.run("fleet", "check").returncode == 0
+    finally:
+        hosts.run("node1", "umount", "-l", folder)
         other.close()
 
 

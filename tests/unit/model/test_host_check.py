@@ -16,6 +16,7 @@ from fleetform.model.host_check import (
 from fleetform.providers.contract.checks import (
     AgentFacts,
     FolderFacts,
+    GpuDevice,
     GpuFacts,
     GpuUser,
     HostChecked,
@@ -175,6 +176,29 @@ def test_a_host_with_fewer_gpus_than_declared() -> None:
         Severity.WARNING,
         "the configuration declares 8 GPUs, and the driver lists none",
     )
+
+
+@pytest.mark.parametrize(
+    ("devices", "missing"),
+    [([0, "GPU-1"], ""), ([], ""), ([0, 2], "no GPU 2,"), ([3, "GPU-7"], "no GPU 3, GPU-7,")],
+)
+def test_declared_devices_that_the_host_does_not_have(devices, missing: str) -> None:
+    """An error names them: runs would wait for GPUs that are not there."""
+    listed = replace(H100, devices=(GpuDevice(0, "GPU-0"), GpuDevice(1, "GPU-1")))
+    result = check(replace(TARGET, declared={"devices": devices}), gpu=listed)
+    assert problems(result) == ([("GPU", Severity.ERROR)] if missing else [])
+    assert any(missing in one.text for one in result.findings)
+
+
+def test_a_declared_share_of_a_host_leaves_the_rest_to_other_environments() -> None:
+    """Without one of the three parts, both environments would allocate that part whole."""
+    other = replace(AGENT, uid="x", environment_uid="f" * 32)
+    share = {"cpu": 1000, "memory": 1 << 30, "devices": []}
+    for lacking in (None, *share):
+        declared = {name: amount for name, amount in share.items() if name != lacking}
+        result = check(replace(TARGET, declared=declared), agents=(other,))
+        expected = [] if lacking is None else [("other agents", Severity.WARNING)]
+        assert problems(result) == expected
 
 
 @pytest.mark.parametrize(

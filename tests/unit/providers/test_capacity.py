@@ -58,6 +58,17 @@ def test_what_is_declared_counts_for_each_node() -> None:
 
 
 @pytest.mark.parametrize(
+    ("devices", "indices"),
+    [([0, 2], [0, 2]), (["GPU-1"], [1]), ([1, "GPU-1"], [1]), ([2, 7, "GPU-9"], [2]), ([], [])],
+    ids=["indices", "uuid", "one in two spellings", "two that are not there", "none"],
+)
+def test_declared_devices_select_among_those_detected(devices, indices) -> None:
+    """Each keeps its own index and uuid, and none takes the place of one that is not there."""
+    report = instance_report(DETECTED, share=(1, 0), declared={"devices": devices})
+    assert report.gpus == tuple(DETECTED.gpus[index] for index in indices)
+
+
+@pytest.mark.parametrize(
     ("gpu", "made"),
     [
         ({"count": {"min": 0, "max": 0}}, ()),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fleetform.providers import host_facts
-from fleetform.providers.contract.checks import HostFacts
+from fleetform.providers.contract.checks import GpuDevice, HostFacts
 from fleetform.providers.contract.errors import PermanentError
 from fleetform.providers.contract.hosts import InstanceRequest
 from fleetform.providers.ssh import setup
@@ -65,12 +65,12 @@ def test_agents_of_every_environment_are_listed(home: Path) -> None:
 @pytest.mark.parametrize(
     ("output", "exit_code", "names", "complaint"),
     [
-        ("550.54.15, NVIDIA H100 80GB HBM3, 81559", 0, ("NVIDIA H100 80GB HBM3",), ""),
+        ("550.54.15, NVIDIA H100 80GB HBM3, 81559, 0, GPU-5e", 0, ("NVIDIA H100 80GB HBM3",), ""),
         (
-            "550.54.15, NVIDIA A100, 40960\n550.54.15, NVIDIA A100, [Unknown Error]",
+            "550.54.15, NVIDIA A100, 40960, 0, GPU-5e\n550.54.15, NVIDIA A100, [Unknown Error], 1, GPU-5f",
             0,
             ("NVIDIA A100",),
-            "550.54.15, NVIDIA A100, [Unknown Error]",
+            "550.54.15, NVIDIA A100, [Unknown Error], 1, GPU-5f",
         ),
         (
             "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
@@ -93,6 +93,7 @@ def test_gpus_as_their_driver_lists_them(
     gpu = read().gpu
     assert (gpu.tool, gpu.names, gpu.complaint) == (str(tool), names, complaint)
     assert gpu.driver == ("550.54.15" if names else "")
+    assert gpu.devices == ((GpuDevice(0, "GPU-5e"),) if names else ())
 
 
 LOGIND = "KillUserProcesses={}\nKillExcludeUsers=root\nKillOnlyUsers={}\nRemoveIPC={}"
@@ -143,7 +144,7 @@ def test_processes_that_use_a_gpu_outside_fleetform(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are listed with their user; a process of a job is not, and one that has ended neither."""
-    gpu_of = "case $1 in *compute-apps*) echo '{} , /usr/bin/python3'; echo '{}, train'; echo '99999999, gone';; *) echo '550.54, H100, 81559';; esac"  # fmt: skip
+    gpu_of = "case $1 in *compute-apps*) echo '{} , /usr/bin/python3'; echo '{}, train'; echo '99999999, gone';; *) echo '550.54, H100, 81559, 0, GPU-5e';; esac"  # fmt: skip
     job = subprocess.Popen(
         ["sleep", "60"], env={**os.environ, "FLEETFORM_RUN_UID": "a" * 32}, stdin=subprocess.DEVNULL
     )

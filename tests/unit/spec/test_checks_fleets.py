@@ -281,3 +281,51 @@ def test_reservations_of_hosts_that_are_not(tmp_path):
     )
     assert told(loaded, "unknown-reference") == ["The fleet `gpus` has no host `gpu7`."]
     assert told(loaded, "never-placed") == ["`gpus` has 4 hosts of the 9 that are to be reserved."]
+
+
+def test_declared_devices_limit_the_gpus_of_a_host(tmp_path):
+    """A run that needs more of them than the environment may use is told before it waits."""
+    text = fleet("ssh_config: {hosts: [{hostname: one, capacity: {devices: [3, 0]}}]}") + RUN
+    assert told(load(tmp_path, f"{text}resources: {{gpu: 2}}"), "never-placed") == []
+    assert told(load(tmp_path, f"{text}resources: {{gpu: 3}}"), "never-placed") == [
+        "`gpus` has 2 GPUs a node of the 3 asked for."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("capacity", "code", "text"),
+    [
+        ("{devices: [0], gpu: 1}", "contradiction", "`devices` selects among them"),
+        ("{devices: [], gpu: 'A100:80GB:8'}", "contradiction", "`devices` selects among them"),
+        ("{devices: [1, 0, 1]}", "bad-value", "The device `1` is named twice."),
+        ("{devices: [GPU-5e, GPU-5e]}", "bad-value", "`GPU-5e` is named twice."),
+        ("{devices: 0}", "bad-value", "expected a list of GPUs"),
+        ("{devices: [-1]}", "bad-value", "`-1` is a number; expected the index or the UUID"),
+        ("{devices: [true]}", "bad-value", "`true` is a boolean; expected the index"),
+        ("{devices: [5e1f]}", "bad-value", "`5e1f` is text; expected the index"),
+        ("{devices: [GPU-5E]}", "bad-value", "`GPU-5E` is text; expected the index"),
+    ],
+)
+def test_devices_that_are_no_list_of_different_gpus(tmp_path, capacity, code, text):
+    """Each is told with what is wrong; no mistake hides a GPU or allots another one."""
+    hosts = f"ssh_config: {{hosts: [{{hostname: one, capacity: {capacity}}}]}}"
+    (error,) = load(tmp_path, fleet(hosts)).errors
+    assert (error.code, text in error.detail) == (code, True), error
+
+
+def test_the_order_of_devices_means_nothing(tmp_path):
+    """Two orders of one list are one configuration; indices come before UUIDs."""
+    documents = []
+    for number, devices in enumerate(("[GPU-5e, 3, 0]", "[0, GPU-5e, 3]")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        hosts = f"ssh_config: {{hosts: [{{hostname: one, capacity: {{devices: {devices}}}}}]}}"
+        (declared,) = load(folder, fleet(hosts)).desired.resources.values()
+        documents.append(declared.document["ssh_config"]["hosts"][0]["capacity"])
+    assert documents == [{"devices": [0, 3, "GPU-5e"]}] * 2
+
+
+def test_a_local_fleet_has_no_devices(tmp_path):
+    """It divides the GPUs of this machine among its nodes."""
+    loaded = load(tmp_path, fleet("local: {devices: [0]}"))
+    assert [error.code for error in loaded.errors] == ["unknown-field"]

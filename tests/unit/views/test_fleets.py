@@ -71,6 +71,15 @@ def test_a_process_outside_fleetform_that_uses_gpus_is_named():
     assert row.message == "GPU 1 is used by python (pid 123, user ada) outside fleetform"
 
 
+def test_a_declared_device_that_a_host_does_not_have_is_named():
+    """Of a host that does not answer, nothing is known."""
+    ready = replace(HOSTS[1], declared={"devices": [0, 3]})
+    (row,) = instance_rows([ready])
+    assert row.message == "the host has no GPU 3, which `devices` declares"
+    (row,) = instance_rows([replace(ready, state=InstanceState.UNREACHABLE)])
+    assert row.message == ""
+
+
 def test_a_quarantined_host_says_why_and_how_that_ends():
     """Silence is the more important state, and a drain by hand is no quarantine."""
     why = Override(3, OverrideKind.QUARANTINE, "host/local-0", "GPU 0 is lost", "the controller", 1)

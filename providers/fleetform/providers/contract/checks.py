@@ -62,13 +62,21 @@ class GpuUser:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuDevice:
+    """A GPU that the driver lists."""
+
+    index: int
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True)
 class GpuFacts:
     """
     NVIDIA GPUs.
 
     `cards` are on the PCI bus, `names` has one for each that the driver lists. `tool` is the path
     of nvidia-smi, or empty. `complaint` is what it printed in place of a GPU. `users` are sorted by
-    pid.
+    pid, and `devices` are in the order of `names`.
     """
 
     cards: int
@@ -77,6 +85,7 @@ class GpuFacts:
     names: tuple[str, ...]
     complaint: str
     users: tuple[GpuUser, ...] = ()
+    devices: tuple[GpuDevice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +163,9 @@ class HostFacts:
 
 def _gpu(fields: Mapping[str, Any]) -> GpuFacts:
     users = tuple(GpuUser(**one) for one in fields["users"])
-    return GpuFacts(**{**fields, "names": tuple(fields["names"]), "users": users})
+    devices = tuple(GpuDevice(**one) for one in fields["devices"])
+    read = {"names": tuple(fields["names"]), "users": users, "devices": devices}
+    return GpuFacts(**{**fields, **read})
 
 
 @dataclass(frozen=True, slots=True)

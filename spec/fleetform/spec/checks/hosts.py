@@ -128,11 +128,12 @@ def _is_joined(fleet: Mapping[str, Any]) -> bool:
 
 def _supply(has: Mapping[str, Any]) -> Supply:
     gpu: Mapping[str, Any] = has.get("gpu") or {}
+    devices: Sequence[int | str] | None = has.get("devices")
     return Supply(
         _end(has.get("cpu")),
         _end(has.get("memory")),
         _end(has.get("disk")),
-        _end(gpu.get("count")),
+        _end(gpu.get("count")) if devices is None else len(devices),
         frozenset(name.lower() for name in gpu.get("name", ())),
         _end(gpu.get("memory")),
     )

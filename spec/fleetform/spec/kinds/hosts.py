@@ -35,7 +35,7 @@ from fleetform.spec.kinds.base import (
 )
 from fleetform.spec.kinds.offers import Text
 from fleetform.spec.kinds.ports import PORT_MAX, Port
-from fleetform.spec.kinds.resources import Capacity, text
+from fleetform.spec.kinds.resources import HostCapacity, text
 from fleetform.spec.kinds.schedules import Window, window
 from fleetform.spec.names import host_name
 from fleetform.spec.quantities.ranges import exact_text, from_one_to, parse_count, shown, unfit
@@ -303,7 +303,7 @@ class Host(Model):
     Example: `8`, `auto`.
     """
 
-    capacity: Capacity | None = None
+    capacity: HostCapacity | None = None
     """
     The resources of the host. Default: detected. Example: `{cpu: 64, memory: 512GB, gpu:
     A100:80GB:8}`.

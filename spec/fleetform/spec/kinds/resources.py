@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
+
+from pydantic import model_validator
 
 from fleetform.spec.field_facts import UNSUPPORTED, Facts, supported_by, unit
 from fleetform.spec.kinds.base import Model, read_by, refuse
@@ -21,6 +23,7 @@ from fleetform.spec.quantities import (
     parse_memory_range,
 )
 from fleetform.spec.quantities.cpu import ARCHITECTURE, CORES, CPU
+from fleetform.spec.quantities.devices import UUID, parse_devices
 from fleetform.spec.quantities.duration import DURATION, OFF_WORDS, SECONDS_MAX
 from fleetform.spec.quantities.gpu import CAPABILITY, SLICE, VENDOR
 from fleetform.spec.quantities.memory import SIZE
@@ -195,6 +198,12 @@ GPUS: Schema = {
     ]
 }
 
+DEVICES: Schema = {
+    "type": "array",
+    "items": {"anyOf": [WHOLE, {"type": "string", "pattern": exact_text(UUID)}]},
+    "uniqueItems": True,
+}
+
 # Durations
 
 _SECONDS: Schema = {"type": "integer", "minimum": 0, "exclusiveMaximum": SECONDS_MAX + 1}
@@ -287,6 +296,7 @@ Limit = Annotated[int | None, *read_by(_remembered(_limit), TIME_OR_OFF, "second
 """A duration, or `off` for none."""
 CapacityCpu = Annotated[int, *read_by(_capacity_cpu, EXACT_CPUS, "millicores")]
 CapacityGpu = Annotated[Gpu, *read_by(_capacity_gpu, GPUS)]
+Devices = Annotated[tuple[int | str, ...], *read_by(parse_devices, DEVICES)]
 
 
 class Resources(Model):
@@ -332,7 +342,7 @@ class Resources(Model):
 
 
 class Capacity(Model):
-    """The resources of one host. Resources that are not set are detected."""
+    """The resources of one node. Resources that are not set are detected."""
 
     other_facts: ClassVar[Mapping[str, tuple[Facts, ...]]] = {"gpu.memory": (unit("bytes"),)}
 
@@ -352,3 +362,25 @@ class Capacity(Model):
     """
     GPUs of a node: name, memory of one GPU, and count. Default: detected. Example: `A100:80GB:8`.
     """
+
+
+class HostCapacity(Capacity):
+    """The resources of one host. Resources that are not set are detected."""
+
+    # A local fleet has no `devices`: it divides the GPUs of this machine among its nodes.
+    devices: Devices | None = None
+    """
+    The GPUs of the host that this environment may use, by index or UUID as `nvidia-smi -L` shows
+    them; environments that share a host declare different ones. An empty list means none. Not
+    together with `gpu`. Default: all. Example: `[0, 1]`, `[GPU-5e1f0c2a-9d3b-4f6e-8a71-2c4d6e8f0a1b]`.
+    """
+
+    @model_validator(mode="after")
+    def _has_one_source_of_gpus(self) -> Self:
+        if self.gpu is not None and self.devices is not None:
+            raise refuse(
+                "contradiction",
+                "`gpu` replaces the GPUs that the host has, and `devices` selects among them.",
+                "Remove one of the two.",
+            )
+        return self
