@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fleetform.app.problems import WorkspaceProblem
+from fleetform.model.figures import first_of
+from fleetform.model.instance import Gpu
+from fleetform.model.run import GpuRequirement
 from fleetform.providers.offers import catalogue
+from fleetform.schedule.demand import gpu_matches
 from fleetform.schedule.offers import OfferRequest, Selection, select
+from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import split_element
 
 if TYPE_CHECKING:
-    from fleetform.spec.desired import Declared, Desired, ResourceKey
+    from fleetform.spec.desired import Declared, Desired
 
 # What a catalogue does not say of its GPUs.
 _UNKNOWN = ("slice", "compute_capability")
+_OWN_HOSTS = ("local", "ssh_config")
 _KINDS = frozenset({"run", "fleet"})
-FIELDS = ("resources", "backends", "regions", "instance_types", "spot_policy", "max_price")
+_NAMES_MAX = 12
+FIELDS = ("resources", "nodes", "backends", "regions", "instance_types", "spot_policy", "max_price")
 """The fields of a run or fleet that choose among offers."""
 
 
@@ -25,11 +33,24 @@ def documents_called(desired: Desired, name: str) -> dict[str, Mapping[str, Any]
     Find the runs and fleets of that name by their own names, those too that cannot be carried out yet.
 
     Of a sweep or an array, each element that asks for other offers than those before it.
+
+    Raises:
+        WorkspaceProblem: The document of that name is invalid, or is a fleet with hosts of its own.
     """
+    for kind in sorted(_KINDS):
+        if ResourceKey(kind, name) in desired.broken:
+            raise WorkspaceProblem(
+                f"the document of {kind} {name} is invalid", "correct it first, as shown above"
+            )
     found: dict[str, Mapping[str, Any]] = {}
     for key, one in _declared(desired):
         if key.kind not in _KINDS or name not in {key.name, split_element(key.name)[0]}:
             continue
+        if any(source in one.document for source in _OWN_HOSTS):
+            raise WorkspaceProblem(
+                f"fleet {name} has hosts of its own, and offers are of clouds",
+                "give the requirement by options, such as `--gpu H100:8`",
+            )
         narrowed = {field: one.document[field] for field in FIELDS if field in one.document}
         if narrowed not in found.values():
             found[key.name] = narrowed
@@ -52,7 +73,7 @@ def find_offers(document: Mapping[str, Any], backend_types: Mapping[str, str]) -
         backend_types: The type of each declared backend, by its name.
 
     Raises:
-        WorkspaceProblem: It names a backend without a catalogue, or asks for what none says.
+        WorkspaceProblem: It names what no catalogue has, or asks for what none says.
     """
     gpu = (document.get("resources") or {}).get("gpu") or {}
     for field in _UNKNOWN:
@@ -68,12 +89,28 @@ def find_offers(document: Mapping[str, Any], backend_types: Mapping[str, str]) -
             f"there is no catalogue of offers for `{without[0]}`",
             f"offers are known of {', '.join(known)}",
         )
+    offers = [offer for backend in backends or known for offer in catalogue.offers(backend)]
     request = OfferRequest.from_document({**document, "backends": backends})
-    return select(_all_offers(backends or known), request)
+    _refuse_unknown("region", request.regions, {one.region for one in offers})
+    _refuse_unknown("instance type", request.instance_types, {one.instance_type for one in offers})
+    models = {
+        one.gpu_name: Gpu("", one.gpu_name, 0, one.gpu_vendor) for one in offers if one.gpu_name
+    }
+    for name in request.requirement.gpu.names if request.requirement.gpu else ():
+        if not any(gpu_matches(GpuRequirement(1, names=(name,)), one) for one in models.values()):
+            _refuse_unknown("GPU", {name}, models)
+    return select(offers, request)
 
 
-def _all_offers(backends: Iterable[str]) -> Iterable[catalogue.Offer]:
-    return (offer for backend in backends for offer in catalogue.offers(backend))
+def _refuse_unknown(what: str, names: Iterable[str], known: Iterable[str]) -> None:
+    for name in sorted(set(names).difference(known)):
+        near = difflib.get_close_matches(name, known := sorted(known), n=_NAMES_MAX)
+        raise WorkspaceProblem(
+            f"no catalogue of offers has the {what} `{name}`",
+            f"did you mean {' or '.join(f'`{one}`' for one in near)}?"
+            if near
+            else f"there is {first_of(known, _NAMES_MAX)}",
+        )
 
 
 def backend_types(desired: Desired) -> dict[str, str]:

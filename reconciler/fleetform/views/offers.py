@@ -67,7 +67,6 @@ _REASONS = {
     "backend": "of another backend",
     "region": "in another region",
     "type": "of another type",
-    "spot": "excluded by the spot policy",
     "arch": "of another architecture",
     "gpu": "without the GPUs",
     "cpu": "without the CPUs",
@@ -77,10 +76,20 @@ _REASONS = {
 }
 
 
-def no_offer(reasons: Mapping[str, int]) -> str:
-    """Say why no offer is left: `no offer: 2600 without the GPUs, 12 above the highest price`."""
+def no_offer(reasons: Mapping[str, int], spot: str) -> str:
+    """
+    Say why no offer is left: `no offer on demand: 1361 without the GPUs`.
+
+    `spot` is the spot policy, which excludes half of the offers in silence.
+    """
     told = [f"{reasons[name]} {text}" for name, text in _REASONS.items() if reasons.get(name)]
-    return f"no offer: {', '.join(told)}"
+    kind = {"on-demand": " on demand", "spot": " of spot instances"}.get(spot, "")
+    return f"no offer{kind}: {', '.join(told)}"
+
+
+def several_hosts(name: str, nodes: int) -> str:
+    """Say that the prices are of one host where a run needs several."""
+    return f"{name} needs {nodes} hosts; prices are of one host"
 
 
 def not_shown(count: int) -> str:

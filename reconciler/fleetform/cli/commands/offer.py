@@ -83,17 +83,20 @@ def command(
 
     NAME is a declared run or fleet: its resources, backends, regions, instance types, spot policy and
     highest price count, and options override them. Prices come from a catalogue that is part of
-    fleetform, and no cloud is asked: offers of unknown price are listed last, as `unknown`.
+    fleetform, and no cloud is asked: it has AWS in us-east-1, with prices on demand. Offers of
+    unknown price are listed last, as `unknown`.
     """
     from fleetform.app.offers import find_offers
-    from fleetform.views.offers import no_offer, not_shown, offer_rows, offers_table
+    from fleetform.views.offers import no_offer, not_shown, offer_rows, offers_table, several_hosts
 
     document, types = ({}, {}) if name is None else _declared(or_default(path), name)
     typed = _typed(gpu, cpus, memory, max_price, narrowed)
     resources = {**document.get("resources", {}), **typed.pop("resources")}
-    found = find_offers({**document, **typed, "resources": resources}, types)
+    asked = {**document, **typed, "resources": resources}
+    found = find_offers(asked, types)
     if not found.offers:
-        error_screen().labelled("error", no_offer(found.reasons))
+        spot = asked.get("spot_policy", "on-demand")
+        error_screen().labelled("error", no_offer(found.reasons, spot))
     rows = offer_rows(found.offers[:limit])
     out = screen()
     if as_json:
@@ -102,6 +105,8 @@ def command(
         out.table(offers_table(rows))
         if more := len(found.offers) - len(rows):
             out.line(not_shown(more), "dim")
+        if (nodes := document.get("nodes", 1)) > 1:
+            out.line(several_hosts(str(name), nodes), "dim")
     return Exit.OK if rows else Exit.ERROR
 
 

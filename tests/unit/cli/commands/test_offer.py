@@ -100,8 +100,42 @@ def test_a_limit_says_how_many_more_there_are(typed, lab):
     assert "more offers; --limit shows them" in out
 
 
+@pytest.mark.parametrize(
+    ("options", "problem", "advice"),
+    [
+        (["--gpu", "Z900"], "has the GPU `Z900`", "there is A100, A10G, B200"),
+        (["--gpu", "A1000"], "has the GPU `A1000`", "did you mean `A100`"),
+        (["--region", "mars"], "has the region `mars`", "there is us-east-1"),
+        (["--type", "p5.48xlarg"], "has the instance type", "did you mean `p5.48xlarge`"),
+    ],
+)
+def test_a_name_that_no_catalogue_has_is_told(typed, lab, options, problem, advice):
+    """A list of offers without it would say nothing of the mistake."""
+    code, out, err = typed("offer", *options)
+    assert (code, out) == (1, "")
+    assert problem in err
+    assert advice in err
+
+
+def test_a_run_on_several_hosts_is_told_what_a_price_is_of(typed, lab):
+    write(lab, gang="type: task\nname: gang\nnodes: 2\ncommands: [a]\nresources: {gpu: H100:8}\n")
+    code, out, _err = typed("offer", "gang")
+    assert code == 0
+    assert out.endswith("gang needs 2 hosts; prices are of one host\n")
+
+
+def test_what_has_no_offers_is_refused(typed, lab):
+    """A fleet with hosts of its own, and a document that cannot be read."""
+    write(lab, own="type: fleet\nname: own\nlocal: true\nnodes: 1\n")
+    assert "fleet own has hosts of its own" in typed("offer", "own")[2]
+    write(lab, bad="type: task\nname: bad\ncommands: [a]\nnode: 2\n")
+    code, out, err = typed("offer", "bad")
+    assert (code, out) == (1, "")
+    assert "the document of run bad is invalid" in err
+
+
 def test_json_without_an_offer_is_an_empty_list(typed, lab):
     code, out, err = typed("offer", "--gpu", "H100:3", "--json")
     assert (code, json.loads(out)) == (1, [])
-    assert "no offer: " in err
+    assert "no offer on demand: " in err
     assert " without the GPUs" in err
