@@ -54,7 +54,7 @@ EXAMPLES: dict[str, tuple[dict[str, Any], tuple[str, ...], list[Any]]] = {
     ),
     "CPUs of a host": (SSH, ("ssh_config", "hosts", 0, "capacity", "cpu"), [64, "64", "8..8"]),
     "GPUs of a host": (
-        SSH, ("ssh_config", "hosts", 0, "capacity", "devices"), [[], [0, 7], ["GPU-5e1f-0c2a", 1]],
+        SSH, ("ssh_config", "hosts", 0, "capacity", "devices"), [[0, 7], ["GPU-5e1f-0c2a", 1]],
     ),
     "memory": (TASK, ("resources", "memory"), [8, "8GB", "1.5TB..", "..16gb", {"min": "8GB"}]),
     "disk": (TASK, ("resources", "disk"), [100, "100GB..", {"size": "1TB"}]),

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fleetform.model.rollout import EXCHANGED_TEXTS
-from fleetform.spec.quantities.devices import DetectedGpu, missing_devices
 
 if TYPE_CHECKING:
     from fleetform.agents.protocol.keys import Cursor
     from fleetform.providers.contract.hosts import InstanceRequest
+    from fleetform.spec.quantities.devices import DetectedGpu
 
 
 LOCAL = "local"
@@ -150,6 +150,11 @@ class Allocation:
 
 def missing_devices_text(declared: Mapping[str, Any], gpus: Sequence[DetectedGpu]) -> str:
     """Say which declared devices a host does not have; empty where it has all. `gpus` are its own."""
+    if "devices" not in declared:
+        return ""
+    # Here: most commands parse no amounts.
+    from fleetform.spec.quantities.devices import missing_devices
+
     missing = missing_devices(gpus, declared.get("devices"))
     names = ", ".join(f"GPU {one}" if isinstance(one, int) else one for one in missing)
     return f"the host has no {names}, which `devices` declares" if names else ""

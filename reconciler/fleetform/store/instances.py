@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from fleetform.agents.protocol.keys import Cursor
 from fleetform.model.instance import Gpu, GpuUse, Instance, InstanceState
-from fleetform.spec.quantities.devices import select_devices
 from fleetform.store.rollouts import Cordon, read_cordon
 
 if TYPE_CHECKING:
@@ -62,8 +61,7 @@ def _instance_of(row: Sequence[Any], cordon: Cordon) -> Instance:
         cpu_millicores=cpu,
         memory_bytes=memory,
         disk_bytes=disk,
-        # A device that is no longer declared is not allotted, also before the host answers again.
-        gpus=select_devices(map(_gpu_of, json.loads(gpus)), said.get("devices")) if gpus else (),
+        gpus=_gpus_of(json.loads(gpus), said) if gpus else (),
         address=address,
         boot_id=boot_id,
         install_id=install_id,
@@ -81,6 +79,17 @@ def _instance_of(row: Sequence[Any], cordon: Cordon) -> Instance:
         agent_account=agent_account,
         accounts=frozenset(json.loads(accounts)) if accounts else None,
     )
+
+
+def _gpus_of(stored: Sequence[dict[str, Any]], declared: Mapping[str, Any]) -> tuple[Gpu, ...]:
+    """Leave out devices that are no longer declared, also before the host answers again."""
+    gpus = tuple(_gpu_of(gpu) for gpu in stored)
+    if "devices" not in declared:
+        return gpus
+    # Here: most commands parse no amounts.
+    from fleetform.spec.quantities.devices import select_devices
+
+    return select_devices(gpus, declared["devices"])
 
 
 def _gpu_of(stored: dict[str, Any]) -> Gpu:
