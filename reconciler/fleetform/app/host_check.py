@@ -119,7 +119,7 @@ def _silent(question: Question, message: str) -> HostResult:
     endpoint = question.request.endpoint
     hostname, port, user = (endpoint.get(name) for name in ("hostname", "port", "user"))
     command = f"ssh -v {f'-p {port} ' if port else ''}{f'{user}@' if user else ''}{hostname}"
-    advice = f"check the host, its address and its firewall; try `{command}`"
+    advice = f"check the host, its name or address, and its firewall; try `{command}`"
     return unreached(
         question.target, message, advice if hostname else "", where=_location(question)
     )

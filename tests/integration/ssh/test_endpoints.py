@@ -36,7 +36,7 @@ def test_the_users_configuration_is_ignored_where_the_fleet_says_so(tell, instan
     """It alone knows what `node1` is."""
 
     async def story(provider: SshHosts) -> None:
-        with pytest.raises(TemporaryError, match="node1 port 22 cannot be reached"):
+        with pytest.raises(TemporaryError, match="the name node1 cannot be resolved"):
             await provider.ensure(instance(openssh_config="off"))
 
     tell(story)

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import ipaddress
 import os
+import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -553,6 +554,11 @@ def _translate(
     if isinstance(error, asyncssh.Error):
         return TemporaryError(
             f"instance {name}: the SSH connection to {where} fails: {error.reason}", delay_seconds=5
+        )
+    if isinstance(error, socket.gaierror):
+        return TemporaryError(
+            f"instance {name}: the name {options.host} cannot be resolved: {error.strerror}",
+            delay_seconds=5,
         )
     if isinstance(error, OSError):
         # asyncio's own text repeats the address.
