@@ -42,6 +42,10 @@ class InstanceState(enum.StrEnum):
     TERMINATED = "terminated"
 
 
+SHOWN_AS_QUARANTINED = frozenset({InstanceState.READY, InstanceState.SUSPECT})
+"""States of a host that answers and stays; silence and leaving stay visible under a quarantine."""
+
+
 @dataclass(frozen=True, slots=True)
 class GpuUse:
     """A process that uses a GPU and is of no job of fleetform."""

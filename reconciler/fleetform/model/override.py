@@ -92,6 +92,11 @@ class Override:
     def sentence(self) -> str:
         return f"{self.title}: {self.reason}"
 
+    @property
+    def reason_and_end(self) -> str:
+        """Say why, and with which command a person ends it, of an override without an end."""
+        return f"{self.reason}; `fleetform emergency lift {self.number}` ends it"
+
 
 @dataclass(frozen=True, slots=True)
 class PastOverride:

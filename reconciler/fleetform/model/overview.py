@@ -32,7 +32,11 @@ class TroubledRun:
 
 @dataclass(frozen=True, slots=True)
 class TroubledHost:
-    """A host that does not take runs although its fleet declares it; `state` is an instance's."""
+    """
+    A host that does not take runs although its fleet declares it; `state` is an instance's, or two in words.
+
+    `seen_at_ms` is None for a quarantined host that answers.
+    """
 
     name: str
     state: str
@@ -63,7 +67,7 @@ class Overview:
         work_count: Runs that a controller would bring to their end, also removed and replaced ones.
         hosts: How many hosts are in each state; a ready host that gets no jobs counts as `draining`, and as
             `drained` when it has none.
-        troubled_hosts: The first by name that are silent or suspect.
+        troubled_hosts: The first by name that are silent, suspect or quarantined.
         leaving_count: Hosts that are to go.
         joining_count: Hosts of other machines that have never answered, in fleets that work without them.
         drift: What looks found that was not seen healed since.

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from fleetform.model import figures
 from fleetform.model.decision import Waiting
-from fleetform.model.instance import InstanceState
+from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.run import GpuRequirement, Requirement
 from fleetform.schedule.demand import Lack, Take, gpu_kind
 from fleetform.schedule.equivalence_class import EquivalenceClass, Option
@@ -186,25 +186,31 @@ def _not_ready(equivalence: EquivalenceClass, option: Option) -> str:
 
 
 def _why_not_ready(space: Space) -> str:
-    instance = space.instance
-    if instance.drained and instance.state is InstanceState.READY:
-        return f"drained: {instance.drained}"
-    return str(instance.state)
+    kept = _kept_from(space.instance)
+    return f"{kept}: {space.instance.drained}" if kept else str(space.instance.state)
+
+
+def _kept_from(instance: Instance) -> str:
+    """Say in a word how work is kept from an instance that answers; empty where it is not."""
+    if instance.state is InstanceState.QUARANTINED:
+        return "quarantined"
+    return "drained" if instance.drained and instance.state is InstanceState.READY else ""
 
 
 def _drained(option: Option) -> list[Waiting]:
     """Hosts that could take the run and get nothing, to explain why they are empty."""
-    by_reason: dict[str, list[str]] = {}
+    by_reason: dict[tuple[str, str], list[str]] = {}
     for rack in option.fleet.racks:
         for space in rack.spaces if rack.number in option.takes else ():
-            if space.instance.drained and space.instance.state is InstanceState.READY:
-                by_reason.setdefault(space.instance.drained, []).append(space.instance.name)
+            if kept := _kept_from(space.instance):
+                why = (kept, space.instance.drained)
+                by_reason.setdefault(why, []).append(space.instance.name)
     return [
         Waiting(
             "fleet-not-ready",
-            f"{_some(names)} {'is' if len(names) == 1 else 'are'} drained: {reason}",
+            f"{_some(names)} {'is' if len(names) == 1 else 'are'} {kept}: {reason}",
         )
-        for reason, names in by_reason.items()
+        for (kept, reason), names in by_reason.items()
     ]
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from fleetform.model import figures
 from fleetform.model.decision import Decisions, Impossible, Placement, Share, Waiting
-from fleetform.model.instance import Instance
+from fleetform.model.instance import SHOWN_AS_QUARANTINED, Instance, InstanceState
 from fleetform.model.override import Override, OverrideKind, holding
 from fleetform.model.run import Requirement, Run, RunUid, Template
 from fleetform.schedule.dependencies import Dependencies
@@ -316,8 +316,8 @@ class InForce:
         pauses = _of_kind(here, OverrideKind.PAUSE)
         stops = _of_kind(here, OverrideKind.STOP)
         drains = (
-            *_of_kind(here, OverrideKind.DRAIN),
             *_of_kind(here, OverrideKind.QUARANTINE),
+            *_of_kind(here, OverrideKind.DRAIN),
         )
         ends = [one.until_ms for one in (*pauses, *stops, *drains) if one.until_ms is not None]
         return cls(tuple(map(_waiting, pauses)), stops, drains, min(ends, default=None))
@@ -338,8 +338,17 @@ class InForce:
     def _marked(self, instance: Instance) -> Instance:
         for one in self.drains:
             if one.drains(instance.fleet, instance.name):
-                return replace(instance, drained=one.sentence)
+                return _kept_from(instance, one)
         return instance
+
+
+def _kept_from(instance: Instance, override: Override) -> Instance:
+    """Mark an instance that this override keeps work from."""
+    if override.kind is not OverrideKind.QUARANTINE:
+        return replace(instance, drained=override.sentence)
+    is_shown = instance.state in SHOWN_AS_QUARANTINED
+    state = InstanceState.QUARANTINED if is_shown else instance.state
+    return replace(instance, state=state, drained=override.reason_and_end)
 
 
 def _of_kind(overrides: Iterable[Override], kind: OverrideKind) -> tuple[Override, ...]:

@@ -21,6 +21,7 @@ from fleetform.model.rollout import EXCHANGED_TEXTS, SURGE, UNWANTED
 from fleetform.model.verbs import Verb
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.hosts import lose_jobs
+from fleetform.store.overrides import end_quarantine
 from fleetform.store.resources import SHOWN_VERBS, Context, delete_resource, write_resource
 from fleetform.store.rollouts import env_text, template_outputs
 
@@ -109,6 +110,7 @@ def _lose(context: Context, step: Step) -> None:
         if row is not None:
             why = f"host {name} is declared lost: {reason}"
             lose_jobs(context.transaction, row[0], why, now_ms=context.now_ms)
+            end_quarantine(context.transaction, name, now_ms=context.now_ms)
             context.transaction.log("host.lost", context.now_ms, why, step.resource)
 
 
@@ -224,11 +226,13 @@ def finish_forget(context: Context, steps: Sequence[Step], _: Sequence[StepOutco
     """
     for step in steps:
         fleet = step.resource.name
-        context.transaction.execute(
+        released = context.transaction.execute(
             "UPDATE instances SET state = 'terminated', fleet = '', message = ?,"
-            " generation = generation + 1 WHERE fleet = ? AND state <> 'terminated'",
+            " generation = generation + 1 WHERE fleet = ? AND state <> 'terminated' RETURNING name",
             (_released_from(fleet), fleet),
-        )
+        ).fetchall()
+        for (name,) in released:
+            end_quarantine(context.transaction, name, now_ms=context.now_ms)
         delete_resource(context.transaction, step.resource)
         context.log("fleet.forgotten", "was released; its hosts stay up", step.resource)
 
@@ -313,4 +317,5 @@ def retire(transaction: Transaction, instance_uid: str, *, now_ms: int) -> None:
         return
     (name,) = row
     lose_jobs(transaction, instance_uid, f"host {name} was released", now_ms=now_ms)
+    end_quarantine(transaction, name, now_ms=now_ms)
     transaction.log("host.terminated", now_ms, f"host {name} was released")

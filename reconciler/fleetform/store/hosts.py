@@ -20,6 +20,7 @@ from fleetform.model.rollout import EXCHANGED_TEXTS
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.observations import heal
+from fleetform.store.overrides import end_quarantine
 from fleetform.store.runs import refresh_runs, silence_of
 
 if TYPE_CHECKING:
@@ -244,6 +245,7 @@ def mark_instance(
         lose_jobs(
             transaction, instance_uid, message or f"host {name} no longer exists", now_ms=now_ms
         )
+        end_quarantine(transaction, name, now_ms=now_ms)
     _refresh(transaction, instance_uid, now_ms)
     transaction.log(
         f"host.{wanted}",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fleetform.store.database import Transaction
     from fleetform.store.statements import Statements
 __all__ = [
+    "end_quarantine",
     "end_stopped",
     "lift_overrides",
     "put_overrides",
@@ -116,6 +117,24 @@ def lift_overrides(
         )
         transaction.log("override.lifted", now_ms, f"{who} lifted the {one.title}")
     return lifted
+
+
+def end_quarantine(transaction: Transaction, host: str, *, now_ms: int) -> None:
+    """
+    Lift the quarantine of a host that has left: a new host of that name must not inherit it.
+
+    While another fleet has a host of that name, it is the same machine, and stays quarantined.
+    """
+    rows = transaction.execute(
+        "UPDATE overrides SET lifted_at_ms = ?, lifted_by = ?"
+        " WHERE kind = ? AND target = ? AND lifted_at_ms IS NULL"
+        " AND NOT EXISTS (SELECT 1 FROM instances WHERE name = ? AND state <> 'terminated')"
+        f" RETURNING {_COLUMNS}",
+        (now_ms, "the removal of the host", OverrideKind.QUARANTINE.value, f"host/{host}", host),
+    ).fetchall()
+    for row in rows:
+        title = _override(row).title
+        transaction.log("override.lifted", now_ms, f"lifted the {title}: the host has left")
 
 
 def read_overrides(connection: Transaction | Statements) -> tuple[Override, ...]:

@@ -57,6 +57,7 @@ _QUARANTINE = (
     " AND o.target = 'host/' || i.name ORDER BY o.number LIMIT 1)"
 )
 _IS_QUARANTINED = f"state IN ('ready', 'suspect') AND {_QUARANTINE} IS NOT NULL"
+_COMES_QUARANTINED = f"state IN ('provisioning', 'recovering') AND {_QUARANTINE} IS NOT NULL"
 _HOSTS = (
     f"SELECT CASE WHEN {_IS_QUARANTINED} THEN 'quarantined' WHEN state <> 'ready' OR drained = '' THEN state"
     " WHEN EXISTS (SELECT 1 FROM allocations a WHERE a.instance_uid = i.uid) THEN 'draining'"
@@ -65,9 +66,13 @@ _HOSTS = (
 )
 _TROUBLED_HOSTS = (
     f"SELECT name, CASE WHEN {_IS_QUARANTINED} THEN 'quarantined'"
+    f" WHEN {_COMES_QUARANTINED} THEN 'quarantined and ' || state"
     " WHEN state = 'terminating' THEN 'leaving and unreachable' ELSE state END,"
-    f" CASE WHEN {_IS_QUARANTINED} THEN {_QUARANTINE} ELSE message END, seen_at_ms FROM instances i"
-    f" WHERE state IN ('unreachable', 'suspect') OR {_IS_QUARANTINED} OR state = 'terminating' AND provider <> 'local'"
+    f" CASE WHEN {_IS_QUARANTINED} OR {_COMES_QUARANTINED} THEN {_QUARANTINE} ELSE message END,"
+    # A quarantined host that answers has a connection, whatever the ledger last recorded of it.
+    f" CASE WHEN {_IS_QUARANTINED} THEN NULL ELSE seen_at_ms END FROM instances i"
+    f" WHERE state IN ('unreachable', 'suspect') OR {_IS_QUARANTINED} OR {_COMES_QUARANTINED}"
+    " OR state = 'terminating' AND provider <> 'local'"
     " AND message NOT IN ('', ?, ?, ?, ?)"
     " ORDER BY name LIMIT ?"
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fleetform.model import figures
 from fleetform.model.instance import (
+    SHOWN_AS_QUARANTINED,
     Allocation,
     GpuUse,
     Instance,
@@ -84,7 +85,7 @@ class InstanceRow:
     `gpu_names` has each model once. `jobs` hold something of it now. `message` says why it is
     not ready, or what a leaving host waits for. `drained` is why nothing more is placed on it.
     `users` are the runs of those jobs, by name. `seen_at_ms` is when the ledger last recorded
-    something that the host said; a ready host has a connection, whatever that says.
+    something that the host said; a ready or quarantined host has a connection, whatever that says.
     `gpu_users` are processes that use its GPUs and are of no job; those GPUs are not allotted.
     """
 
@@ -160,13 +161,12 @@ def instance_rows(
 
 def _as_quarantined(one: Instance, overrides: Iterable[Override]) -> Instance:
     """Of a host that does not answer or leaves, that is what its row says."""
-    if one.state not in {InstanceState.READY, InstanceState.SUSPECT}:
+    if one.state not in SHOWN_AS_QUARANTINED:
         return one
     found = quarantine_of(overrides, one.name)
     if found is None:
         return one
-    message = f"{found.reason}; `fleetform emergency lift {found.number}` ends it"
-    return replace(one, state=InstanceState.QUARANTINED, message=message)
+    return replace(one, state=InstanceState.QUARANTINED, message=found.reason_and_end)
 
 
 def _place(one: Instance) -> tuple[str, list[tuple[float, str]], int, str]:
@@ -368,7 +368,8 @@ def _runs(row: InstanceRow) -> str:
 
 
 def _heard(row: InstanceRow, now_ms: int) -> str:
-    if row.state == InstanceState.READY or row.seen_at_ms is None:
+    # A quarantined host has a connection, as a ready one has.
+    if row.state in {InstanceState.READY, InstanceState.QUARANTINED} or row.seen_at_ms is None:
         return ""
     return f"{age(row.seen_at_ms, now_ms)} ago"
 

@@ -13,11 +13,13 @@ from contract.ledgers import (
     fleet_step,
     hello,
     prepared_gang,
+    step,
     submit_step,
 )
 from fleetform.agents.protocol.messages import GpuProcess
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.instance import GpuUse, InstanceState
+from fleetform.model.override import OverrideKind
 from fleetform.model.ports import Ledger
 from fleetform.model.run import RunState, SilenceLimit
 
@@ -273,6 +275,35 @@ def test_terminated_host_is_proof(desk: Desk) -> None:
     (history,) = desk.ledger.read_runs(["a"])
     assert history.attempts[0].jobs[0].cause is Cause.LOST
     assert desk.greet(desk.instances[0]) == ()
+
+
+@pytest.mark.parametrize("leave", ["removed", "forgotten", "terminated", "retired"])
+def test_a_quarantine_ends_with_its_host(two_hosts: Desk, leave: str) -> None:
+    """A new host of that name does not inherit it; hosts that stay, and drains by hand, keep theirs."""
+    ledger, gone = two_hosts.ledger, two_hosts.instances[1]
+    for kind, target in (
+        (OverrideKind.QUARANTINE, "host/local-0"),
+        (OverrideKind.QUARANTINE, "host/local-1"),
+        (OverrideKind.DRAIN, "host/local-1"),
+    ):
+        ledger.put_overrides(kind, [target], reason="it fails", who="x", now_ms=1, until_ms=None)
+    match leave:
+        case "removed":
+            carry_out(ledger, [step("fleet.remove", "local")])
+        case "forgotten":
+            carry_out(ledger, [step("fleet.forget", "local")])
+        case "terminated":
+            ledger.mark_instance(gone, state="terminated", message="spot", now_ms=2)
+        case _:
+            carry_out(ledger, [fleet_step("local", 1, "fleet.update")])
+            assert len(ledger.read_overrides()) == 3, (
+                "a leaving host is quarantined until it has left"
+            )
+            ledger.retire(gone, fence=two_hosts.fence, now_ms=2)
+    left = [] if leave in {"removed", "forgotten"} else [1]
+    assert [one.number for one in ledger.read_overrides()] == [*left, 3]
+    lifted_by = {one.override.number: one.lifted_by for one in ledger.read_past_overrides()}
+    assert lifted_by[2] == "the removal of the host"
 
 
 def test_hello_of_an_unknown_instance(desk: Desk) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 
+import pytest
+
 from contract.ledgers import Desk, carry_out, enter, plan_of, step, submit_step
 from fleetform.model.ledger import LedgerStatus
 from fleetform.model.override import OverrideKind
@@ -69,6 +71,31 @@ def test_a_silent_host_is_named_and_its_run_is_unknown(desk: Desk) -> None:
     assert [(one.name, one.message) for one in found.troubled_hosts] == [("local-0", "no answer")]
     assert [(one.name, one.state) for one in found.troubled] == [("a", RunState.UNKNOWN)]
     assert found.work_count == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "counted", "named"),
+    [
+        ("ready", "quarantined", ("quarantined", "GPU 0 is lost")),
+        ("suspect", "quarantined", ("quarantined", "GPU 0 is lost")),
+        ("recovering", "recovering", ("quarantined and recovering", "GPU 0 is lost")),
+        ("unreachable", "unreachable", ("unreachable", "no answer")),
+    ],
+)
+def test_a_quarantined_host_is_named_in_each_state(
+    desk: Desk, state: str, counted: str, named: tuple[str, str]
+) -> None:
+    """Silence stays visible; a host that answers was heard just now, whatever was recorded last."""
+    desk.ledger.put_overrides(
+        OverrideKind.QUARANTINE, ["host/local-0"],
+        reason="GPU 0 is lost", who="the controller", now_ms=1, until_ms=None,
+    )  # fmt: skip
+    desk.ledger.mark_instance(desk.instances[0], state=state, message="no answer", now_ms=2)
+    found = desk.ledger.read_overview()
+    assert found.hosts == {counted: 1}
+    (host,) = found.troubled_hosts
+    assert (host.state, host.message) == named
+    assert (host.seen_at_ms is None) == (counted == "quarantined")
 
 
 def test_a_run_that_is_declared_stopped_is_work_until_it_ends_and_no_failure(desk: Desk) -> None:

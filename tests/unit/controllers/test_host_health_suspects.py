@@ -59,7 +59,8 @@ def test_a_host_that_is_suspect_again_and_again_is_quarantined() -> None:
         assert rig.hosts() == {"pool-0": InstanceState.READY}
         assert [rig.state(name) for name in names] == [RunState.PENDING] * 3
         reasons = waiting_reasons(rig.ledger.read_book(), now_ms=VirtualClock().now_ms())
-        assert "quarantine of host/pool-0 by the controller: 3 times in a row" in str(reasons)
+        assert "(1 quarantined: 3 times in a row" in str(reasons)
+        assert "`fleetform emergency lift 1` ends it" in str(reasons)
         overview = rig.ledger.read_overview()
         assert overview.hosts == {"quarantined": 1}
         assert [(one.name, one.state) for one in overview.troubled_hosts] == [

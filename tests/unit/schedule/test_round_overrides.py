@@ -64,6 +64,21 @@ def test_a_drained_host_is_passed_over() -> None:
     ]
 
 
+def test_a_quarantined_host_is_passed_over() -> None:
+    """The reason says that it is quarantined, why, and which command ends that."""
+    why = override(OverrideKind.QUARANTINE, "host/h0", until_ms=None)
+    hosts = [instance("h0"), instance("h1", number=1)]
+    decisions = decide([run("a")], hosts, overrides=[why])
+    assert [share.instance_uid for one in decisions.starts for share in one.shares] == ["uid-h1"]
+    decisions = decide([run("a")], hosts[:1], overrides=[why])
+    assert details(decisions, "a") == [
+        (
+            "needs 1 instance of fleet local; 0 of 1 that could take it are ready"
+            " (1 quarantined: smoke; `fleetform emergency lift 7` ends it)"
+        )
+    ]
+
+
 def test_a_drained_fleet_makes_no_run_impossible() -> None:
     """What can never be placed is judged by declared capacity, and a drain passes."""
     drain = override(OverrideKind.DRAIN, "fleet/local")

@@ -107,6 +107,26 @@ def test_a_silent_host_says_when_it_was_last_heard():
     assert ("ago" in ready, "1m05s ago" in silent) == (False, True)
 
 
+def test_a_quarantined_host_is_heard_like_others():
+    """One that answers has a connection, as a ready one; a silent one says when it was last heard."""
+    hosts = [replace(one, seen_at_ms=1_000) for one in HOSTS]
+    both = [
+        Override(one, OverrideKind.QUARANTINE, f"host/local-{one}", "broken", "the controller", 1)
+        for one in range(2)
+    ]
+    rows = instance_rows(hosts, overrides=both)
+    _, answers, silent = plain_lines(instances_table(rows, now_ms=66_000))
+    assert ("quarantined" in answers, "ago" in answers) == (True, False)
+    assert ("unreachable" in silent, "1m05s ago" in silent) == (True, True)
+
+
+def test_a_quarantined_host_that_recovers_is_recovering():
+    """What ends in seconds stays visible, as in `status`."""
+    why = Override(3, OverrideKind.QUARANTINE, "host/local-0", "GPU 0 is lost", "the controller", 1)
+    recovering = replace(instance(0), state=InstanceState.RECOVERING)
+    assert [one.state for one in instance_rows([recovering], overrides=[why])] == ["recovering"]
+
+
 def test_a_host_that_never_answered_has_its_declared_address():
     """The ledger learns the address at the first hello."""
     new = replace(instance(0), endpoint={"hostname": "gpu1"}, install_id="")

@@ -139,6 +139,11 @@ def test_what_needs_attention_is_named_or_counted_by_state():
         hosts={"ready": 3, "unreachable": 1}, troubled_hosts=(host,),
     )  # fmt: skip
     assert needs(one) == ("run long is unknown", "host node1 is unreachable")
+    recovering = replace(
+        NOTHING, hosts={"ready": 3, "recovering": 1},
+        troubled_hosts=(replace(host, state="quarantined and recovering"),),
+    )  # fmt: skip
+    assert needs(recovering) == ("host node1 is quarantined and recovering",)
     several = replace(
         one, troubled_states={RunState.FAILED: 2, RunState.UNKNOWN: 1},
         hosts={"unreachable": 1, "suspect": 2},

@@ -81,6 +81,8 @@ def command() -> None:
 
     An override takes effect immediately, and needs a reason. `plan`, `ps`, `apply` and `serve` show the overrides in force. When an override expires,
     everything continues without another command.
+
+    The controller quarantines broken hosts: `list` shows a quarantine, and `lift` ends it.
     """
 
 
