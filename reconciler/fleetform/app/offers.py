@@ -94,7 +94,9 @@ def find_offers(document: Mapping[str, Any], backend_types: Mapping[str, str]) -
     _refuse_unknown("region", request.regions, {one.region for one in offers})
     _refuse_unknown("instance type", request.instance_types, {one.instance_type for one in offers})
     models = {
-        one.gpu_name: Gpu("", one.gpu_name, 0, one.gpu_vendor) for one in offers if one.gpu_name
+        one.gpu_name: Gpu("", one.gpu_name, 0, vendor=one.gpu_vendor)
+        for one in offers
+        if one.gpu_name
     }
     for name in request.requirement.gpu.names if request.requirement.gpu else ():
         if not any(gpu_matches(GpuRequirement(1, names=(name,)), one) for one in models.values()):
