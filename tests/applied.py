@@ -11,7 +11,8 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from fleetform.agents.protocol.messages import Cursor, HostReport, JobRecord
+from fleetform.agents.protocol.host_report import HostReport
+from fleetform.agents.protocol.messages import Cursor, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.app.ledger import open_for_writing
 from fleetform.app.plan import make_plan

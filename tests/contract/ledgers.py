@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from fleetform.agents.protocol.messages import Cursor, GpuReport, HostReport, JobKey, JobRecord
+from fleetform.agents.protocol.host_report import GpuReport, HostReport
+from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.apply import Accepted, StepOutcome
 from fleetform.model.decision import Finish, Placement, Share

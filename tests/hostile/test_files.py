@@ -1,5 +1,5 @@
 """
-What a hostile file does to whoever loads its tree: findings, soon, and nothing else.
+A tree with a hostile file loads in limited time, gives findings, and changes nothing else.
 
 The most dangerous ones, `TELLING`, are loaded once, by the command: see `test_command`.
 """

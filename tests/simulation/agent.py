@@ -17,6 +17,7 @@ from fleetform.agents.host import memory
 from fleetform.agents.host.journal import Command, Journal
 from fleetform.agents.host.recovery import recover
 from fleetform.agents.protocol.frames import Decoder, Message, encode
+from fleetform.agents.protocol.host_report import HostReport
 from fleetform.agents.protocol.link import HEARTBEAT_SECONDS
 from fleetform.agents.protocol.messages import (
     Acknowledge,
@@ -25,7 +26,6 @@ from fleetform.agents.protocol.messages import (
     Forget,
     Heartbeat,
     Hello,
-    HostReport,
     MakeVolume,
     MissingBlobs,
     Prepare,

@@ -17,7 +17,8 @@ from fleetform.agents.host.ending import Ending, Step
 from fleetform.agents.host.launch import Launch
 from fleetform.agents.host.recovery import Condition, Found
 from fleetform.agents.host.result import Result
-from fleetform.agents.protocol.messages import GpuReport, StartJob
+from fleetform.agents.protocol.host_report import GpuReport
+from fleetform.agents.protocol.messages import StartJob
 from fleetform.agents.protocol.states import Cause
 from simulation.judge import Judge
 

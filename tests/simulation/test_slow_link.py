@@ -15,13 +15,13 @@ from fleetform.agents.client.session import Session, open_session
 from fleetform.agents.host.blobs import BlobStore
 from fleetform.agents.host.channels import Channels
 from fleetform.agents.protocol.frames import Decoder, Message, encode
+from fleetform.agents.protocol.host_report import HostReport
 from fleetform.agents.protocol.link import HEARTBEAT_SECONDS
 from fleetform.agents.protocol.messages import (
     ChannelData,
     CloseChannel,
     Heartbeat,
     Hello,
-    HostReport,
     JobKey,
     MissingBlobs,
     OpenChannel,

@@ -12,8 +12,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from fleetform.agents.protocol.host_report import DECLARED_GPU
-from fleetform.agents.protocol.messages import GpuReport, HostReport
+from fleetform.agents.protocol.host_report import DECLARED_GPU, GpuReport, HostReport
 from fleetform.spec.quantities.devices import select_devices
 
 _SHARED = (

@@ -24,10 +24,10 @@ from fleetform.agents.client.errors import (
 from fleetform.agents.client.session import Session
 from fleetform.agents.protocol import exec_pieces
 from fleetform.agents.protocol.frames import FrameError
+from fleetform.agents.protocol.host_report import GpuProcess
 from fleetform.agents.protocol.messages import (
     Cursor,
     Event,
-    GpuProcess,
     Hello,
     JobKey,
     LogData,

@@ -25,7 +25,7 @@ _OWN_HOSTS = ("local", "ssh_config")
 _KINDS = frozenset({"run", "fleet"})
 _NAMES_MAX = 12
 FIELDS = ("resources", "nodes", "backends", "regions", "instance_types", "spot_policy", "max_price")
-"""The fields of a run or fleet that choose among offers."""
+"""The fields of a run or fleet that choose among offers, and the number of hosts."""
 
 
 def documents_called(desired: Desired, name: str) -> dict[str, Mapping[str, Any]]:
@@ -105,13 +105,14 @@ def find_offers(document: Mapping[str, Any], backend_types: Mapping[str, str]) -
 
 
 def _refuse_unknown(what: str, names: Iterable[str], known: Iterable[str]) -> None:
-    for name in sorted(set(names).difference(known)):
-        near = difflib.get_close_matches(name, known := sorted(known), n=_NAMES_MAX)
+    has = sorted(known)
+    for name in sorted(set(names).difference(has)):
+        near = [f"`{one}`" for one in difflib.get_close_matches(name, has, n=_NAMES_MAX)]
         raise WorkspaceProblem(
             f"no catalogue of offers has the {what} `{name}`",
-            f"did you mean {' or '.join(f'`{one}`' for one in near)}?"
+            f"did you mean {' or '.join(near)}?"
             if near
-            else f"there is {first_of(known, _NAMES_MAX)}",
+            else f"there is {first_of(has, _NAMES_MAX)}",
         )
 
 

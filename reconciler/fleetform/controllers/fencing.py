@@ -9,15 +9,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
-from fleetform.agents.protocol.messages import (
-    Cursor,
-    Event,
-    GpuProcess,
-    JobKey,
-    LogData,
-    Reply,
-    StartJob,
-)
+from fleetform.agents.protocol.host_report import GpuProcess
+from fleetform.agents.protocol.messages import Cursor, Event, JobKey, LogData, Reply, StartJob
 from fleetform.agents.protocol.states import Cause
 from fleetform.model.leadership import ManagerLease
 from fleetform.model.refusals import FenceLost, LedgerUnusable

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from fleetform.agents.protocol.messages import GpuProcess
+from fleetform.agents.protocol.host_report import GpuProcess
 from fleetform.model.ports import LedgerUnavailable
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Host

@@ -7,9 +7,9 @@ here, and would close every host of its fleet: the elements of one sweep count a
 another host of the fleet is free of failures and may take them. Kept in memory: a new manager
 greets every host, and a greeting clears.
 
-A host that becomes suspect again and again without a run that came to its own end there, and one
-that loses a GPU while it runs, is quarantined: it gets nothing more until a person has looked at it
-and lifts that. This is an override, and so it is in the ledger, in every plan and in backups.
+A host is quarantined if it becomes suspect several times while no run exits by itself there, or if it
+loses a GPU: no new job is placed on it until a person lifts the quarantine. A quarantine is an
+override, so it is in the ledger, in every plan and in backups.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SUSPECT_MS = 300_000
 
 SUSPICIONS_TO_QUARANTINE = 3
 """
-How often a host may become suspect, until a run comes to its own end there.
+How many times a host becomes suspect, while no run exits by itself there, until it is quarantined.
 
 With five minutes after each, nine runs have failed in ten minutes or more: what cleans up by itself,
 such as a disk that was full for a moment, has had its time.

@@ -16,7 +16,7 @@ class Session:
     One host as the manager knows it.
 
     `records` are what its agent said last, by job; None until a hello has brought a snapshot
-    or events. `host` is None while nobody answers.
+    or events. `host` is None while the agent does not answer.
     """
 
     instance: Instance

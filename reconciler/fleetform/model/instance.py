@@ -26,10 +26,10 @@ SSH = "ssh"
 class InstanceState(enum.StrEnum):
     """
     `PROVISIONING` is wanted and not yet reached; `READY` takes jobs. `RECOVERING` has lost its
-    connection a moment ago, and its runs stay what they were; `UNREACHABLE` has been silent for longer:
+    connection a moment ago, and its runs keep their state; `UNREACHABLE` has been silent for longer:
     its rows and allocations stay. `SUSPECT` answers and has failed run after run: it takes no
-    jobs until it says hello again or some minutes have passed. `QUARANTINED` is what people are shown of a
-    host that an override of this kind keeps work from; no row of the ledger has it. `TERMINATING` takes no more jobs.
+    jobs until it says hello again or some minutes have passed. A host with a quarantine in force
+    is shown as `QUARANTINED`; no row of the ledger has this state. `TERMINATING` takes no more jobs.
     """
 
     PROVISIONING = "provisioning"

@@ -30,8 +30,8 @@ class OverrideKind(enum.StrEnum):
     """
     STOP: these runs end and do not start again. DRAIN: these fleets or hosts get nothing more.
     PAUSE: nothing starts. FREEZE: no plan is applied. THAW: freeze windows hold nothing.
-    TAKEOVER: `serve` rests while somebody works by hand. QUARANTINE: this host gets nothing more,
-    because it is broken; see `controllers.host_health`.
+    TAKEOVER: `serve` rests while a person works by hand. QUARANTINE: no new job is placed on this
+    host, because it is broken; see `controllers.host_health`.
     """
 
     STOP = "stop"

@@ -22,7 +22,8 @@ from fleetform.model.run_state import Outdated
 
 # A port is annotations: whoever fills or uses one imports its values. Together they take 60 ms.
 if TYPE_CHECKING:
-    from fleetform.agents.protocol.messages import Cursor, GpuProcess, JobKey, JobRecord
+    from fleetform.agents.protocol.host_report import GpuProcess
+    from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
     from fleetform.model.apply import Accepted, ApplyRecord, Begun, StepOutcome
     from fleetform.model.decision import Next, Placement
     from fleetform.model.drift import Noted, RecordedDrift

@@ -19,7 +19,8 @@ class OfferRequest:
     """
     What is asked of an offer. Empty sets narrow nothing.
 
-    `gpu_memory_total_bytes` is a range of the memory of all GPUs of a host together. `spot` is `spot`, `on-demand` or `auto`, which is either. `arch` is `x86`, `arm` or empty.
+    `gpu_memory_total_bytes` is a range of the memory of all GPUs of a host together. `spot` is `spot`,
+    `on-demand` or `auto`, which is either. `arch` is `x86`, `arm` or empty.
     """
 
     requirement: Requirement = field(default_factory=Requirement)

@@ -343,7 +343,7 @@ class InForce:
 
 
 def _kept_from(instance: Instance, override: Override) -> Instance:
-    """Mark an instance that this override keeps work from."""
+    """Mark an instance on which this override lets no new job start."""
     if override.kind is not OverrideKind.QUARANTINE:
         return replace(instance, drained=override.sentence)
     is_shown = instance.state in SHOWN_AS_QUARANTINED

@@ -12,7 +12,8 @@ import json
 from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fleetform.agents.protocol.messages import GpuProcess, GpuReport, JobKey
+from fleetform.agents.protocol.host_report import GpuProcess, GpuReport
+from fleetform.agents.protocol.messages import JobKey
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model import figures
 from fleetform.model.instance import InstanceState
@@ -217,7 +218,8 @@ def mark_instance(
     """
     Write down what is believed of an instance, and when it was heard last where that is known.
 
-    Silence (`recovering`, `unreachable`) moves no job. Only one that takes jobs, or did, recovers. `terminated` is a provider's word that it is gone, and
+    Silence (`recovering`, `unreachable`) moves no job, and only a host that is ready or suspect becomes
+    `recovering`. `terminated` is a provider's word that it is gone, and
     with it whatever it ran. Only a ready one becomes `suspect`, and only a suspect one is called
     `ready` without a hello.
     """

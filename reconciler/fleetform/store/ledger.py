@@ -37,7 +37,8 @@ from fleetform.store.steps import begin_steps, finish_steps
 from fleetform.store.transitions import commit_transitions
 
 if TYPE_CHECKING:
-    from fleetform.agents.protocol.messages import Cursor, GpuProcess, JobKey, JobRecord
+    from fleetform.agents.protocol.host_report import GpuProcess
+    from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
     from fleetform.model.decision import Next, Placement
     from fleetform.model.drift import RecordedDrift
     from fleetform.model.history import LoggedEvent

@@ -2,43 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from datetime import date
 
 from fleetform.model.figures import counted, dollars, size
 from fleetform.providers.offers.catalogue import Offer
-from fleetform.views.table import Cell, Column, Table, make_table, row_of
+from fleetform.views.table import Cell, Column, Table, make_table
 
 
-@dataclass(frozen=True, slots=True)
-class OfferRow:
-    """
-    One instance type in a region, on demand or spot.
-
-    `price_micros` are micro-dollars an hour for one host; null: unknown. Sizes in bytes;
-    `gpu_memory_bytes` is that of one GPU.
-    """
-
-    backend: str
-    region: str
-    instance_type: str
-    spot: bool
-    cpu_count: int
-    arch: str
-    memory_bytes: int
-    gpu_count: int
-    gpu_vendor: str
-    gpu_name: str
-    gpu_memory_bytes: int
-    price_micros: int | None
-
-
-def offer_rows(offers: Iterable[Offer]) -> list[OfferRow]:
-    return [row_of(OfferRow, offer) for offer in offers]
-
-
-def offers_table(rows: Sequence[OfferRow]) -> Table:
-    columns: tuple[Column[OfferRow], ...] = (
+def offers_table(rows: Sequence[Offer]) -> Table:
+    columns: tuple[Column[Offer], ...] = (
         Column("BACKEND", lambda row: row.backend),
         Column("REGION", lambda row: row.region),
         Column("TYPE", lambda row: row.instance_type),
@@ -52,17 +25,17 @@ def offers_table(rows: Sequence[OfferRow]) -> Table:
     return make_table(columns, rows)
 
 
-def _gpu(row: OfferRow) -> str:
+def _gpu(row: Offer) -> str:
     if not row.gpu_count:
         return ""
     return f"{row.gpu_name}:{size(row.gpu_memory_bytes)}:{row.gpu_count}"
 
 
-def _price(row: OfferRow) -> Cell | str:
+def _price(row: Offer) -> Cell | str:
     return Cell("unknown", "warn") if row.price_micros is None else dollars(row.price_micros)
 
 
-# In the order in which they are told: what can be changed most easily last.
+# In the order of the sentence: what a user can change most easily stands last.
 _REASONS = {
     "backend": "of another backend",
     "region": "in another region",
@@ -85,6 +58,12 @@ def no_offer(reasons: Mapping[str, int], spot: str) -> str:
     told = [f"{reasons[name]} {text}" for name, text in _REASONS.items() if reasons.get(name)]
     kind = {"on-demand": " on demand", "spot": " of spot instances"}.get(spot, "")
     return f"no offer{kind}: {', '.join(told)}"
+
+
+def priced_on(days: Mapping[str, date], rows: Sequence[Offer]) -> str:
+    """Say of which day the prices of each backend are: `prices of 2026-07-20 (aws), an hour`."""
+    named = ", ".join(f"{days[name]} ({name})" for name in sorted({row.backend for row in rows}))
+    return f"prices of {named}, an hour"
 
 
 def several_hosts(name: str, nodes: int) -> str:

@@ -16,7 +16,7 @@ from contract.ledgers import (
     step,
     submit_step,
 )
-from fleetform.agents.protocol.messages import GpuProcess
+from fleetform.agents.protocol.host_report import GpuProcess
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.instance import GpuUse, InstanceState
 from fleetform.model.override import OverrideKind

@@ -20,7 +20,8 @@ import pytest
 from fleetform.agents.client.bundle import make_bundle
 from fleetform.agents.client.errors import ConnectionLost, HelloRejected
 from fleetform.agents.protocol.frames import encode, read_value
-from fleetform.agents.protocol.messages import HostReport, Prepare
+from fleetform.agents.protocol.host_report import HostReport
+from fleetform.agents.protocol.messages import Prepare
 from fleetform.agents.protocol.states import Cause, JobState
 from integration.agent import rig
 from integration.agent.rig import Agent, await_true, dial, is_alive, job, managing, uid

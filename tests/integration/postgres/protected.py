@@ -18,7 +18,7 @@ from contract.ledgers import (
     submit_step,
     written,
 )
-from fleetform.agents.protocol.messages import GpuProcess
+from fleetform.agents.protocol.host_report import GpuProcess
 from fleetform.agents.protocol.states import JobState
 from fleetform.model.apply import StepOutcome
 from fleetform.model.decision import AllPrepared, Finish, Placement

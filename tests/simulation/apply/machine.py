@@ -11,7 +11,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from fleetform.agents.protocol.messages import Cursor, HostReport, JobKey, JobRecord
+from fleetform.agents.protocol.host_report import HostReport
+from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.providers.contract.errors import OwnedElsewhere, PermanentError, TemporaryError
 from fleetform.providers.contract.hosts import Identity, InstanceRequest

@@ -6,14 +6,8 @@ import asyncio
 
 from fleetform.agents.client.session import Session, open_session
 from fleetform.agents.protocol.frames import Decoder, Message, encode
-from fleetform.agents.protocol.messages import (
-    Hello,
-    HostReport,
-    Probe,
-    Reply,
-    Welcome,
-    to_json,
-)
+from fleetform.agents.protocol.host_report import HostReport
+from fleetform.agents.protocol.messages import Hello, Probe, Reply, Welcome, to_json
 
 HELLO = Hello("env", "ledger", 1, 1)
 WELCOME = Welcome("env", "ledger", 1, "install", "boot", "machine", "log", 1, 0, (), "0.1")

@@ -21,7 +21,7 @@ from fleetform.agents.host import (
     probes,
     processes,
 )
-from fleetform.agents.protocol.messages import GpuProcess, GpuReport, HostReport
+from fleetform.agents.protocol.host_report import GpuProcess, GpuReport, HostReport
 
 MEMINFO = """\
 MemTotal:       24684096 kB

@@ -25,12 +25,10 @@ from fleetform.agents.protocol.frames import (
     job_digest,
     read_value,
 )
+from fleetform.agents.protocol.host_report import GpuProcess, GpuReport, HostReport
 from fleetform.agents.protocol.messages import (
     Event,
-    GpuProcess,
-    GpuReport,
     Hello,
-    HostReport,
     JobKey,
     JobRecord,
     LogData,

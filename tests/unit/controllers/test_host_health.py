@@ -63,7 +63,7 @@ def suspect_again(suspicion: HostHealth, number: int) -> str:
 
 
 def test_a_host_that_is_suspect_three_times_in_a_row_is_broken() -> None:
-    """A greeting does not change that; afterwards it is counted anew."""
+    """A hello does not change that; after the quarantine the count begins at 0."""
     suspicion = HostHealth()
     assert not suspect_again(suspicion, 0)
     suspicion.greeted("a", now_ms=NOW)

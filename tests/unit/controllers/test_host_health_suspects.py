@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from fleetform.agents.protocol.host_report import DECLARED_GPU
-from fleetform.agents.protocol.messages import GpuReport
+from fleetform.agents.protocol.host_report import DECLARED_GPU, GpuReport
 from fleetform.api.waiting import waiting_reasons
 from fleetform.controllers.gpu_use import GPU_PROCESSES_SECONDS
 from fleetform.model.instance import InstanceState

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fleetform.agents.protocol.messages import GpuProcess, GpuReport, HostReport
+from fleetform.agents.protocol.host_report import GpuProcess, GpuReport, HostReport
 from fleetform.controllers.hosts import HostSessions
 from fleetform.model.instance import GpuUse, Instance
 from fleetform.model.ports import LedgerUnavailable

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from fleetform.agents.protocol.messages import Cursor, HostReport, JobKey, JobRecord
+from fleetform.agents.protocol.host_report import HostReport
+from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
 from fleetform.agents.protocol.states import JobState
 from fleetform.model.drift import (
     NOT_DRIFT,

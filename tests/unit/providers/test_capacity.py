@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetform.agents.protocol.messages import GpuReport, HostReport
+from fleetform.agents.protocol.host_report import GpuReport, HostReport
 from fleetform.providers.capacity import instance_report
 
 DETECTED = HostReport(

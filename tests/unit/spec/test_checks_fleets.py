@@ -284,7 +284,7 @@ def test_reservations_of_hosts_that_are_not(tmp_path):
 
 
 def test_declared_devices_limit_the_gpus_of_a_host(tmp_path):
-    """A run that needs more of them than the environment may use is told before it waits."""
+    """A run that needs more GPUs than the environment may use gets a finding before it waits."""
     text = fleet("ssh_config: {hosts: [{hostname: one, capacity: {devices: [3, 0]}}]}") + RUN
     assert told(load(tmp_path, f"{text}resources: {{gpu: 2}}"), "never-placed") == []
     assert told(load(tmp_path, f"{text}resources: {{gpu: 3}}"), "never-placed") == [
@@ -307,7 +307,7 @@ def test_declared_devices_limit_the_gpus_of_a_host(tmp_path):
     ],
 )
 def test_devices_that_are_no_list_of_different_gpus(tmp_path, capacity, code, text):
-    """Each is told with what is wrong; no mistake hides a GPU or allots another one."""
+    """Each mistake is a finding that says what is wrong; none hides a GPU or allots another one."""
     hosts = f"ssh_config: {{hosts: [{{hostname: one, capacity: {capacity}}}]}}"
     (error,) = load(tmp_path, fleet(hosts)).errors
     assert (error.code, text in error.detail) == (code, True), error

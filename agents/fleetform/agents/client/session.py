@@ -28,6 +28,7 @@ from fleetform.agents.client.errors import ConnectionLost, HelloRejected, Reques
 from fleetform.agents.client.heartbeats import Heartbeats
 from fleetform.agents.client.outgoing import Outgoing
 from fleetform.agents.protocol.frames import Decoder, FrameError, Message, encode, read_value
+from fleetform.agents.protocol.host_report import HostReport
 from fleetform.agents.protocol.link import (
     BLOBS,
     CONTROL,
@@ -53,7 +54,6 @@ from fleetform.agents.protocol.messages import (
     Forget,
     Heartbeat,
     Hello,
-    HostReport,
     JobKey,
     LogData,
     MakeVolume,

@@ -11,7 +11,7 @@ import os
 import pwd
 
 from fleetform.agents.host import gpus, leftovers, processes
-from fleetform.agents.protocol.messages import GpuProcess
+from fleetform.agents.protocol.host_report import GpuProcess
 
 _QUERY = ("--query-compute-apps=gpu_uuid,pid,process_name", "--format=csv,noheader")
 

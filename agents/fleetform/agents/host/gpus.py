@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 
-from fleetform.agents.protocol.messages import GpuReport
+from fleetform.agents.protocol.host_report import GpuReport
 
 _DRIVER_FOLDERS = ("/usr/local/nvidia/bin", "/usr/lib/wsl/lib")
 """

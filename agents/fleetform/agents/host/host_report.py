@@ -7,7 +7,7 @@ import platform
 from collections.abc import Sequence
 
 from fleetform.agents.host import accounts, probes
-from fleetform.agents.protocol.messages import GpuReport, HostReport
+from fleetform.agents.protocol.host_report import GpuReport, HostReport
 
 
 def report(root: str, limits: Sequence[str], gpus: Sequence[GpuReport]) -> HostReport:

@@ -17,9 +17,8 @@ from fleetform.agents.host import gpu_processes, gpus, host_report, layout, snap
 from fleetform.agents.host.blobs import NO_SPACE, BlobError, BlobStore
 from fleetform.agents.host.volumes import VolumeError
 from fleetform.agents.protocol.frames import Message
+from fleetform.agents.protocol.host_report import GpuProcess, GpuReport
 from fleetform.agents.protocol.messages import (
-    GpuProcess,
-    GpuReport,
     MakeVolume,
     MissingBlobs,
     Probe,

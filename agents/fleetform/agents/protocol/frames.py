@@ -21,13 +21,11 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar, Union, get_args
 
+from fleetform.agents.protocol.host_report import GpuProcess, GpuReport, HostReport
 from fleetform.agents.protocol.messages import (
     CAPABILITY_OF_FIELD,
     Cursor,
     FileEntry,
-    GpuProcess,
-    GpuReport,
-    HostReport,
     JobKey,
     JobRecord,
     Mount,

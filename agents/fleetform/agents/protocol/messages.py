@@ -17,9 +17,6 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 # Under the same names again: here is where whoever speaks the protocol looks for them.
-from fleetform.agents.protocol.host_report import GpuProcess as GpuProcess  # noqa: PLC0414 -- exported
-from fleetform.agents.protocol.host_report import GpuReport as GpuReport  # noqa: PLC0414 -- exported
-from fleetform.agents.protocol.host_report import HostReport as HostReport  # noqa: PLC0414 -- exported
 from fleetform.agents.protocol.keys import Cursor as Cursor  # noqa: PLC0414 -- exported
 from fleetform.agents.protocol.keys import JobKey as JobKey  # noqa: PLC0414 -- exported
 from fleetform.agents.protocol.states import Cause, JobState

@@ -12,15 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fleetform.agents.protocol.exec_pieces import Size
-from fleetform.agents.protocol.messages import (
-    Cursor,
-    Event,
-    GpuProcess,
-    JobKey,
-    LogData,
-    Reply,
-    StartJob,
-)
+from fleetform.agents.protocol.host_report import GpuProcess
+from fleetform.agents.protocol.messages import Cursor, Event, JobKey, LogData, Reply, StartJob
 from fleetform.agents.protocol.states import Cause
 from fleetform.providers.contract.observed import (
     HostSeen,

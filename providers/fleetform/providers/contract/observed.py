@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fleetform.agents.protocol.messages import Cursor, HostReport, JobRecord
+    from fleetform.agents.protocol.host_report import HostReport
+    from fleetform.agents.protocol.messages import Cursor, JobRecord
 
 
 @dataclass(frozen=True, slots=True)

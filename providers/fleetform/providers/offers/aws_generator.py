@@ -35,7 +35,7 @@ _GPU_NAMES = {"RTX PRO Server 6000": "RTX PRO 6000", "RTX PRO Server 4500": "RTX
 def rows(types: Mapping[str, Any], prices: Mapping[str, str]) -> Iterator[dict[str, object]]:
     """Make the rows of types, with those of spot after those on demand, sorted by name."""
     for name, one in sorted(types.items()):
-        # Nothing of ours runs on macOS, and a part of a GPU is none that a requirement could count.
+        # Agents need Linux, and requirements count whole GPUs.
         architectures = one["ProcessorInfo"]["SupportedArchitectures"]
         arch = next((_ARCHITECTURES[a] for a in architectures if a in _ARCHITECTURES), None)
         gpus = one.get("GpuInfo", {}).get("Gpus", [])

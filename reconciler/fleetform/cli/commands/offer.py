@@ -87,7 +87,8 @@ def command(
     unknown price are listed last, as `unknown`.
     """
     from fleetform.app.offers import find_offers
-    from fleetform.views.offers import no_offer, not_shown, offer_rows, offers_table, several_hosts
+    from fleetform.providers.offers.catalogue import PRICED_ON
+    from fleetform.views.offers import no_offer, not_shown, offers_table, priced_on, several_hosts
 
     document, types = ({}, {}) if name is None else _declared(or_default(path), name)
     typed = _typed(gpu, cpus, memory, max_price, narrowed)
@@ -97,7 +98,7 @@ def command(
     if not found.offers:
         spot = asked.get("spot_policy", "on-demand")
         error_screen().labelled("error", no_offer(found.reasons, spot))
-    rows = offer_rows(found.offers[:limit])
+    rows = found.offers[:limit]
     out = screen()
     if as_json:
         out.json(rows)
@@ -105,6 +106,7 @@ def command(
         out.table(offers_table(rows))
         if more := len(found.offers) - len(rows):
             out.line(not_shown(more), "dim")
+        out.line(priced_on(PRICED_ON, rows), "dim")
         if (nodes := document.get("nodes", 1)) > 1:
             out.line(several_hosts(str(name), nodes), "dim")
     return Exit.OK if rows else Exit.ERROR

@@ -96,7 +96,7 @@ def test_a_limit_says_how_many_more_there_are(typed, lab):
     """A list that was cut never looks like the whole."""
     code, out, _err = typed("offer", "--gpu", "1..", "--limit", "2")
     assert code == 0
-    assert len(out.splitlines()) == 4
+    assert len(out.splitlines()) == 5
     assert "more offers; --limit shows them" in out
 
 
