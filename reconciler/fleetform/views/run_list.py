@@ -132,7 +132,7 @@ def _merged(rows: Sequence[RunRow], *, name: str, state: str, message: str) -> R
     """Make one row that stands for several: where they are, from the first start to the last end."""
     starts = [row.started_at_ms for row in rows if row.started_at_ms is not None]
     ends = [
-        (row.started_at_ms + row.duration_ms, row.silent_since_ms)
+        (row.started_at_ms + row.duration_ms + (row.pauses_ms or 0), row.silent_since_ms)
         for row in rows
         if row.started_at_ms is not None and row.duration_ms is not None
     ]
@@ -151,6 +151,7 @@ def _merged(rows: Sequence[RunRow], *, name: str, state: str, message: str) -> R
         submitted_at_ms=min(row.submitted_at_ms for row in rows),
         started_at_ms=min(starts, default=None),
         duration_ms=None if end_ms is None else end_ms - min(starts),
+        pauses_ms=None if end_ms is None else 0,
         silent_since_ms=silent_since_ms,
     )
 

@@ -17,7 +17,6 @@ from fleetform.model.instance import InstanceState
 from fleetform.model.run import (
     FINAL,
     Attempt,
-    AttemptState,
     GpuRequirement,
     Job,
     Requirement,
@@ -110,10 +109,9 @@ class RunRow:
     One run.
 
     `attempt` is the number of the latest attempt, 0 before the first. `instances` are the names of
-    the hosts of that attempt. `duration_ms` is the time from the first start to the end or to now,
-    with the pauses between attempts, by the clocks of its hosts: the ledger may hear of an end hours
-    later. While the run waits for its next attempt, the duration ends with the last attempt. It is
-    null before the run has started. If all hosts of the running jobs are silent, the duration
+    the hosts of that attempt. `duration_ms` is the time for which its attempts have run, without
+    the pauses between them, which `pauses_ms` has. Both are by the clocks of its hosts, since the ledger may
+    hear of an end hours later, and null before the run has started. If all hosts of the running jobs are silent, the duration
     ends when the last of them was heard, at `silent_since_ms`, which else is null. `exit_code` is that of the job that decided the result, and null
     unless that job exited. `waiting` has every reason why the run waits. `stop_requested` names who
     requested its end and why, and is empty if no person did. `stale` is true if the result is
@@ -139,6 +137,7 @@ class RunRow:
     started_at_ms: int | None
     finished_at_ms: int | None
     duration_ms: int | None
+    pauses_ms: int | None
     silent_since_ms: int | None
     waiting: tuple[WaitingRow, ...]
     stop_requested: str
@@ -293,6 +292,8 @@ def _row(
 ) -> RunRow:
     run = history.run
     silent_since_ms = _silent_since_ms(history, silent)
+    span_ms = _span_ms(history, now_ms if silent_since_ms is None else silent_since_ms)
+    pauses_ms = None if span_ms is None else min(span_ms, _pauses_ms(history.attempts))
     attempt = history.attempts[-1] if history.attempts else None
     stale = stale_text(history.outdated, history.stale if run.state in FINAL else Outdated.NO)
     return row_of(
@@ -303,7 +304,8 @@ def _row(
         resources=requirement_text(run.template.requirement),
         instances=_instances(attempt, names),
         exit_code=_exit_code(run, attempt),
-        duration_ms=_duration_ms(history, now_ms if silent_since_ms is None else silent_since_ms),
+        duration_ms=None if span_ms is None or pauses_ms is None else span_ms - pauses_ms,
+        pauses_ms=pauses_ms,
         silent_since_ms=silent_since_ms,
         waiting=waiting,
         stale=bool(stale),
@@ -379,18 +381,31 @@ def _silent_since_ms(history: RunHistory, silent: Mapping[str, int]) -> int | No
     return max(silent[uid] for uid in hosts)
 
 
-def _duration_ms(history: RunHistory, now_ms: int) -> int | None:
+def _pauses_ms(attempts: Sequence[Attempt]) -> int:
+    """Add up the time between the end of each attempt and the start of the next one."""
+    pauses_ms, over_ms = 0, None
+    for attempt in attempts:
+        if over_ms is not None and attempt.begun_ms is not None:
+            pauses_ms += max(0, attempt.begun_ms - over_ms)
+        # An attempt that never began lengthens the pause.
+        over_ms = attempt.over_ms if attempt.begun_ms is not None else over_ms
+    return pauses_ms
+
+
+def _span_ms(history: RunHistory, now_ms: int) -> int | None:
+    """Return the time from the first start to the end or to now; None before the first start."""
     run = history.run
     if run.started_at_ms is None:
         return None
     attempts = history.attempts
     begun_ms = attempts[0].begun_ms if attempts else None
     start_ms = run.started_at_ms if begun_ms is None else begun_ms
+    last = next((one for one in reversed(attempts) if one.begun_ms is not None), None)
+    over_ms = None if last is None else last.over_ms
     if run.finished_at_ms is None:
-        waits = len(attempts) > 1 and attempts[-1].state is AttemptState.WAITING
-        paused_ms = attempts[-2].over_ms if waits else None
-        return max(0, (now_ms if paused_ms is None else paused_ms) - start_ms)
-    over_ms = attempts[-1].over_ms if attempts else None
+        # It waits for its next attempt, and that attempt has not begun.
+        is_paused = last is not None and last is not attempts[-1]
+        return max(0, (over_ms if is_paused and over_ms is not None else now_ms) - start_ms)
     return max(0, (run.finished_at_ms if over_ms is None else over_ms) - start_ms)
 
 

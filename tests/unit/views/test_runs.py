@@ -12,6 +12,7 @@ from fleetform.model.decision import Waiting
 from fleetform.model.instance import InstanceState
 from fleetform.model.run import Attempt, AttemptState, RunState, RunUid
 from fleetform.views.json_value import to_json
+from fleetform.views.run_list import list_runs
 from fleetform.views.runs import (
     TONES,
     in_order,
@@ -196,15 +197,37 @@ def test_a_duration_is_by_the_clocks_of_the_hosts():
 
 
 def test_the_wait_for_the_next_attempt_is_no_work():
-    """The duration stands still meanwhile; a run that is at work counts on."""
+    """The duration stands still meanwhile, and counts on from the start of the next attempt."""
     jobs = (replace(job(), started_at_ms=NOW - 60_000, finished_at_ms=NOW - 58_000),)
     begun = history(state=RunState.PENDING, jobs=jobs)
     (first,) = begun.attempts
     waiting = Attempt(first.run_uid, 2, AttemptState.WAITING, (), NOW - 58_000)
     paused = replace(begun, attempts=(first, waiting))
     assert run_rows([paused], now_ms=NOW)[0].duration_ms == 2_000
-    again = replace(begun, attempts=(first, replace(waiting, state=AttemptState.RUNNING)))
-    assert run_rows([again], now_ms=NOW)[0].duration_ms == 60_000
+    prepares = replace(waiting, state=AttemptState.RUNNING)
+    again = replace(begun, attempts=(first, prepares))
+    assert run_rows([again], now_ms=NOW)[0].duration_ms == 2_000
+    second = replace(jobs[0], started_at_ms=NOW - 10_000, finished_at_ms=None)
+    running = replace(prepares, jobs=(second,))
+    (row,) = run_rows([replace(begun, attempts=(first, running))], now_ms=NOW)
+    assert (row.duration_ms, row.pauses_ms) == (12_000, 48_000)
+    (whole,) = list_runs([replace(row, parent="train", element="1")]).rows
+    assert whole.duration_ms == 60_000
+
+
+def test_an_attempt_that_never_began_is_part_of_the_pause():
+    """Its host was lost before the job started, say."""
+    times = [(NOW - 60_000, NOW - 50_000), (None, NOW - 40_000), (NOW - 30_000, NOW - 10_000)]
+    over = history(state=RunState.DONE, finished_at_ms=NOW)
+    attempts = tuple(
+        replace(
+            over.attempts[0], number=number,
+            jobs=(replace(job(), started_at_ms=began, finished_at_ms=ended),),
+        )
+        for number, (began, ended) in enumerate(times, start=1)
+    )  # fmt: skip
+    (row,) = run_rows([replace(over, attempts=attempts)], now_ms=NOW)
+    assert (row.duration_ms, row.pauses_ms) == (30_000, 20_000)
 
 
 def test_a_duration_ends_when_a_silent_host_was_heard_last():

@@ -80,8 +80,10 @@ def command(
     An array or sweep is one line with counts, and one line for each kind of failure among its
     elements. RUN is a name, an element, or a pattern: `sweep`, `arr[3-7]`, `sweep[lr=0.1]`,
     `train*`. A name lists its elements. A run that waits shows its first reason; `fleetform why
-    RUN` shows all of them. A duration with a question mark, such as `3m20s?`, ends when the host of
-    the run was last heard: the host is unreachable.
+    RUN` shows all of them. DURATION is the time for which the attempts of a run have run, without
+    the pauses between them; of an array or sweep, the time from its first start to its last end. A
+    duration with a question mark, such as `3m20s?`, ends when the host of the run was last heard:
+    the host does not answer.
     """
     from fleetform.app.clock import SystemClock
     from fleetform.app.controllers import find_controller
