@@ -104,6 +104,10 @@ class SessionHost:
     def silent_seconds(self) -> float:
         return self._session.silent_seconds
 
+    @property
+    def is_overdue(self) -> bool:
+        return self._session.is_overdue
+
     def volume_path(self, path: str) -> str:
         return volume_path(self._volumes, path)
 

@@ -181,6 +181,10 @@ class _FencedHost:
     def silent_seconds(self) -> float:
         return self._host.silent_seconds
 
+    @property
+    def is_overdue(self) -> bool:
+        return self._host.is_overdue
+
     def answer_heartbeats(self, may: Callable[[], bool]) -> None:
         # A successor counts from its own beginning: nothing may be answered after that.
         self._host.answer_heartbeats(lambda: self._is_manager() and may())

@@ -40,6 +40,8 @@ class Session:
     """Until when it is recovering, by a clock that counts suspend; 0: it has lost no connection."""
     grace: asyncio.Task[None] | None = None
     """Marks it unreachable when that time is over."""
+    is_overdue: bool = False
+    """It has missed a heartbeat, and its row says so."""
     generation: int = 0
     """Number of its hello, never used twice: a call of an older session is known as such."""
     unheard_since_ms: int | None = None

@@ -25,6 +25,7 @@ from fleetform.controllers.host_session import Session
 from fleetform.controllers.news_writer import NewsWriter
 from fleetform.controllers.output import Output
 from fleetform.controllers.rank_calls import OtherRank, serve_rank_calls
+from fleetform.controllers.silence import MESSAGE, watch_silence
 from fleetform.controllers.stragglers import wait_for_first
 from fleetform.controllers.task_group import TaskGroup
 from fleetform.model.instance import (
@@ -90,6 +91,8 @@ REACH_TIMEOUT_SECONDS = 60.0
 """How long a step waits for a host's first hello; a daemon's start takes well under a second."""
 
 _ENDED = frozenset({JobState.FINISHED})
+
+_MAY_BE_OVERDUE = frozenset({InstanceState.READY, InstanceState.RECOVERING})
 
 
 class HostSessions:
@@ -165,6 +168,10 @@ class HostSessions:
 
     def session(self, instance_uid: str) -> Session | None:
         return self._sessions.get(instance_uid)
+
+    async def watch_silence(self) -> None:
+        """Mark hosts that miss heartbeats, and those that are heard again, until it is cancelled."""
+        await watch_silence(self._sessions.values, self._mark_overdue)
 
     def unheard_ms(self, instance_uid: str) -> int:
         """Say for how long a host has certainly heard nothing; 0 where that is not known."""
@@ -461,6 +468,7 @@ class HostSessions:
         self._hellos += 1
         session.generation = self._hellos
         session.grace_until_ms = 0
+        session.is_overdue = False
         session.problem = ""
         self.greeted[session.instance.uid] = None
         self._note(moved)
@@ -604,15 +612,30 @@ class HostSessions:
             session.reported = problem
             self._notices.problem(session.instance, problem)
         state = InstanceState.RECOVERING if left_ms > 0 else InstanceState.UNREACHABLE
-        await self._mark(session, state, heard_at_ms)
+        await self._mark(session, state, problem, heard_at_ms)
+
+    async def _mark_overdue(self, session: Session) -> None:
+        """Write down that a connected host has missed a heartbeat, or has been heard again."""
+        host = session.host
+        # A suspect host is named already, and must not become ready by being heard.
+        if host is None or session.instance.state not in _MAY_BE_OVERDUE:
+            return
+        is_overdue = host.is_overdue
+        state = InstanceState.RECOVERING if is_overdue else InstanceState.READY
+        heard_at_ms = self._clock.now_ms() - int(host.silent_seconds * 1000)
+        if await self._mark(session, state, MESSAGE if is_overdue else "", heard_at_ms):
+            session.is_overdue = is_overdue
 
     async def _await_grace(self, session: Session, seconds: float, heard_at_ms: int | None) -> None:
         await asyncio.sleep(seconds)
         session.grace_until_ms = 0
-        await self._mark(session, InstanceState.UNREACHABLE, heard_at_ms)
+        await self._mark(session, InstanceState.UNREACHABLE, session.problem, heard_at_ms)
 
-    async def _mark(self, session: Session, state: InstanceState, heard_at_ms: int | None) -> None:
-        problem, now_ms = session.problem, self._clock.now_ms()
+    async def _mark(
+        self, session: Session, state: InstanceState, problem: str, heard_at_ms: int | None
+    ) -> bool:
+        """Write down the state of a host; False where the ledger cannot be written."""
+        now_ms = self._clock.now_ms()
         try:
             await self._gate(
                 lambda: self._ledger.mark_instance(
@@ -627,9 +650,10 @@ class HostSessions:
         except LedgerUnavailable:
             # Not written down: the next failure is news again, and tries once more.
             session.problem = ""
-            return
+            return False
         self.changed[session.instance.uid] = None
         self.wake()
+        return True
 
     def _fail_waiters(self, session: Session, problem: ProviderError) -> None:
         for waiter in session.waiters:

@@ -126,6 +126,7 @@ class Manager:
                 wake=self.wake,
                 note_told=self._note_told,
             )
+            task_group.start(hosts.watch_silence(), name="silence of hosts")
             self.runs = RunController(
                 ledger=self._ledger,
                 gate=self._gate,

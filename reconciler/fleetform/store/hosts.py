@@ -220,8 +220,8 @@ def mark_instance(
 
     Silence (`recovering`, `unreachable`) moves no job, and only a host that is ready or suspect becomes
     `recovering`. `terminated` is a provider's word that it is gone, and
-    with it whatever it ran. Only a ready one becomes `suspect`, and only a suspect one is called
-    `ready` without a hello.
+    with it whatever it ran. Only a ready one becomes `suspect`. Without a hello, a suspect one becomes
+    `ready`, and a recovering one if `heard_at_ms` says that it was heard.
     """
     wanted = InstanceState(state)
     row = transaction.one(
@@ -232,6 +232,8 @@ def mark_instance(
         return
     name, before, _ = row
     if wanted in _ONLY_AFTER and before not in _ONLY_AFTER[wanted]:
+        return
+    if (before, wanted) == (InstanceState.RECOVERING, InstanceState.READY) and heard_at_ms is None:
         return
     if before == InstanceState.TERMINATING and wanted is not InstanceState.TERMINATED:
         # Whether it answers or not, it is leaving.
@@ -257,9 +259,9 @@ def mark_instance(
 
 
 _ONLY_AFTER: Mapping[InstanceState, Container[str]] = {
-    # A silent host is worse than a suspect one, and a hello is what ends silence.
+    # A silent host is worse than a suspect one, and to be heard is what ends silence.
     InstanceState.SUSPECT: {InstanceState.READY},
-    InstanceState.READY: {InstanceState.SUSPECT},
+    InstanceState.READY: {InstanceState.SUSPECT, InstanceState.RECOVERING},
     InstanceState.RECOVERING: {
         InstanceState.READY,
         InstanceState.SUSPECT,

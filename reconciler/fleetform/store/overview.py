@@ -71,7 +71,7 @@ _TROUBLED_HOSTS = (
     f" CASE WHEN {_IS_QUARANTINED} OR {_COMES_QUARANTINED} THEN {_QUARANTINE} ELSE message END,"
     # A quarantined host that answers has a connection, whatever the ledger last recorded of it.
     f" CASE WHEN {_IS_QUARANTINED} THEN NULL ELSE seen_at_ms END FROM instances i"
-    f" WHERE state IN ('unreachable', 'suspect') OR {_IS_QUARANTINED} OR {_COMES_QUARANTINED}"
+    f" WHERE state IN ('recovering', 'unreachable', 'suspect') OR {_IS_QUARANTINED} OR {_COMES_QUARANTINED}"
     " OR state = 'terminating' AND provider <> 'local'"
     " AND message NOT IN ('', ?, ?, ?, ?)"
     " ORDER BY name LIMIT ?"

@@ -85,7 +85,7 @@ class InstanceRow:
     `gpu_names` has each model once. `jobs` hold something of it now. `message` says why it is
     not ready, or what a leaving host waits for. `drained` is why nothing more is placed on it.
     `users` are the runs of those jobs, by name. `seen_at_ms` is when the ledger last recorded
-    something that the host said; a ready or quarantined host has a connection, whatever that says.
+    something that the host said; a ready, suspect or quarantined host has a connection, whatever that says.
     `gpu_users` are processes that use its GPUs and are of no job; those GPUs are not allotted.
     """
 
@@ -367,9 +367,12 @@ def _runs(row: InstanceRow) -> str:
     return figures.first_of(users, _RUNS_SHOWN)
 
 
+_CONNECTED = frozenset({InstanceState.READY, InstanceState.SUSPECT, InstanceState.QUARANTINED})
+"""A host in one of these states answers, whatever the ledger last recorded of it."""
+
+
 def _heard(row: InstanceRow, now_ms: int) -> str:
-    # A quarantined host has a connection, as a ready one has.
-    if row.state in {InstanceState.READY, InstanceState.QUARANTINED} or row.seen_at_ms is None:
+    if row.state in _CONNECTED or row.seen_at_ms is None:
         return ""
     return f"{age(row.seen_at_ms, now_ms)} ago"
 

@@ -307,6 +307,7 @@ def _row(
         duration_ms=None if span_ms is None or pauses_ms is None else span_ms - pauses_ms,
         pauses_ms=pauses_ms,
         silent_since_ms=silent_since_ms,
+        message=run.message or _silence(run, silent_since_ms, now_ms),
         waiting=waiting,
         stale=bool(stale),
         stale_because=stale,
@@ -358,12 +359,15 @@ def _exit_code(run: Run, attempt: Attempt | None) -> int | None:
     return next((code for code in codes if code), codes[0] if codes else None)
 
 
+_SILENT = frozenset({InstanceState.RECOVERING, InstanceState.UNREACHABLE})
+
+
 def _silent(instances: Iterable[Instance]) -> Mapping[str, int]:
     """Return when each silent host was heard last, by uid."""
     return {
         one.uid: one.seen_at_ms
         for one in instances
-        if one.state is InstanceState.UNREACHABLE and one.seen_at_ms is not None
+        if one.state in _SILENT and one.seen_at_ms is not None
     }
 
 
@@ -379,6 +383,14 @@ def _silent_since_ms(history: RunHistory, silent: Mapping[str, int]) -> int | No
     if not hosts or not silent.keys() >= set(hosts):
         return None
     return max(silent[uid] for uid in hosts)
+
+
+def _silence(run: Run, silent_since_ms: int | None, now_ms: int) -> str:
+    """Say that nothing is known of a run since its hosts were heard last; its state says the rest."""
+    if silent_since_ms is None or run.state is RunState.UNKNOWN:
+        return ""
+    hosts = "its host has" if run.template.nodes == 1 else "its hosts have"
+    return f"{hosts} been silent for {age(silent_since_ms, now_ms)}"
 
 
 def _pauses_ms(attempts: Sequence[Attempt]) -> int:

@@ -267,14 +267,21 @@ def _troubled(found: Overview) -> str:
     )
 
 
-_TROUBLED_HOSTS = ("unreachable", "suspect", "quarantined")
+_QUARANTINED_AND = "quarantined and "
+
+_SILENT = ("recovering", "unreachable")
+"""Ends of states of hosts that do not answer; a suspect one has a connection."""
+
+_TROUBLED_HOSTS = ("recovering", "unreachable", "suspect", "quarantined")
 
 
 def _silent(found: Overview) -> str:
     """Name the host that does not answer or fails; of several, count each state."""
-    # Of those that leave, as many as are named.
-    leaving = Counter(one.state for one in found.troubled_hosts if one.state not in _TROUBLED_HOSTS)
-    counts = {one: found.hosts[one] for one in _TROUBLED_HOSTS if found.hosts.get(one)} | leaving
+    # Of those that leave, or have two states, as many as are named.
+    others = Counter(one.state for one in found.troubled_hosts if one.state not in _TROUBLED_HOSTS)
+    counts = Counter({one: found.hosts.get(one, 0) for one in _TROUBLED_HOSTS})
+    counts.subtract({state.removeprefix(_QUARANTINED_AND): others[state] for state in others})
+    counts = +counts + others
     if sum(counts.values()) == 1:
         return "".join(f"host {one.name} is {one.state}" for one in found.troubled_hosts)
     return ", ".join(f"{counted(count, 'host')} {state}" for state, count in counts.items())
@@ -414,10 +421,11 @@ def _hosts(status: Status, names_max: int) -> Iterator[Line]:
         heard = f"; last heard {age(hosts.heard_at_ms, status.at_ms)} ago"
     yield line(f"{hosts.total}: {_states(hosts.states)}", (heard, "dim"))
     for one in hosts.troubled[:names_max]:
-        seen = f", heard {age(one.seen_at_ms, status.at_ms)} ago" if one.seen_at_ms else ""
+        is_silent = one.seen_at_ms is not None and one.state.endswith(_SILENT)
+        silent = f", silent for {age(one.seen_at_ms or 0, status.at_ms)}" if is_silent else ""
         yield line(
             ("! ", "bad"),
-            f"{printable(one.name)} is {one.state}{seen}{_detail(one.message)}",
+            f"{printable(one.name)} is {one.state}{silent}{_detail(one.message)}",
         )
     troubled = max(
         len(hosts.troubled), sum(hosts.states.get(state, 0) for state in _TROUBLED_HOSTS)

@@ -233,6 +233,16 @@ def test_only_a_host_that_answered_recovers(desk: Desk) -> None:
     assert desk.ledger.read_live().instances[0].state is InstanceState.UNREACHABLE
 
 
+def test_a_recovering_host_is_ready_once_it_is_heard(desk: Desk) -> None:
+    """A connection may last; that a suspect host is pardoned says nothing about it."""
+    _mark(desk, "recovering")
+    _mark(desk, "ready")
+    assert desk.ledger.read_live().instances[0].state is InstanceState.RECOVERING
+    desk.ledger.mark_instance(desk.instances[0], state="ready", message="", heard_at_ms=7, now_ms=8)
+    (instance,) = desk.ledger.read_live().instances
+    assert (instance.state, instance.seen_at_ms) == (InstanceState.READY, 7)
+
+
 def _mark(desk: Desk, state: str) -> None:
     desk.ledger.mark_instance(desk.instances[0], state=state, message="the line was cut", now_ms=2)
 

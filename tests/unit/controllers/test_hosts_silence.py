@@ -14,11 +14,15 @@ from fleetform.agents.protocol.states import Cause
 from fleetform.app.why import why_runs
 from fleetform.model.instance import InstanceState
 from fleetform.model.run import RunState
+from simulation.controller import VirtualClock
 from simulation.scenario import make_desired
 from unit.controllers.rig import Rig, pool, task
 
 AFTER, GRACE = 600, 3
 PROOF = (AFTER + GRACE) * 1.02 + 10
+MISSED = 30
+"""A host is marked as recovering by then."""
+
 NOTICED = 45
 """A connection that carries nothing is given up by then."""
 
@@ -112,6 +116,46 @@ def test_a_host_that_stays_away_is_unreachable_after_the_grace() -> None:
         assert rig.state("one") is RunState.UNKNOWN
 
     rig.play(story())
+
+
+def test_a_host_that_misses_a_heartbeat_is_recovering() -> None:
+    """A host without power closes no connection; its row says when it was heard last."""
+    rig = Rig({"one": 5000})
+
+    async def story() -> None:
+        host = await begin(rig, task())
+        began = now()
+        isolation = asyncio.create_task(rig.world.isolate(host, 2000))
+        await rig.until(lambda: rig.hosts()[host] is InstanceState.RECOVERING)
+        assert now() - began <= MISSED
+        (instance,) = (one for one in rig.ledger.read_live().instances if one.name == host)
+        assert instance.message == "no heartbeat"
+        assert instance.seen_at_ms is not None
+        assert 20_000 <= VirtualClock().now_ms() - instance.seen_at_ms <= 30_000
+        assert rig.state("one") is RunState.RUNNING
+        await rig.until(lambda: rig.hosts()[host] is InstanceState.UNREACHABLE)
+        assert now() - began <= NOTICED + ROUND
+        isolation.cancel()
+
+    rig.play(story())
+
+
+def test_a_host_that_is_heard_again_is_ready() -> None:
+    """Its connection has lasted, so it says no hello; its run was never unknown."""
+    rig = Rig({"one": 100})
+
+    async def story() -> None:
+        host = await begin(rig, task())
+        isolation = asyncio.create_task(rig.world.isolate(host, 32))
+        await rig.until(lambda: rig.hosts()[host] is InstanceState.RECOVERING)
+        await isolation
+        await rig.until(lambda: rig.hosts()[host] is InstanceState.READY)
+        await rig.until(lambda: rig.state("one") is RunState.DONE)
+
+    rig.play(story())
+    (history,) = rig.ledger.read_runs(["one"])
+    assert history.run.attempt == 1
+    assert rig.lives.lives == 1
 
 
 def test_a_run_without_retry_fails_and_says_why() -> None:

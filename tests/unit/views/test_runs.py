@@ -235,6 +235,7 @@ def test_a_duration_ends_when_a_silent_host_was_heard_last():
     heard = instance(state=InstanceState.UNREACHABLE, seen_at_ms=NOW - 40_000)
     (row,) = run_rows([history()], instances=[heard], now_ms=NOW)
     assert (row.duration_ms, row.silent_since_ms) == (20_000, NOW - 40_000)
+    assert row.message == "its host has been silent for 40s"
     assert " 20s? " in plain_lines(runs_table([row], now_ms=NOW))[1]
     assert run_detail(history(), instances=[heard], now_ms=NOW).row == row
     gang = history(jobs=(job(0), job(1)))

@@ -168,3 +168,15 @@ def test_the_commit_that_is_seen_stands_below_the_one_that_is_applied():
     text = [one.text for one in status_lines(SWEEP, width=80)]
     assert "applied: 9d8e7f6a5b4c at 2026-11-22T20:01:02Z by ada@node1" in text[1]
     assert "working copy: 3f2a1b0c9d8e+dirty, 3 commits ahead" in text[2]
+
+
+def test_a_silent_host_says_for_how_long():
+    """From when it was heard last; a suspect host answers, and was heard just now."""
+    hosts = (
+        TroubledHost("node1", "recovering", "no heartbeat", NOW - 25_000),
+        TroubledHost("node2", "suspect", "3 runs failed", NOW - 600_000),
+    )
+    row = HostsRow(2, {"recovering": 1, "suspect": 1}, hosts, None)
+    text = "\n".join(one.text for one in status_lines(replace(FRESH, hosts=row)))
+    assert "! node1 is recovering, silent for 25s: no heartbeat" in text
+    assert "! node2 is suspect: 3 runs failed" in text

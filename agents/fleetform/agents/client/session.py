@@ -83,6 +83,9 @@ _READ_BYTES = 256 << 10
 _NEWS_BYTES_MAX = 64 << 20
 """Beyond this the agent is left waiting: output may come faster than a disk takes it in."""
 
+_OVERDUE_SECONDS = 5.0
+"""How late a heartbeat may be: a host deep in swap sends it seconds after its time."""
+
 _CLOSING_SECONDS = 5.0
 
 _NO_CHANNEL = 0
@@ -151,6 +154,7 @@ class Session:
         self._reader = reader
         self._writer = writer
         self._timeout_seconds = timeout_seconds
+        self._heartbeat_seconds = heartbeat_seconds
         self._heard_at = 0.0
         self._loop = asyncio.get_running_loop()
         self._heartbeats = Heartbeats(
@@ -440,6 +444,14 @@ class Session:
     def silent_seconds(self) -> float:
         """For how long nothing has arrived from the agent."""
         return self._loop.time() - self._heard_at
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether a heartbeat of the agent is missing."""
+        # Version 1 of the protocol has no heartbeats, and a session that is full does not read them.
+        if self.welcome.protocol < 2 or self._news_bytes > _NEWS_BYTES_MAX:
+            return False
+        return self.silent_seconds > self._heartbeat_seconds + _OVERDUE_SECONDS
 
     # -- out ----------------------------------------------------------------------------------
 

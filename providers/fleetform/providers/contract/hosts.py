@@ -84,6 +84,10 @@ class Host(Protocol):
     def silent_seconds(self) -> float:
         """For how long nothing has arrived from the agent."""
 
+    @property
+    def is_overdue(self) -> bool:
+        """Whether the agent has missed a heartbeat; its connection may still be good."""
+
     async def look_again(self) -> HostSeen:
         """Ask what the host has now, such as accounts: `seen` without records, with another report."""
         ...
