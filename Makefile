@@ -119,7 +119,7 @@ lab-down:
 ## make lock      resolve dependencies anew into requirements.lock
 lock:
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-		--no-emit-index-url --no-emit-find-links --extra server --extra lsp --extra postgresql \
+		--no-emit-index-url --no-emit-find-links --extra server --extra lsp --extra postgresql --extra aws \
 		--group dev --group fuzz --group demo --group build pyproject.toml -o requirements.lock
 
 clean:

@@ -79,3 +79,8 @@ if command -v npm >/dev/null && [ ! -e "$server/node_modules" ]; then
         echo "not installed: yaml-language-server; the tests that use it are skipped" >&2
     fi
 fi
+
+# The Pulumi CLI, beside the first tests: those that need it wait for its end.
+pulumi="${XDG_CACHE_HOME:-$HOME/.cache}/fleetform/tests/pulumi.log"
+mkdir -p "$(dirname "$pulumi")"
+sh "$here/cloud/pulumi_cli/build.sh" >"$pulumi" 2>&1 </dev/null &
