@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fleetform.model import figures
 from fleetform.model.history import LogLevel
 from fleetform.model.instance import Instance
 from fleetform.model.ports import Progress
@@ -20,8 +21,8 @@ class HostNotices:
         self._warn(instance, "host.problem", f"host {instance.name}: {problem}")
 
     def left_out(self, instance: Instance, problem: BaseException | None, known: str) -> None:
-        """Say which host its fleet works without; `known` is the problem where none is raised."""
-        why = without_name(instance, known if problem is None else str(problem))
+        """Say which host its fleet works without; `known` is what is known of it, if anything is."""
+        why = known or without_name(instance, "" if problem is None else str(problem))
         advice = problem.advice if isinstance(problem, PermanentError) else ""
         self._progress.notice(
             f"host {instance.name} is not ready{': ' if why else ''}{why}{'; ' if advice else ''}{advice};"
@@ -32,9 +33,15 @@ class HostNotices:
             details={"host": instance.name, "fleet": instance.fleet},
         )
 
-    def waiting(self, instance: Instance, problem: str) -> None:
+    def waiting(self, instance: Instance, problem: str, seconds: float) -> None:
+        """Say why a step waits, and for how long at most."""
         why = f": {problem}" if problem else ""
-        self._warn(instance, "host.waiting", f"waiting for host {instance.name} to answer{why}")
+        limit = figures.span(int(seconds * 1000))
+        self._warn(
+            instance,
+            "host.waiting",
+            f"waiting for host {instance.name} to answer, for up to {limit}{why}",
+        )
 
     def releasing(self, instance: Instance) -> None:
         self._warn(
@@ -47,7 +54,7 @@ class HostNotices:
         self._warn(
             instance,
             "host.given-up",
-            f"host {instance.name} never answered, and is given up:"
+            f"removed host {instance.name}, which was never set up:"
             f" {without_name(instance, str(problem))}",
         )
 

@@ -46,6 +46,8 @@ from fleetform.model.ports import (
 )
 from fleetform.model.run import Job
 from fleetform.providers.contract.errors import (
+    AgentFound,
+    NameUnknown,
     OwnedElsewhere,
     PermanentError,
     ProviderError,
@@ -250,6 +252,8 @@ class HostSessions:
         if session.host is not None:
             return session.host
         waiter: asyncio.Future[Host] = asyncio.get_running_loop().create_future()
+        if not session.waiters:
+            session.is_wait_told = False
         session.waiters.append(waiter)
         session.is_wanted.set()
         told = asyncio.get_running_loop().call_later(
@@ -258,7 +262,7 @@ class HostSessions:
         try:
             async with asyncio.timeout(REACH_TIMEOUT_SECONDS):
                 return await waiter
-        except TimeoutError:
+        except (TimeoutError, NameUnknown):
             detail = f": {session.problem}" if session.problem else ""
             silence = f"host {instance.name} does not answer{detail}"
             if instance.provider == LOCAL:
@@ -302,7 +306,9 @@ class HostSessions:
         self._notices.left_out(instance, problem, session.problem if session else "")
 
     def _tell_waiting(self, session: Session) -> None:
-        self._notices.waiting(session.instance, session.problem)
+        if not session.is_wait_told:
+            session.is_wait_told = True
+            self._notices.waiting(session.instance, session.problem, REACH_TIMEOUT_SECONDS)
 
     async def release(self, instance: Instance) -> None:
         """
@@ -361,7 +367,7 @@ class HostSessions:
     async def _keep(self, session: Session) -> None:
         delay = RECONNECT_FIRST_SECONDS
         while True:
-            is_refused, is_break = False, True
+            is_refused, is_break, is_told = False, True, False
             session.is_wanted.clear()
             try:
                 host = await self._greet(session)
@@ -378,17 +384,17 @@ class HostSessions:
                 problem = "the connection was lost"
             except OwnedElsewhere as refusal:
                 problem, is_break = str(refusal), False
-                self._fail_waiters(session, refusal)
+                is_told = self._fail_waiters(session, refusal)
             except ProviderError as failure:
                 problem = str(failure)
                 is_refused = isinstance(failure, SignInRefused)
                 is_break = isinstance(failure, TemporaryError)
-                if not is_break:
-                    self._fail_waiters(session, failure)
+                if not is_break or isinstance(failure, NameUnknown):
+                    is_told = self._fail_waiters(session, failure)
             except LedgerUnavailable as failure:
                 # Nothing was acknowledged, so the host will say it again.
                 problem = f"its report cannot be stored: {failure}"
-            await self._lose(session, problem, is_break=is_break)
+            await self._lose(session, problem, is_break=is_break, is_told=is_told)
             if is_refused:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(REFUSED_SECONDS):
@@ -415,7 +421,12 @@ class HostSessions:
         # six commands on a host over SSH. When a switch fails, all hosts of a fleet are lost at once.
         is_installed, session.is_installed = session.is_installed, False
         if not is_installed:
-            for note in await self._provider.ensure(request):
+            try:
+                notes = await self._provider.ensure(request)
+            except AgentFound as found:
+                await self._check_is_lost(session, found)
+                raise
+            for note in notes:
                 self._tell_note(session, note)
         host = await self._provider.connect(request, self._identity, session.cursor)
         session.unheard_since_ms = None
@@ -427,6 +438,25 @@ class HostSessions:
             raise
         return host
 
+    async def _check_is_lost(self, session: Session, found: AgentFound) -> None:
+        """
+        Tell an agent that the ledger lost from that of a host that is about to leave its fleet.
+
+        Raises:
+            TemporaryError: The agent leaves, or may just have left.
+        """
+        book = await self._gate(lambda: self._ledger.read_book((), (found.uid,)))
+        name = session.instance.name
+        for other in book.instances:
+            raise TemporaryError(
+                f"host {name} is leaving fleet {other.fleet}: it joins fleet"
+                f" {session.instance.fleet} when it has gone"
+            )
+        # It may have been released between the look at the host and that at the ledger.
+        if session.agent_found != found.uid:
+            session.agent_found = found.uid
+            raise TemporaryError(f"host {name} has the agent of another instance")
+
     def _tell_note(self, session: Session, note: str) -> None:
         """Say what limits a host that works: once, for every connection finds it again."""
         if note in session.noted:
@@ -436,7 +466,7 @@ class HostSessions:
 
     async def _take_hello(self, session: Session, host: Host) -> None:
         seen = host.seen
-        self._refuse_same_machine(session, (seen.machine_id, seen.boot_id))
+        await self._refuse_same_machine(session, (seen.machine_id, seen.boot_id))
         # Or it were marked unreachable after its hello. A hello that fails is news again.
         session.end_grace()
         session.problem = ""
@@ -480,7 +510,7 @@ class HostSessions:
             await self.output.follow(host, record)
         self.wake()
 
-    def _refuse_same_machine(self, session: Session, machine: tuple[str, str]) -> None:
+    async def _refuse_same_machine(self, session: Session, machine: tuple[str, str]) -> None:
         """
         Keep the first of two names that lead to one machine.
 
@@ -491,14 +521,18 @@ class HostSessions:
         session.machine = ("", "")
         if session.instance.provider == LOCAL or "" in machine:
             return
-        for other in self._sessions.values():
+        for other in tuple(self._sessions.values()):
             if other.machine != machine or other is session:
+                continue
+            # The session may not have heard yet that its host leaves: a step has just begun that.
+            row = await self._row_of(other.instance)
+            if row is None:
                 continue
             same = (
                 f"host {session.instance.name} is the same machine as host {other.instance.name}"
                 f" of fleet {other.instance.fleet}"
             )
-            if other.instance.state is InstanceState.TERMINATING:
+            if row.state is InstanceState.TERMINATING:
                 raise TemporaryError(f"{same}, which is leaving: it joins when that one has gone")
             raise SameMachine(
                 f"{same}: its CPUs, memory and GPUs would be allocated twice",
@@ -586,8 +620,12 @@ class HostSessions:
         for key in keys:
             self.touched[key.run_uid] = None
 
-    async def _lose(self, session: Session, problem: str, *, is_break: bool) -> None:
-        """Write down that a host does not answer; `is_break`: it may answer again in a moment."""
+    async def _lose(self, session: Session, problem: str, *, is_break: bool, is_told: bool) -> None:
+        """
+        Write down that a host does not answer.
+
+        `is_break`: it may answer again in a moment. `is_told`: a step has failed for it, and says so.
+        """
         host, session.host = session.host, None
         if session.unheard_since_ms is None:
             session.unheard_since_ms = self._clock.boot_ms()
@@ -608,9 +646,11 @@ class HostSessions:
         if not was_reached and problem == session.problem:
             return
         session.problem = problem
-        if problem != session.reported:
-            session.reported = problem
+        if session.waiters:
+            self._tell_waiting(session)
+        elif problem != session.reported and not is_told:
             self._notices.problem(session.instance, problem)
+        session.reported = problem
         state = InstanceState.RECOVERING if left_ms > 0 else InstanceState.UNREACHABLE
         await self._mark(session, state, problem, heard_at_ms)
 
@@ -655,11 +695,13 @@ class HostSessions:
         self.wake()
         return True
 
-    def _fail_waiters(self, session: Session, problem: ProviderError) -> None:
-        for waiter in session.waiters:
-            if not waiter.done():
-                waiter.set_exception(problem)
+    def _fail_waiters(self, session: Session, problem: ProviderError) -> bool:
+        """End the waiting of all steps; False if none waited."""
+        waiting = [waiter for waiter in session.waiters if not waiter.done()]
+        for waiter in waiting:
+            waiter.set_exception(problem)
         session.waiters.clear()
+        return bool(waiting)
 
 
 def _needs_hello(session: Session, instance: Instance) -> bool:

@@ -66,10 +66,10 @@ def test_a_dead_host_blocks_the_removal_of_its_fleet_until_it_is_declared_lost(
         serve.terminate()
         wait_for_exit(environment, serve)
         planned = environment.run("plan", "--destroy").stdout
-        assert "host node2 does not answer" in planned
+        assert "agents and jobs cannot be ended: those on host node2: " in planned
         assert "fleetform destroy --lost node2" in planned
         refused = environment.run("destroy", "-y", "--allow-destroy")
-        assert "host node2 does not answer" in refused.stdout
+        assert "agents and jobs cannot be ended: those on host node2: " in refused.stdout
         assert environment.agent("node1").exists()
         done = environment.run("destroy", "-y", "--allow-destroy", "--lost", "node2")
         assert done.returncode == 0, done.stdout + done.stderr
@@ -117,6 +117,33 @@ def test_a_host_that_is_back_blocks_nothing(environment: Environment, hosts: Lab
     assert not environment.agent("node1").exists()
 
 
+def test_a_host_whose_key_has_changed_is_no_host_as_declared(
+    environment: Environment, hosts: Lab
+) -> None:
+    """`plan` says that it cannot be reached and why, and so does the plan that would remove its fleet."""
+    known = environment.folder / "known_hosts"
+    known.write_text(hosts.known_hosts.read_text())
+    config = Path(environment.variables()["HOME"]) / ".ssh/config"
+    config.write_text(config.read_text().replace(str(hosts.known_hosts), str(known)))
+    wait_for_exit(environment, environment.apply(environment.fleet("node1", "node2")))
+    hosts.rekey("node2")
+    refused = environment.run("destroy", "-y", "--allow-destroy")
+    why = "those on host node2: the host key of "
+    assert f"agents and jobs cannot be ended: {why}" in refused.stdout
+    assert environment.agent("node1").exists()
+    serve = environment.control("serve")
+    environment.wait_until_host("node2", "unreachable")
+    planned = environment.run("plan").stdout
+    assert "host node2 of fleet lab is unreachable: the host key of " in planned
+    assert "No changes to make; 1 host cannot be reached." in planned
+    assert why in environment.run("plan", "--destroy").stdout
+    serve.terminate()
+    wait_for_exit(environment, serve)
+    known.write_text(hosts.known_hosts.read_text())
+    done = environment.run("destroy", "-y", "--allow-destroy")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_a_leaving_host_that_does_not_answer_is_shown(environment: Environment, hosts: Lab) -> None:
     """`status` counts it among those that need attention, with the reason."""
     fleet = environment.fleet("node1", "node2")
@@ -152,3 +179,42 @@ def test_one_machine_under_two_names_is_refused(environment: Environment) -> Non
     wait_for_exit(environment, renamed)
     environment.check_run("one")
     assert environment.host_states() == {"twin": "ready"}
+
+
+def test_a_host_moves_to_another_fleet_beside_a_bad_one(environment: Environment) -> None:
+    """It joins as soon as it has left the first fleet; the host without an address fails nothing."""
+    first = environment.fleet("node1", "node2")
+    wait_for_exit(environment, environment.apply(first))
+    second = environment.fleet("node1", "node9.invalid").replace("name: lab", "name: second")
+    both = environment.apply(environment.fleet("node2"), second)
+    said = wait_for_exit(environment, both)
+    assert "host node9.invalid is not ready: the name node9.invalid cannot be resolved" in said
+    assert environment.host_states() == {"node2": "ready"}
+    instances = environment.json("fleet", "show", "second")["instances"]
+    assert {one["name"]: one["state"] for one in instances} == {
+        "node1": "ready",
+        "node9.invalid": "unreachable",
+    }
+
+
+def test_a_name_without_an_address_is_not_waited_for(environment: Environment) -> None:
+    """The apply names the host once as the cause, and fails."""
+    said = wait_for_exit(environment, environment.apply(environment.fleet("node9.invalid")), code=1)
+    assert "host node9.invalid does not answer: the name node9.invalid cannot be resolved" in said
+    assert "waiting for host" not in said
+    assert "host node9.invalid: " not in said
+
+
+def test_an_apply_says_at_once_what_it_waits_for(environment: Environment) -> None:
+    """With the reason and the longest time, while it waits."""
+    output = environment.folder / "waits"
+    fleet = environment.fleet("node1").replace("hosts: [node1]", "port: 9\n  hosts: [node1]")
+    environment.declare(fleet)
+    with output.open("wb") as file:
+        waiting = environment.control_into(file, "apply", "-y")
+    environment.wait_until(lambda: "waiting for host" in output.read_text(), "the notice")
+    (line,) = (one for one in output.read_text().splitlines() if "waiting for host" in one)
+    assert line.startswith("waiting for host node1 to answer, for up to 1m00s: ")
+    assert line.endswith("cannot be reached: Connection refused")
+    waiting.terminate()
+    environment.finish(waiting)

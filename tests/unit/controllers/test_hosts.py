@@ -16,7 +16,7 @@ from fleetform.model.instance import GpuUse, Instance
 from fleetform.model.ports import LedgerUnavailable
 from fleetform.model.run import RunState
 from fleetform.plan.serialize import dump
-from fleetform.providers.contract.errors import TemporaryError
+from fleetform.providers.contract.errors import SameMachine, TemporaryError
 from fleetform.providers.contract.hosts import InstanceRequest
 from fleetform.spec.desired import Desired
 from simulation.agent import Agent
@@ -114,6 +114,31 @@ def test_a_host_of_another_machine_that_never_answered_is_given_up(
             with pytest.raises(TemporaryError, match="no route to host"):
                 await hosts.release(one)
         silence.end()
+
+    rig.play(story())
+
+
+def test_a_name_of_a_machine_whose_host_leaves_in_the_same_plan_waits() -> None:
+    """Its row says so before its session does: a step has just begun to remove it."""
+    rig = Rig({})
+
+    async def story() -> None:
+        await rig.apply(make_desired(pool(2), {}))
+        assert rig.lives.manager is not None
+        assert rig.lives.manager.runs is not None
+        hosts = rig.lives.manager.runs._hosts
+        first, second = (hosts.session(one.uid) for one in rig.ledger.read_live().instances)
+        assert first is not None
+        assert second is not None
+        for one in (first, second):
+            one.instance = replace(one.instance, provider="ssh")
+        machine = first.machine = ("machine", "boot")
+        with pytest.raises(SameMachine, match="is the same machine as host pool-0"):
+            await hosts._refuse_same_machine(second, machine)
+        first.machine = machine
+        rig.ledger.mark_instance(first.instance.uid, state="terminating", message="", now_ms=1)
+        with pytest.raises(TemporaryError, match="which is leaving"):
+            await hosts._refuse_same_machine(second, machine)
 
     rig.play(story())
 

@@ -3,10 +3,12 @@ Failures of the world, split by what the caller does next.
 
     ProviderError
     ├── TemporaryError      try again after `delay_seconds`
-    │   └── RefusedForNow   the host itself says no; the connection stands
+    │   ├── RefusedForNow   the host itself says no; the connection stands
+    │   └── NameUnknown     the name of the host has no address
     └── PermanentError      trying again does not help; a person must change something
         ├── OwnedElsewhere  the host belongs to another environment, which is named
         ├── SameMachine     another host of the environment is this machine
+        ├── AgentFound      the host has the agent of another instance of the environment
         └── SignInRefused   the host does not let this account in
 """
 
@@ -29,6 +31,10 @@ class RefusedForNow(TemporaryError):
     """A full disk, for instance: no reconnect follows after which rows are compared anew."""
 
 
+class NameUnknown(TemporaryError):
+    """A network that comes back may know it; most often the name is misspelt, so no step waits for it."""
+
+
 class PermanentError(ProviderError):
     """The same call will fail again. `advice` says what to do next."""
 
@@ -39,6 +45,14 @@ class PermanentError(ProviderError):
 
 class SameMachine(PermanentError):
     """Two names lead to one machine, whose CPUs and GPUs would be given to jobs twice."""
+
+
+class AgentFound(PermanentError):
+    """`uid` is that of the instance whose agent is in the folder of this one."""
+
+    def __init__(self, message: str, *, uid: str, advice: str = "") -> None:
+        super().__init__(message, advice=advice)
+        self.uid = uid
 
 
 class SignInRefused(PermanentError):

@@ -20,6 +20,7 @@ from typing import Any
 import asyncssh
 
 from fleetform.providers.contract.errors import (
+    NameUnknown,
     PermanentError,
     ProviderError,
     SignInRefused,
@@ -556,7 +557,8 @@ def _translate(
             f"instance {name}: the SSH connection to {where} fails: {error.reason}", delay_seconds=5
         )
     if isinstance(error, socket.gaierror):
-        return TemporaryError(
+        kind = NameUnknown if error.errno in _NO_SUCH_NAME else TemporaryError
+        return kind(
             f"instance {name}: the name {options.host} cannot be resolved: {error.strerror}",
             delay_seconds=5,
         )
@@ -571,6 +573,10 @@ def _translate(
         f"instance {name}: {where} cannot be signed in to: {error}",
         advice=f"try `{_command_line(endpoint)}`",
     )
+
+
+_NO_SUCH_NAME = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
+"""Answers of name servers that say that the name has no address; others say that they cannot tell."""
 
 
 @contextlib.contextmanager

@@ -3,7 +3,8 @@ The program that sets a host up, sent over SSH to the host's own Python.
 
 It runs on the host with Python 3.9 or newer, imports the standard library only, and is called as
 `run(REQUEST)` with the name of an operation and its arguments. It prints one JSON object: the
-answer, or `error` with a sentence for people, `advice`, and `is_temporary`.
+answer, or `error` with a sentence for people, `advice`, `is_temporary`, and in `found_uid` the instance
+whose agent is in the way.
 
 All files are below one folder, `~/.local/state/fleetform` unless the fleet names another: `agents/`
 has the bundles of the agent by digest, and `hosts/<environment uid>/<instance name>` is the root
@@ -46,9 +47,16 @@ _RELEASED = ".released-"
 
 
 class Refused(Exception):
-    def __init__(self, message: str, advice: str = "", is_temporary: bool = False) -> None:
+    def __init__(
+        self, message: str, advice: str = "", is_temporary: bool = False, found_uid: str = ""
+    ) -> None:
         super().__init__(message)
-        self.answer = {"error": message, "advice": advice, "is_temporary": is_temporary}
+        self.answer = {
+            "error": message,
+            "advice": advice,
+            "is_temporary": is_temporary,
+            "found_uid": found_uid,
+        }
 
 
 def run(request: dict[str, Any]) -> None:
@@ -74,6 +82,7 @@ def claim(request: dict[str, Any]) -> dict[str, Any]:
             " the host was declared lost, or its fleet was released, or the ledger was lost",
             "if the ledger was lost, `fleetform state rebuild` adopts it with its jobs; if its jobs are not"
             f" needed, end them and remove {root} on the host; then apply again",
+            found_uid=str(found["uid"]),
         )
     os.makedirs(root, mode=0o700, exist_ok=True)
     # Only this user may reach the agent's socket, and with it start processes.

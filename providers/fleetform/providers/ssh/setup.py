@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from fleetform.providers import host_facts, host_service
 from fleetform.providers.contract.checks import HostFacts
-from fleetform.providers.contract.errors import PermanentError, TemporaryError
+from fleetform.providers.contract.errors import AgentFound, PermanentError, TemporaryError
 from fleetform.providers.contract.hosts import InstanceRequest
 from fleetform.providers.ssh import host_program
 
@@ -329,6 +329,8 @@ def _operation(name: str, python: Python, operation: str, facts: Mapping[str, An
     message = f"instance {name}: {answer['error']}"
     if answer["is_temporary"]:
         raise TemporaryError(message, delay_seconds=10.0)
+    if answer["found_uid"]:
+        raise AgentFound(message, uid=answer["found_uid"], advice=answer["advice"])
     raise PermanentError(message, advice=answer["advice"])
 
 
