@@ -64,8 +64,7 @@ def with_asked_hosts(
 
     answers = asyncio.run(_ask(host_provider(workspace), live.environment_uid, asked, notice))
     instances = tuple(
-        _as_answered(one, answers=answers[one.uid]) if one.uid in answers else one
-        for one in live.instances
+        _as_answered(one, answers[one.uid]) if one.uid in answers else one for one in live.instances
     )
     return dataclasses.replace(live, instances=instances)
 
@@ -79,15 +78,13 @@ def _was_reached(instance: Instance) -> bool:
     return instance.provider != LOCAL and bool(instance.install_id)
 
 
-def _as_answered(instance: Instance, *, answers: bool) -> Instance:
-    if answers is not instance.is_silent:
+def _as_answered(instance: Instance, problem: str) -> Instance:
+    if not problem and not instance.is_silent:
         return instance
-    state = InstanceState.READY if answers else InstanceState.UNREACHABLE
+    state = InstanceState.UNREACHABLE if problem else InstanceState.READY
     if instance.state is InstanceState.TERMINATING:
         state = instance.state
-    return dataclasses.replace(
-        instance, message="" if answers else "it does not answer", state=state
-    )
+    return dataclasses.replace(instance, message=problem, state=state)
 
 
 async def _ask(
@@ -95,12 +92,12 @@ async def _ask(
     environment_uid: str,
     asked: Sequence[Instance],
     notice: Callable[[str], None],
-) -> dict[str, bool]:
-    """Return for each instance, by uid, whether its host answers."""
+) -> dict[str, str]:
+    """Return for each instance, by uid, why its host cannot be reached; empty where it answers."""
     import asyncio
 
     asking = {
-        one.uid: asyncio.ensure_future(_answers(hosts, environment_uid, one)) for one in asked
+        one.uid: asyncio.ensure_future(_problem(hosts, environment_uid, one)) for one in asked
     }
     _, late = await asyncio.wait(asking.values(), timeout=_NOTICE_SECONDS)
     if late:
@@ -109,12 +106,13 @@ async def _ask(
     return {uid: await answer for uid, answer in asking.items()}
 
 
-async def _answers(hosts: HostProvider, environment_uid: str, instance: Instance) -> bool:
-    """Tell whether a host can be reached and has the instance; after a reboot no agent runs there."""
+async def _problem(hosts: HostProvider, environment_uid: str, instance: Instance) -> str:
+    """Say why a host cannot be reached, or lacks the instance; after a reboot no agent runs there."""
     from fleetform.providers.contract.errors import ProviderError
 
     try:
         found = await hosts.instances_on(environment_uid, request_of(instance))
-    except ProviderError:
-        return False
-    return any(one.uid == instance.uid for one in found)
+    except ProviderError as error:
+        return str(error).removeprefix(f"instance {instance.name}: ")
+    is_there = any(one.uid == instance.uid for one in found)
+    return "" if is_there else "the folder of its agent is gone"

@@ -25,7 +25,7 @@ from fleetform.model.instance import LOCAL, Instance, InstanceState
 from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, Progress
 from fleetform.model.rollout import ENDED_TEXTS, EXCHANGED_TEXTS, Exchange, Template
 from fleetform.model.run import Job, RunUid
-from fleetform.providers.contract.errors import ProviderError, TemporaryError
+from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
 
 RETRY_MS = 10_000
 """Pause after a release that failed: a host that does not answer is asked as rarely as others."""
@@ -246,11 +246,16 @@ def _is_ending(mirror: Mirror, job: Job) -> bool:
 
 def _with_way_out(instance: Instance, problem: Exception) -> Exception:
     """Say what to do about a machine that may never answer again; shares of this one do."""
-    if instance.provider == LOCAL or not isinstance(problem, TemporaryError):
+    if instance.provider == LOCAL:
         return problem
-    return TemporaryError(
-        f"{problem}; if host {instance.name} never returns, `fleetform destroy --lost {instance.name}`"
+    way_out = (
+        f"if host {instance.name} never returns, `fleetform destroy --lost {instance.name}`"
         f" removes everything without it; to remove fleet {instance.fleet} alone, set `lost: REASON` at the"
-        " host, apply, and remove the fleet again",
-        delay_seconds=problem.delay_seconds,
+        " host, apply, and remove the fleet again"
     )
+    if isinstance(problem, TemporaryError):
+        return TemporaryError(f"{problem}; {way_out}", delay_seconds=problem.delay_seconds)
+    if isinstance(problem, PermanentError):
+        advice = f"{problem.advice}; {way_out}" if problem.advice else way_out
+        return PermanentError(str(problem), advice=advice)
+    return problem

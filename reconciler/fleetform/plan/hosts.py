@@ -105,6 +105,10 @@ def _with_count(draft: PlanDraft, change: Change, there: Mapping[str, int]) -> C
 # Their agents and jobs cannot be ended, and nobody else knows of them once the fleet has gone.
 
 
+_WHY_MAX = 3
+"""Hosts whose reasons a blocked removal states; the plan names all in its help."""
+
+
 def hold_silent_hosts(draft: PlanDraft) -> None:
     """Block the removal of a fleet until each silent host answers, or is declared lost."""
     for key in sorted(draft.changes) if draft.live.instances else ():
@@ -113,24 +117,25 @@ def hold_silent_hosts(draft: PlanDraft) -> None:
             continue
         fleet = draft.row_key(change).name
         lost = _lost_hosts(draft, key, fleet)
-        silent = sorted(
-            (
-                one.name
-                for one in draft.live.instances
-                if one.fleet == fleet and one.is_silent and one.name not in lost
-            ),
-            key=natural_order,
-        )
+        why = {
+            one.name: one.message or "it does not answer"
+            for one in draft.live.instances
+            if one.fleet == fleet and one.is_silent and one.name not in lost
+        }
+        silent = sorted(why, key=natural_order)
         if lost:
             draft.changes[key] = _with_lost(change, lost)
         if silent:
-            names = ", ".join(silent)
-            answer = "does not answer" if len(silent) == 1 else "do not answer"
+            reasons = ", and ".join(
+                f"those on host {name}: {why[name]}" for name in silent[:_WHY_MAX]
+            )
+            more = len(silent) - _WHY_MAX
             draft.hold(
                 key,
                 HeldBy.DEPENDENCY,
-                f"host {names} {answer}, so the agent and the jobs there cannot be ended",
-                f"start it again; if it never returns: {_way_out(draft, silent)}",
+                f"agents and jobs cannot be ended: {reasons}{f', and those on {more} more' if more > 0 else ''}",
+                f"make each host reachable (`fleetform fleet check {fleet}`); if one never returns:"
+                f" {_way_out(draft, silent)}",
             )
 
 

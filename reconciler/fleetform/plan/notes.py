@@ -22,7 +22,7 @@ from fleetform.model.windows import loosened, next_spell, spell_at
 from fleetform.plan.draft import LEAVING, PlanDraft
 from fleetform.plan.impact import work_impacted
 from fleetform.plan.status import outdated_by_plan, stale_results, still_aborted, unknown_runs
-from fleetform.spec.desired import Rules
+from fleetform.spec.desired import ResourceKey, Rules
 from fleetform.spec.names import natural_order
 
 __all__ = ["GOING_MIN", "add_costs", "annex_of", "cautions", "hourly_cost", "with_notes"]
@@ -39,7 +39,8 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
     the longest of it has been going, `gpu_ms` of all of it, and `since` when that counts: `start`,
     because runs do not report their checkpoints yet. `hosts_removed` names, by fleet, the hosts
     that its change removes, `hosts_set_up` those on which its change installs and starts the agent.
-    `hosts_joining` has, by fleet, the hosts that it works without until they answer, with the reason.
+    `hosts_joining` has, by fleet, the hosts that it works without until they answer, with the reason,
+    and `hosts_silent` those that were set up and cannot be reached now.
     """
     return {
         "depth": "ledger" if draft.live.observed_at_ms is None else "refresh",
@@ -81,6 +82,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
         **({"hosts_removed": removed} if (removed := _hosts_removed(draft)) else {}),
         **({"hosts_set_up": new} if (new := _hosts_set_up(draft)) else {}),
         **({"hosts_joining": late} if (late := _hosts_joining(draft)) else {}),
+        **({"hosts_silent": silent} if (silent := _hosts_silent(draft)) else {}),
     }
 
 
@@ -151,6 +153,16 @@ def _hosts_joining(draft: PlanDraft) -> dict[str, dict[str, str]]:
     touched = {key.name for key in draft.changes if key.kind == "fleet"}
     for one in draft.live.instances:
         if one.is_joining and one.message and one.fleet not in touched:
+            found.setdefault(one.fleet, {})[one.name] = one.message
+    return dict(sorted(found.items()))
+
+
+def _hosts_silent(draft: PlanDraft) -> dict[str, dict[str, str]]:
+    """Name the hosts that cannot be reached, and why; a fleet that goes says that of its own itself."""
+    found: dict[str, dict[str, str]] = {}
+    for one in draft.live.instances:
+        stays = ResourceKey("fleet", one.fleet) in draft.wanted
+        if one.is_silent and one.state is InstanceState.UNREACHABLE and stays:
             found.setdefault(one.fleet, {})[one.name] = one.message
     return dict(sorted(found.items()))
 

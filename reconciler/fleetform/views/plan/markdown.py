@@ -37,6 +37,7 @@ from fleetform.views.plan.notes import (
     earlier_runs,
     forecast_lines,
     progressing,
+    silent_texts,
     still_aborted_text,
     total_cost_text,
     unknown_texts,
@@ -117,7 +118,7 @@ def _blocks(plan: Plan) -> Iterator[str]:
         if more := _more(earlier.runs[LIST_MAX:]):
             yield f"| {more} | | |\n"
         yield "\n"
-    for sentence in (still_aborted_text(plan), *unknown_texts(plan)):
+    for sentence in (still_aborted_text(plan), *silent_texts(plan), *unknown_texts(plan)):
         if sentence:
             yield f"{_escaped(sentence)}\n\n"
     yield from _stale(plan)

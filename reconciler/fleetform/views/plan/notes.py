@@ -363,6 +363,16 @@ def joining_texts(plan: Plan) -> list[str]:
     ]
 
 
+def silent_texts(plan: Plan) -> list[str]:
+    """Say of each host that was set up and cannot be reached why, and what tells more."""
+    return [
+        f"host {printable(name)} of fleet {fleet} is unreachable{f': {why}' if why else ''}"
+        f" (`fleetform fleet check {fleet}`)"
+        for fleet, hosts in plan.annex.get("hosts_silent", {}).items()
+        for name, why in hosts.items()
+    ]
+
+
 def _host_names(names: Sequence[str]) -> str:
     return first_of([printable(name) for name in names], NAMES_MAX)
 

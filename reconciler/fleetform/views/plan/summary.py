@@ -128,6 +128,8 @@ def summary(plan: Plan) -> str:
         return "Nothing is left to remove."
     if drift := count_text(plan):
         return f"No changes to make; drift was seen: {drift}."
+    if silent := sum(map(len, plan.annex.get("hosts_silent", {}).values())):
+        return f"No changes to make; {counted(silent, 'host')} cannot be reached."
     return "No changes. Your environment is as declared."
 
 

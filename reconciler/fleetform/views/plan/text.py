@@ -38,6 +38,7 @@ from fleetform.views.plan.notes import (
     joining_texts,
     names_text,
     progressing,
+    silent_texts,
     still_aborted_text,
     total_cost_text,
     unknown_texts,
@@ -273,6 +274,11 @@ def _progressing(plan: Plan) -> Iterator[Line]:
         yield line(("In progress: ", "info"), names_text(keys))
         for sentence in joining_texts(plan):
             yield line(("  ! ", "warn"), sentence)
+        yield BLANK
+    for sentence in silent_texts(plan)[:LIST_MAX]:
+        yield line(("! ", "warn"), sentence)
+    yield from _more(silent_texts(plan)[LIST_MAX:])
+    if silent_texts(plan):
         yield BLANK
     for sentence in unknown_texts(plan):
         yield line(("! ", "bad"), sentence)
