@@ -2,14 +2,76 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from cloud import pulumi_program
+from cloud.aws_cloud import AwsCloud
+
+PARAMETER = "/aws/service/canonical/ubuntu/server/22.04/stable/current/amd64/hvm/ebs-gp2/ami-id"
 
 
 @pytest.fixture(scope="session")
-def pulumi(need):
+def pulumi(need: Callable[[str, bool, str], None]) -> Path:
     """The path of the Pulumi CLI that `tests/services.sh` builds."""
     reason = pulumi_program.reason_missing()
     need("pulumi", not reason, reason)
     return pulumi_program.pulumi_program()
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AwsCloud]:
+    """A cloud for the tests of one module; each of them has its own stack and names."""
+    with AwsCloud(tmp_path_factory.mktemp("cloud")) as started:
+        yield started
+
+
+@pytest.fixture(autouse=True)
+def without_faults(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Take away the faults that a test injected."""
+    yield
+    if "cloud" in request.fixturenames:
+        started = request.getfixturevalue("cloud")
+        for fault in list(started.front.faults):
+            started.remove(fault)
+        started.lag(0)
+
+
+@pytest.fixture
+def image(cloud: AwsCloud) -> str:
+    return cloud.front.catalog.parameters[PARAMETER]
+
+
+@pytest.fixture(scope="session")
+def public_key(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("key") / "id"
+    subprocess.check_call(
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "tests", "-f", path]
+    )
+    return path.with_suffix(".pub").read_text().strip()
+
+
+@dataclass
+class Stacks:
+    """Stacks of inline programs, through the Automation API and the real CLI."""
+
+    cloud: AwsCloud
+
+    def create(self, name: str, program: Callable[[], None], **variables: str) -> Any:
+        from pulumi import automation
+
+        environment = {**self.cloud.environment(), **variables}
+        options = automation.LocalWorkspaceOptions(env_vars=environment)
+        return automation.create_or_select_stack(name, "tests", program, opts=options)
+
+
+@pytest.fixture
+def stacks(pulumi: Path, cloud: AwsCloud, monkeypatch: pytest.MonkeyPatch) -> Stacks:
+    # The Automation API asks the first `pulumi` of its own PATH for the version.
+    monkeypatch.setenv("PATH", cloud.environment()["PATH"])
+    return Stacks(cloud)
