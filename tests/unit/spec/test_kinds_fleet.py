@@ -207,6 +207,8 @@ def test_ranges_of_names(tmp_path, text, names):
             "has no time zone;",
         ),
         ("[{hostname: one, proxy_jump: 'a b'}]", "bad-value", "`user@host:22`"),
+        ("[{hostname: one, capacity: {cpu: 0}}]", "bad-value", "0 CPUs runs no job"),
+        ("[{hostname: one, capacity: {memory: 1KB}}]", "bad-value", "the least is 64MB"),
         ("7", "wrong-type", "a list of hosts"),
     ],
 )

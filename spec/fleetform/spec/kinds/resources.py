@@ -27,7 +27,14 @@ from fleetform.spec.quantities.devices import UUID, parse_devices
 from fleetform.spec.quantities.duration import DURATION, OFF_WORDS, SECONDS_MAX
 from fleetform.spec.quantities.gpu import CAPABILITY, SLICE, VENDOR
 from fleetform.spec.quantities.memory import SIZE
-from fleetform.spec.quantities.ranges import DIGITS, EXPRESSION, exact_text, range_of, whole_text
+from fleetform.spec.quantities.ranges import (
+    DIGITS,
+    EXPRESSION,
+    exact_text,
+    range_of,
+    shown,
+    whole_text,
+)
 
 # Amounts as fields: the parsers of `quantities` and the JSON schemas of what they read.
 #
@@ -42,8 +49,8 @@ _NULL: Schema = {"type": "null"}
 
 def text(pattern: str, *examples: str) -> Schema:
     """A text that its parser strips of spaces."""
-    shown = {"examples": list(examples)} if examples else {}
-    return {"type": "string", "pattern": whole_text(pattern), **shown}
+    facts = {"examples": list(examples)} if examples else {}
+    return {"type": "string", "pattern": whole_text(pattern), **facts}
 
 
 def decimal(pattern: str) -> Schema:
@@ -252,7 +259,30 @@ def _capacity_cpu(value: Any) -> int:
             "The capacity of a host is a number of CPUs; their architecture is detected.",
             "Write for example `8`.",
         )
-    return _exact(cpu.count, "CPUs")
+    millicores = _exact(cpu.count, "CPUs")
+    if not millicores:
+        raise refuse(
+            "bad-value",
+            "A host with 0 CPUs runs no job.",
+            "Write its number of CPUs, remove `cpu` to have it detected, or set `drain:` for a host that"
+            " is to get no jobs.",
+        )
+    return millicores
+
+
+_CAPACITY_MEMORY_MIN_BYTES = 64 << 20
+"""The process that watches a job needs half of it; less is a unit that is mistyped."""
+
+
+def _capacity_memory(value: Any) -> int:
+    size = parse_memory(value)
+    if size < _CAPACITY_MEMORY_MIN_BYTES:
+        raise refuse(
+            "bad-value",
+            f"A host with {shown(value)} of memory runs no job: the least is 64MB.",
+            "Write its memory, as `256GB`, or remove `memory` to have it detected.",
+        )
+    return size
 
 
 def _capacity_gpu(value: Any) -> Gpu:
@@ -295,6 +325,7 @@ Duration = Annotated[int, *read_by(_remembered(_duration), TIME, "seconds")]
 Limit = Annotated[int | None, *read_by(_remembered(_limit), TIME_OR_OFF, "seconds")]
 """A duration, or `off` for none."""
 CapacityCpu = Annotated[int, *read_by(_capacity_cpu, EXACT_CPUS, "millicores")]
+CapacityMemory = Annotated[int, *read_by(_capacity_memory, AMOUNT, "bytes")]
 CapacityGpu = Annotated[Gpu, *read_by(_capacity_gpu, GPUS)]
 Devices = Annotated[tuple[int | str, ...], *read_by(parse_devices, DEVICES)]
 
@@ -352,8 +383,8 @@ class Capacity(Model):
     `256`, `0.5`.
     """
 
-    memory: Size | None = None
-    """Memory of a node. Default: detected. Example: `256GB`."""
+    memory: CapacityMemory | None = None
+    """Memory of a node, at least 64MB. Default: detected. Example: `256GB`."""
 
     disk: Size | None = None
     """Disk space of a node. Default: detected. Example: `1TB`."""
