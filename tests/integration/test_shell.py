@@ -77,6 +77,25 @@ def test_a_lost_terminal_ends_its_run(lab: Lab) -> None:
     lab.wait_until_state("kept", "stopped")
 
 
+def test_a_shell_does_not_come_back_after_a_destroy(lab: Lab) -> None:
+    """Its terminal has ended; a task that had not finished runs again."""
+    lab.declare(FLEET, task("waits", f"until [ -e {lab.folder / 'gate'} ]; do sleep 0.1; done"))
+    assert lab.run("apply", "-y", "--detach").returncode == 0
+    terminal = opened(lab, "--cpus", "1")
+    kept = opened(lab, "--cpus", "1", "--keep", "--time", "5m", "-n", "kept")
+    try:
+        terminal.until(rb"shell: on local-0")
+        kept.until(rb"kept: on local-0")
+        done = lab.run("destroy", "-y", "--allow-destroy")
+        assert done.returncode == 0, done.stdout + done.stderr
+    finally:
+        terminal.close()
+        kept.close()
+    again = lab.run("apply", "-y", "--detach")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert [row["name"] for row in lab.json("ps")] == ["waits"]
+
+
 def _kill(terminal: Terminal) -> None:
     """Kill the command itself, which is a child of the program that opened its session."""
     children = Path(f"/proc/{terminal.process.pid}/task/{terminal.process.pid}/children")

@@ -21,6 +21,7 @@ from fleetform.app.clock import SystemClock
 from fleetform.app.driving import build_manager, under
 from fleetform.app.frozen_contents import freeze_contents
 from fleetform.app.handover import PickUpWatch, become_manager, take_from_background
+from fleetform.app.interactive_run import remove_documents
 from fleetform.app.ledger import (
     host_provider,
     open_for_writing,
@@ -132,6 +133,8 @@ async def apply_plan(
             accepted = ledger.accept(plan, dump(plan), who=who, now_ms=SystemClock().now_ms())
         except LedgerError as problem:
             raise LedgerProblem(str(problem), problem.advice) from problem
+        if plan.destroys:
+            remove_documents(workspace.root)
         apply = _Apply(
             workspace, plan, accepted, ledger, hosts, who, progress,
             detach=detach, leave=detach, asked=holder is None, manager_lease=manager_lease, entered=entered,

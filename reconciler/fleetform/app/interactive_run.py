@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 import shlex
+from pathlib import Path
 from typing import Final
 
-__all__ = ["NAME", "TERMINAL", "document"]
+__all__ = ["NAME", "TERMINAL", "document", "remove_documents"]
 
 NAME: Final = "shell"
 
@@ -23,6 +24,9 @@ _END_EARLY_SECONDS = 5
 """A job that ends by itself before its limit is done; one that is ended at the limit has failed."""
 
 _MARK = '"$TMPDIR/terminal"'
+
+_COMMENT = "# The terminal of `fleetform shell` is a command inside this job."
+"""The first line of the job, by which its document is known."""
 
 _SHELL = 'export SHELL="$(command -v bash || command -v sh)"; exec "$SHELL"'
 
@@ -48,7 +52,17 @@ def document(seconds: int, limit: str, *, keep: bool) -> str:
     """
     own = max(seconds - _END_EARLY_SECONDS, seconds // 2)
     wait = _WAIT.format(seconds=own, opening=min(_OPENING_SECONDS, own), mark=_MARK)
-    command = shlex.join(["exec", "sleep", str(own)]) if keep else wait
+    command = f"{_COMMENT}\n{shlex.join(['exec', 'sleep', str(own)]) if keep else wait}"
     # JSON is YAML, and no line of it depends on what is in it.
     fields = {"type": "task", "name": NAME, "commands": [command], "max_duration": limit}
     return "".join(f"{name}: {json.dumps(value)}\n" for name, value in fields.items())
+
+
+def remove_documents(root: Path) -> None:
+    """Remove the documents of all interactive runs: a terminal that was ended does not come back."""
+    # Here: most applies remove no environment.
+    from fleetform.app.submit import SCRATCH
+
+    for file in sorted((root / SCRATCH).glob("*.yaml")):
+        if _COMMENT in file.read_text(encoding="utf-8", errors="replace"):
+            file.unlink(missing_ok=True)

@@ -56,9 +56,10 @@ def command(
 
     Ends running runs, then releases hosts, then releases volumes. Deletes the data of a volume only
     if its `deletion_policy` says so. The configuration does not change: a later apply creates hosts
-    and volumes again and runs the runs that had not finished. Finished runs keep their results and do
-    not run again. A host over SSH that does not answer blocks the removal of its fleet: start it again, or
-    name it with --lost if it never returns.
+    and volumes again and runs the runs that had not finished. Finished runs keep their results and
+    do not run again, and neither does a run of `fleetform shell`. A host over SSH that does not
+    answer blocks the removal of its fleet: start it again, or name it with --lost if it never
+    returns.
     """
     if yes and not allow_destroy:
         raise Refused(
