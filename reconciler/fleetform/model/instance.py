@@ -153,7 +153,13 @@ class Allocation:
 
 
 def missing_devices_text(declared: Mapping[str, Any], gpus: Sequence[DetectedGpu]) -> str:
-    """Say which declared devices a host does not have; empty where it has all. `gpus` are its own."""
+    """
+    Return a sentence that names the declared devices that a host lacks; empty if it lacks none.
+
+    Args:
+        declared: The capacity of the host in its fleet; without `devices` the host lacks none.
+        gpus: The GPUs that the host reported.
+    """
     if "devices" not in declared:
         return ""
     # Here: most commands parse no amounts.

@@ -33,9 +33,9 @@ class TroubledRun:
 @dataclass(frozen=True, slots=True)
 class TroubledHost:
     """
-    A host that does not take runs although its fleet declares it; `state` is an instance's, or two in words.
+    A host that does not take runs as its fleet declares; `state` is an instance's, or words.
 
-    `seen_at_ms` is None for a quarantined host that answers.
+    `seen_at_ms` is None for a host that answers although it is quarantined or lacks a declared GPU.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Overview:
         work_count: Runs that a controller would bring to their end, also removed and replaced ones.
         hosts: How many hosts are in each state; a ready host that gets no jobs counts as `draining`, and as
             `drained` when it has none.
-        troubled_hosts: The first by name that are silent, suspect or quarantined.
+        troubled_hosts: The first by name that are silent, suspect, quarantined or without a declared GPU.
         leaving_count: Hosts that are to go.
         joining_count: Hosts of other machines that have never answered, in fleets that work without them.
         drift: What looks found that was not seen healed since.

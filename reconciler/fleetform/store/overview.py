@@ -77,6 +77,7 @@ _TROUBLED_HOSTS = (
     " ORDER BY name LIMIT ?"
 )
 """A host that leaves has a message where it cannot be released, or where it makes room for another."""
+_WITH_DEVICES = "SELECT uid FROM instances WHERE state = 'ready' AND declared LIKE '%\"devices\"%'"
 # One of a fleet whose step has failed waits for the next plan, which is about that fleet.
 _JOINING = (
     "SELECT count(*) FROM instances i JOIN resources r ON r.kind = 'fleet' AND r.name = i.fleet"
@@ -115,10 +116,7 @@ def read_overview(connection: Statements) -> Overview:
         ending=ending[:NAMES_MAX],
         work_count=open_count,
         hosts=hosts,
-        troubled_hosts=tuple(
-            TroubledHost(*row)
-            for row in connection.execute(_TROUBLED_HOSTS, (*EXCHANGED_TEXTS, NAMES_MAX))
-        ),
+        troubled_hosts=_troubled_hosts(connection),
         leaving_count=hosts.get("terminating", 0),
         joining_count=joining,
         heard_at_ms=heard_at_ms,
@@ -140,6 +138,24 @@ def _standing_still(connection: Statements) -> Iterator[tuple[str, RunState]]:
 def _outdated(connection: Statements) -> set[str]:
     """Name the runs that each plan lists under outdated results."""
     return {*read_outdated(connection), *(name for (name,) in connection.execute(_STALE))}
+
+
+def _troubled_hosts(connection: Statements) -> tuple[TroubledHost, ...]:
+    rows = connection.execute(_TROUBLED_HOSTS, (*EXCHANGED_TEXTS, NAMES_MAX))
+    found = [TroubledHost(*row) for row in rows]
+    named = {one.name for one in found}
+    uids = [uid for (uid,) in connection.execute(_WITH_DEVICES)]
+    if not uids:
+        return tuple(found)
+    # Here: few environments declare devices, and most commands read no whole instances.
+    from fleetform.model.instance import missing_devices_text
+    from fleetform.store.instances import read_instances
+
+    for one in read_instances(connection, uids):
+        missing = missing_devices_text(one.declared, one.gpus)
+        if missing and one.name not in named:
+            found.append(TroubledHost(one.name, "without a declared GPU", missing, None))
+    return tuple(found[:NAMES_MAX])
 
 
 def _troubled(connection: Statements, still: dict[str, RunState]) -> Iterator[TroubledRun]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
-from contract.ledgers import Desk, carry_out, enter, plan_of, step, submit_step
+from contract.ledgers import Desk, carry_out, enter, fleet_step, plan_of, step, submit_step
 from fleetform.model.ledger import LedgerStatus
 from fleetform.model.override import OverrideKind
+from fleetform.model.ports import Ledger
 from fleetform.model.run import RunState
 
 
@@ -155,3 +157,17 @@ def test_a_stop_that_an_earlier_release_wrote_is_a_stop(desk: Desk) -> None:
     assert desk.run("old").state is RunState.STOPPED
     found = desk.ledger.read_overview()
     assert (found.runs, found.troubled_count) == ({RunState.STOPPED: 2}, 0)
+
+
+def test_a_host_without_a_declared_gpu_is_named(ledger: Ledger) -> None:
+    """It takes runs, and fewer than its fleet declares."""
+    place = {
+        "name": "one", "number": 0, "provider": "ssh", "endpoint": {"hostname": "one"},
+        "declared": {"devices": [0, 7]},
+    }  # fmt: skip
+    made = fleet_step("local")
+    carry_out(ledger, [replace(made, arguments={**made.arguments, "instances": [place]})])
+    Desk(ledger, ledger.take_fence(who="test", now_ms=1)).greet(ledger.read_live().instances[0].uid)
+    (host,) = ledger.read_overview().troubled_hosts
+    assert (host.name, host.state) == ("one", "without a declared GPU")
+    assert host.message == "the host has no GPU 7, which `devices` declares"
