@@ -74,10 +74,10 @@ APPLY_CODES: Sequence[tuple[Exit, str]] = (
         (
             "A run that apply followed, or that --target or --replace names, failed, was aborted, is"
             " unschedulable or unknown, or was stopped although its document does not say `state: stopped`."
-            " Other failed runs do not count."
+            " With --detach, only a run that is unschedulable counts. Other failed runs do not count."
         ),
     ),
-    (Exit.OK, "Everything is as declared."),
+    (Exit.OK, "Everything is as declared; with --detach, the runs are submitted."),
 )
 SUBMIT_CODES: Sequence[tuple[Exit, str]] = (
     (Exit.ERROR, "An error, or a step failed."),

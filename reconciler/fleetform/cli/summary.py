@@ -226,7 +226,7 @@ def _show_next(
         name = quoted(bad[0].run.name)
         tried = bool(bad[0].attempts) and bad[0].run.state not in _NEVER_STARTED
         see = f"`fleetform {'logs' if tried else 'why'} {name}`"
-        out.line(f"{counted(len(bad), 'run')} failed; see {see}.", "bad")
+        out.line(f"{_ends(bad)}; see {see}.", "bad")
     elif stopped := sum(map(_may_resume, result.runs)):
         out.line(
             f"{counted(stopped, 'run')} stopped before the end; `fleetform rerun RUN` runs one again.",
@@ -250,6 +250,15 @@ def _show_next(
         out.line(f"Applied; {who} still finishing; `fleetform ps` shows the state.", "good")
     else:
         out.line(finished, "good")
+
+
+def _ends(bad: list[RunHistory]) -> str:
+    """Count how runs ended, those that failed first: `1 run failed, 2 unschedulable`."""
+    states = Counter(each.run.state for each in bad)
+    first, *others = sorted(states, key=lambda state: (state is not RunState.FAILED, state))
+    verb = "" if first is RunState.FAILED else " is" if states[first] == 1 else " are"
+    rest = "".join(f", {states[state]} {state.value}" for state in others)
+    return f"{counted(states[first], 'run')}{verb} {first.value}{rest}"
 
 
 def quoted(name: str) -> str:

@@ -124,10 +124,10 @@ def apply_code(
         plan: As it was entered, or as it was shown where it has nothing to carry out.
         failures: A sentence for each step that failed.
         runs: Those that it started or followed, as they are now.
-        detached: It did not wait for them, so that they have no part in the code.
+        detached: It did not wait for them, so that only a run that can never start counts.
         blocks_runs: A run that it did not wait for cannot start until a person does something.
     """
-    ends = () if detached else tuple(runs)
+    ends = tuple(one for one in runs if not detached or one.run.state is RunState.UNSCHEDULABLE)
     return exit_code_of_apply(
         has_error=bool(failures) or plan.recovering,
         is_blocked=bool(plan.held) or blocks_runs or any(map(_is_waiting, ends)),

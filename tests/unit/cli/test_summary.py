@@ -132,6 +132,18 @@ def test_a_failed_run_comes_first_with_its_last_lines(summary):
     assert out.endswith("1 run failed; see `fleetform logs bad`.\n")
 
 
+def test_a_run_that_cannot_start_has_not_failed(summary, lab):
+    """The last line says how each run ended."""
+    reader = Workspace.open(str(lab)).reader()
+    (failed,) = (one for one in reader.read_runs() if one.run.state is RunState.FAILED)
+    reader.close()
+    huge = replace(failed, run=replace(failed.run, name="huge", state=RunState.UNSCHEDULABLE))
+    out = summary(runs=(huge,), exit_code=4).out
+    assert out.endswith("1 run is unschedulable; see `fleetform why huge`.\n")
+    out = summary(runs=(huge, failed, huge), exit_code=4).out
+    assert "\n1 run failed, 2 unschedulable; see " in out
+
+
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
