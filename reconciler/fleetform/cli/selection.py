@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fleetform.app.locate import Source
     from fleetform.app.workspace import Workspace
     from fleetform.cli.screen import Screen
+    from fleetform.model.instance import Instance
     from fleetform.model.live import Live, LiveResource
     from fleetform.model.ports import Reader, RunHistory
 
@@ -159,6 +160,17 @@ def require_run(reader: Reader, name: str) -> None:
     """Refuse with advice if there is no run, sweep or array `name`; one that is archived is one."""
     if not reader.read_runs([name]):
         raise unknown("run", name, [history.run.name for history in reader.read_runs()])
+
+
+def refuse_host(instances: Iterable[Instance], name: str) -> None:
+    """Refuse the name of a host where another resource is asked for: the fleet shows its hosts."""
+    last = name.rpartition("/")[2]
+    for one in instances:
+        if one.name == last:
+            raise Refused(
+                f"`{last}` is a host of fleet {one.fleet}",
+                advice=f"`fleetform fleet show {one.fleet}` shows its state, its runs and why",
+            )
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> Refused:

@@ -430,7 +430,7 @@ def _hosts(status: Status, names_max: int) -> Iterator[Line]:
     troubled = max(
         len(hosts.troubled), sum(hosts.states.get(state, 0) for state in _TROUBLED_HOSTS)
     )
-    yield from _more(troubled, len(hosts.troubled), names_max, "fleetform fleet list")
+    yield from _more(troubled, len(hosts.troubled), names_max, "fleetform fleet show FLEET")
 
 
 def _runs(status: Status, names_max: int) -> Iterator[Line]:

@@ -31,13 +31,13 @@ _ADVICE = {
     "concurrency": "raise `concurrency.limit` (or the `%` of `array`) to run more at once",
     "resources": "it starts when enough is free; `fleetform ps` shows what the other runs use",
     "gang": "all of its nodes start at once; fewer `nodes` would start sooner",
-    "fleet-not-ready": "`fleetform fleet list` shows the hosts and why they are not ready",
+    "fleet-not-ready": "`fleetform fleet show FLEET` shows the hosts of a fleet and why they are not ready",
     "account": "do what the reason says; a run starts within a minute after its account was created",
     "volume-hosts": "list more hosts in `hosts` of the volume, or apply again once its hosts answer",
     "queue": "another `queue:`, or more `fleets:` in this one, lets it run on more hosts",
     "priority": "a higher `priority`, or a `max_duration` that ends before, lets it start earlier",
     "stopped": "set `state: running` in its document and apply",
-    "recovering": "nothing starts before every host has reported its jobs: see `fleetform fleet list`",
+    "recovering": "nothing starts before every host has reported its jobs: see `fleetform fleet show FLEET`",
 }
 """What a person can do about each reason; a code that is missing needs nothing done."""
 

@@ -114,7 +114,7 @@ def test_the_status_fits_a_small_terminal(status):
 def test_a_list_that_is_cut_says_how_many_are_left_and_what_lists_them():
     """No count is lost with the names, and the command is not cut."""
     text = "\n".join(one.text for one in status_lines(EVERYTHING, width=80))
-    for command in ("fleet list", "ps --state failed", "drift", "emergency list", "history"):
+    for command in ("fleet show FLEET", "ps --state failed", "drift", "emergency list", "history"):
         assert f"`fleetform {command}`" in text
     assert "40 changes" in text
 

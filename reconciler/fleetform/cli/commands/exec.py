@@ -54,7 +54,8 @@ def command(
     no_terminal: bool,
 ) -> int:
     """
-    Run CMD inside the running job of RUN, or open a shell in it.
+    Run CMD inside the running job of RUN, or open a shell in it: the one that runs its commands,
+    which `shell:` of the run names.
 
     The command has the job's working directory, environment, user, mounts and limits. It gets a
     terminal if standard input and output are one, and pipes otherwise. No controller is needed.

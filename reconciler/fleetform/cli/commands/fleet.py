@@ -11,7 +11,7 @@ from fleetform.cli.command import directory_option, group, json_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import error_screen, screen
-from fleetform.cli.selection import unknown
+from fleetform.cli.selection import refuse_host, unknown
 from fleetform.cli.tree import load, maybe_reader, open_reader, open_workspace, or_default
 from fleetform.model.figures import counted
 from fleetform.spec.desired import ResourceKey
@@ -54,6 +54,7 @@ def show_fleet(name: str, path: str | None, as_json: bool) -> None:
     fleets = fleet_rows(live, book.allocations)
     found = [row for row in fleets if row.name == name]
     if not found:
+        refuse_host(live.instances, name)
         raise unknown("fleet", name, [row.name for row in fleets])
     run_names = {str(uid): run.name for uid, run in book.runs.items()}
     instances = [one for one in live.instances if one.fleet == name]

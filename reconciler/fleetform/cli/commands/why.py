@@ -10,7 +10,7 @@ from fleetform.cli.command import command as make_command
 from fleetform.cli.command import directory_option, json_option
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import screen
-from fleetform.cli.selection import complete_runs, select_runs, unknown
+from fleetform.cli.selection import complete_runs, refuse_host, select_runs, unknown
 from fleetform.cli.tree import not_driven, open_reader, open_workspace, or_default
 from fleetform.model.run_state import FINAL, RunState
 
@@ -82,6 +82,7 @@ def _why(reader: Reader, resource: str) -> Why | tuple[WhyElement, ...]:
     except Refused:
         # Blocked since it was declared, it is in no row yet.
         if (why := why_absent(reader, ResourceKey("run", name))) is None:
+            refuse_host(reader.read_live().instances, name)
             raise
         return why
     answers = why_runs(reader, histories, now_ms=now_ms)

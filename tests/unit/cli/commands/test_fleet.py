@@ -15,3 +15,12 @@ def test_one_fleet_is_shown_with_its_instances(asked, typed, lab):
     assert [host["state"] for host in shown["instances"]] == ["ready"]
     assert "local-0" in typed("fleet", "show", "local")[1]
     assert typed("fleet", "show", "locl")[2].endswith("did you mean `local`?\n")
+
+
+def test_a_host_is_shown_by_its_fleet(typed, lab):
+    """Also where it is named behind its fleet."""
+    for name in ("local-0", "local/local-0"):
+        code, _out, err = typed("fleet", "show", name)
+        assert code == 1
+        assert err.startswith("error: `local-0` is a host of fleet local\n")
+        assert "`fleetform fleet show local`" in err

@@ -25,6 +25,15 @@ def test_an_unknown_name_is_answered_with_the_near_ones(typed, lab):
     assert err == "error: there is no run `trian`\nhelp: did you mean `train`?\n"
 
 
+def test_a_host_is_explained_by_its_fleet(typed, lab):
+    """A host is no run, and the help names the command that shows it."""
+    code, _out, err = typed("why", "local-0")
+    assert code == 1
+    assert err.startswith(
+        "error: `local-0` is a host of fleet local\nhelp: `fleetform fleet show local`"
+    )
+
+
 ARRAY = "---\ntype: task\nname: arr\narray: 1-9\ncommands: [echo hi]\nresources: {cpu: 0.1}\n"
 WAITS = "---\ntype: task\nname: big\narray: 1-500\ncommands: [echo hi]\nresources: {cpu: 400}\n"
 
