@@ -20,12 +20,13 @@ from fleetform.agents.protocol.messages import (
 )
 from fleetform.agents.protocol.states import JobState
 from fleetform.controllers.gpu_use import GpuUse, watch_gpus
-from fleetform.controllers.host_notices import HostNotices, without_name
+from fleetform.controllers.host_identity import check_is_lost, refuse_same_machine
+from fleetform.controllers.host_notices import HostNotices
 from fleetform.controllers.host_session import Session
 from fleetform.controllers.news_writer import NewsWriter
 from fleetform.controllers.output import Output
-from fleetform.controllers.rank_calls import OtherRank, serve_rank_calls
-from fleetform.controllers.silence import MESSAGE, watch_silence
+from fleetform.controllers.rank_calls import find_rank, serve_rank_calls
+from fleetform.controllers.silence import Silence
 from fleetform.controllers.stragglers import wait_for_first
 from fleetform.controllers.task_group import TaskGroup
 from fleetform.model.instance import (
@@ -55,7 +56,7 @@ from fleetform.providers.contract.errors import (
     SignInRefused,
     TemporaryError,
 )
-from fleetform.providers.contract.hosts import Host, HostProvider, Identity, JobAddress, RankCall
+from fleetform.providers.contract.hosts import Host, HostProvider, Identity
 
 RECONNECT_FIRST_SECONDS = 0.05
 RECONNECT_MAX_SECONDS = 10.0
@@ -72,17 +73,6 @@ Programs that guard SSH servers ban an address after five attempts in ten minute
 NEWS_MS = 10_000
 """A session that lasted so long has gone well: what ends it then is told, although it was before."""
 
-GRACE_MS = 10_000
-"""
-How long a host whose connection was lost is `recovering` before it is unreachable.
-
-An agent that is restarted or updated, or a switch that restarts a link, is back within seconds, and
-runs need not become unknown for that. What proves silence does not wait for it.
-"""
-
-HEARTBEATS_MISSED_SECONDS = 30.0
-"""A connection that carried nothing for two heartbeats was no short break: the grace is over with it."""
-
 STEADY_MS = 1000
 """A session that lasted so long was a good one: the next is opened without a pause."""
 
@@ -93,8 +83,6 @@ REACH_TIMEOUT_SECONDS = 60.0
 """How long a step waits for a host's first hello; a daemon's start takes well under a second."""
 
 _ENDED = frozenset({JobState.FINISHED})
-
-_MAY_BE_OVERDUE = frozenset({InstanceState.READY, InstanceState.RECOVERING})
 
 
 class HostSessions:
@@ -127,6 +115,10 @@ class HostSessions:
         self._hellos = 0
         self.output = Output(logs, clock, progress)
         self._notices = HostNotices(progress)
+        self._silence = Silence(
+            ledger=ledger, gate=gate, clock=clock, notices=self._notices, task_group=task_group,
+            fence=identity.fence, tell_waiting=self._tell_waiting, changed=self._note_changed,
+        )  # fmt: skip
         self.touched: dict[str, None] = {}
         """Uids of runs whose jobs moved since the last round, in order."""
         self.greeted: dict[str, None] = {}
@@ -173,7 +165,7 @@ class HostSessions:
 
     async def watch_silence(self) -> None:
         """Mark hosts that miss heartbeats, and those that are heard again, until it is cancelled."""
-        await watch_silence(self._sessions.values, self._mark_overdue)
+        await self._silence.watch(self._sessions.values)
 
     def unheard_ms(self, instance_uid: str) -> int:
         """Say for how long a host has certainly heard nothing; 0 where that is not known."""
@@ -345,12 +337,12 @@ class HostSessions:
             departing.set()
 
     async def _is_leaving(self, instance: Instance) -> bool:
-        row = await self._row_of(instance)
+        row = await self._row_of(instance.uid)
         return row is not None and row.state is InstanceState.TERMINATING
 
-    async def _row_of(self, instance: Instance) -> Instance | None:
+    async def _row_of(self, uid: str) -> Instance | None:
         """Read an instance from the ledger; None: it is terminated."""
-        book = await self._gate(lambda: self._ledger.read_book((), (instance.uid,)))
+        book = await self._gate(lambda: self._ledger.read_book((), (uid,)))
         return next(iter(book.instances), None)
 
     async def _drop(self, session: Session) -> None:
@@ -394,7 +386,7 @@ class HostSessions:
             except LedgerUnavailable as failure:
                 # Nothing was acknowledged, so the host will say it again.
                 problem = f"its report cannot be stored: {failure}"
-            await self._lose(session, problem, is_break=is_break, is_told=is_told)
+            await self._silence.begin(session, problem, is_break=is_break, is_told=is_told)
             if is_refused:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(REFUSED_SECONDS):
@@ -411,7 +403,7 @@ class HostSessions:
     async def _is_gone(self, instance: Instance) -> bool:
         """Tell whether the ledger has written off the host: it was declared lost, say."""
         try:
-            return await self._row_of(instance) is None
+            return await self._row_of(instance.uid) is None
         except LedgerUnavailable:
             return False
 
@@ -424,7 +416,7 @@ class HostSessions:
             try:
                 notes = await self._provider.ensure(request)
             except AgentFound as found:
-                await self._check_is_lost(session, found)
+                await check_is_lost(session, found, self._row_of)
                 raise
             for note in notes:
                 self._tell_note(session, note)
@@ -438,25 +430,6 @@ class HostSessions:
             raise
         return host
 
-    async def _check_is_lost(self, session: Session, found: AgentFound) -> None:
-        """
-        Tell an agent that the ledger lost from that of a host that is about to leave its fleet.
-
-        Raises:
-            TemporaryError: The agent leaves, or may just have left.
-        """
-        book = await self._gate(lambda: self._ledger.read_book((), (found.uid,)))
-        name = session.instance.name
-        for other in book.instances:
-            raise TemporaryError(
-                f"host {name} is leaving fleet {other.fleet}: it joins fleet"
-                f" {session.instance.fleet} when it has gone"
-            )
-        # It may have been released between the look at the host and that at the ledger.
-        if session.agent_found != found.uid:
-            session.agent_found = found.uid
-            raise TemporaryError(f"host {name} has the agent of another instance")
-
     def _tell_note(self, session: Session, note: str) -> None:
         """Say what limits a host that works: once, for every connection finds it again."""
         if note in session.noted:
@@ -466,7 +439,8 @@ class HostSessions:
 
     async def _take_hello(self, session: Session, host: Host) -> None:
         seen = host.seen
-        await self._refuse_same_machine(session, (seen.machine_id, seen.boot_id))
+        machine = (seen.machine_id, seen.boot_id)
+        await refuse_same_machine(session, self._sessions.values(), machine, self._row_of)
         # Or it were marked unreachable after its hello. A hello that fails is news again.
         session.end_grace()
         session.problem = ""
@@ -510,39 +484,11 @@ class HostSessions:
             await self.output.follow(host, record)
         self.wake()
 
-    async def _refuse_same_machine(self, session: Session, machine: tuple[str, str]) -> None:
-        """
-        Keep the first of two names that lead to one machine.
-
-        Raises:
-            SameMachine: Another host has answered as this machine.
-            TemporaryError: That one is leaving, as one does that gets another name.
-        """
-        session.machine = ("", "")
-        if session.instance.provider == LOCAL or "" in machine:
-            return
-        for other in tuple(self._sessions.values()):
-            if other.machine != machine or other is session:
-                continue
-            # The session may not have heard yet that its host leaves: a step has just begun that.
-            row = await self._row_of(other.instance)
-            if row is None:
-                continue
-            same = (
-                f"host {session.instance.name} is the same machine as host {other.instance.name}"
-                f" of fleet {other.instance.fleet}"
-            )
-            if row.state is InstanceState.TERMINATING:
-                raise TemporaryError(f"{same}, which is leaving: it joins when that one has gone")
-            raise SameMachine(
-                f"{same}: its CPUs, memory and GPUs would be allocated twice",
-                advice="remove one of the two names from the configuration",
-            )
-        session.machine = machine
-
     async def _listen(self, session: Session, host: Host) -> None:
         calls = self._nursery.start(
-            serve_rank_calls(host, lambda call: self._other_rank(session, call), self._nursery),
+            serve_rank_calls(
+                host, lambda call: find_rank(session, self._sessions.values(), call), self._nursery
+            ),
             name=f"rank calls of host {session.instance.name}",
         )
         gpus = self._nursery.start(
@@ -574,21 +520,6 @@ class HostSessions:
         self.changed[session.instance.uid] = None
         self.wake()
 
-    def _other_rank(self, session: Session, call: RankCall) -> OtherRank | str | None:
-        """Find the job that a job of this host may start a command in."""
-        caller = call.caller
-        asking = session.records.get(caller.key)
-        if asking is None or asking.job_uid != caller.job_uid or asking.state in _ENDED:
-            return "the job that asks does not run"
-        key = caller.key._replace(rank=call.rank)
-        for other in self._sessions.values():
-            record = other.records.get(key)
-            if record is not None and record.state in _ENDED:
-                return f"rank {call.rank} is over: it is {record.state.value}"
-            if record is not None and record.state is JobState.RUNNING and other.host is not None:
-                return OtherRank(other.host, JobAddress(key, record.job_uid))
-        return None
-
     async def _take(self, session: Session, host: Host, batch: Sequence[Event | LogData]) -> None:
         events = [item for item in batch if isinstance(item, Event)]
         for item in batch:
@@ -616,84 +547,13 @@ class HostSessions:
         await host.acknowledge(cursor, commits)
         self.wake()
 
+    def _note_changed(self, session: Session) -> None:
+        self.changed[session.instance.uid] = None
+        self.wake()
+
     def _note(self, keys: Iterable[JobKey]) -> None:
         for key in keys:
             self.touched[key.run_uid] = None
-
-    async def _lose(self, session: Session, problem: str, *, is_break: bool, is_told: bool) -> None:
-        """
-        Write down that a host does not answer.
-
-        `is_break`: it may answer again in a moment. `is_told`: a step has failed for it, and says so.
-        """
-        host, session.host = session.host, None
-        if session.unheard_since_ms is None:
-            session.unheard_since_ms = self._clock.boot_ms()
-        problem = without_name(session.instance, problem)
-        was_reached, now_ms = host is not None, self._clock.now_ms()
-        heard_at_ms = None if host is None else now_ms - int(host.silent_seconds * 1000)
-        if host is not None and host.silent_seconds < HEARTBEATS_MISSED_SECONDS:
-            session.grace_until_ms = self._clock.boot_ms() + GRACE_MS
-        if not is_break:
-            session.grace_until_ms = 0
-        left_ms = session.grace_until_ms - self._clock.boot_ms()
-        session.end_grace()
-        if left_ms > 0:
-            session.grace = self._nursery.start(
-                self._await_grace(session, left_ms / 1000, heard_at_ms),
-                name=f"grace of host {session.instance.name}",
-            )
-        if not was_reached and problem == session.problem:
-            return
-        session.problem = problem
-        if session.waiters:
-            self._tell_waiting(session)
-        elif problem != session.reported and not is_told:
-            self._notices.problem(session.instance, problem)
-        session.reported = problem
-        state = InstanceState.RECOVERING if left_ms > 0 else InstanceState.UNREACHABLE
-        await self._mark(session, state, problem, heard_at_ms)
-
-    async def _mark_overdue(self, session: Session) -> None:
-        """Write down that a connected host has missed a heartbeat, or has been heard again."""
-        host = session.host
-        # A suspect host is named already, and must not become ready by being heard.
-        if host is None or session.instance.state not in _MAY_BE_OVERDUE:
-            return
-        is_overdue = host.is_overdue
-        state = InstanceState.RECOVERING if is_overdue else InstanceState.READY
-        heard_at_ms = self._clock.now_ms() - int(host.silent_seconds * 1000)
-        if await self._mark(session, state, MESSAGE if is_overdue else "", heard_at_ms):
-            session.is_overdue = is_overdue
-
-    async def _await_grace(self, session: Session, seconds: float, heard_at_ms: int | None) -> None:
-        await asyncio.sleep(seconds)
-        session.grace_until_ms = 0
-        await self._mark(session, InstanceState.UNREACHABLE, session.problem, heard_at_ms)
-
-    async def _mark(
-        self, session: Session, state: InstanceState, problem: str, heard_at_ms: int | None
-    ) -> bool:
-        """Write down the state of a host; False where the ledger cannot be written."""
-        now_ms = self._clock.now_ms()
-        try:
-            await self._gate(
-                lambda: self._ledger.mark_instance(
-                    session.instance.uid,
-                    state=state,
-                    message=problem,
-                    heard_at_ms=heard_at_ms,
-                    fence=self._identity.fence,
-                    now_ms=now_ms,
-                )
-            )
-        except LedgerUnavailable:
-            # Not written down: the next failure is news again, and tries once more.
-            session.problem = ""
-            return False
-        self.changed[session.instance.uid] = None
-        self.wake()
-        return True
 
     def _fail_waiters(self, session: Session, problem: ProviderError) -> bool:
         """End the waiting of all steps; False if none waited."""

@@ -9,10 +9,12 @@ both connections: `mpirun` uses it to start its daemons, which then speak to eac
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from fleetform.agents.protocol import exec_pieces
+from fleetform.agents.protocol.states import JobState
+from fleetform.controllers.host_session import Session
 from fleetform.controllers.task_group import TaskGroup
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import ExecRequest, ExecSession, Host, JobAddress, RankCall
@@ -21,6 +23,8 @@ START_SECONDS = 120.0
 """How long the other rank may take to run: nodes of a run may start one after another."""
 
 _LOOK_SECONDS = 0.25
+
+_ENDED = frozenset({JobState.FINISHED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,24 @@ class OtherRank:
 
 Find = Callable[[RankCall], OtherRank | str | None]
 """Returns where a call leads: a rank, why it leads nowhere, or None where the rank does not run yet."""
+
+
+def find_rank(
+    session: Session, sessions: Iterable[Session], call: RankCall
+) -> OtherRank | str | None:
+    """Find the job that a job of the host of `session` may start a command in."""
+    caller = call.caller
+    asking = session.records.get(caller.key)
+    if asking is None or asking.job_uid != caller.job_uid or asking.state in _ENDED:
+        return "the job that asks does not run"
+    key = caller.key._replace(rank=call.rank)
+    for other in sessions:
+        record = other.records.get(key)
+        if record is not None and record.state in _ENDED:
+            return f"rank {call.rank} is over: it is {record.state.value}"
+        if record is not None and record.state is JobState.RUNNING and other.host is not None:
+            return OtherRank(other.host, JobAddress(key, record.job_uid))
+    return None
 
 
 async def serve_rank_calls(host: Host, find: Find, task_group: TaskGroup) -> None:

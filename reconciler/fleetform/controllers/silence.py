@@ -1,16 +1,32 @@
 """
-Notices hosts whose heartbeats are missing, before their connections are given up.
+What is written down of hosts that do not answer.
 
-A host without power closes no connection, and 45 seconds pass until its connection is given up. A host
-that misses a heartbeat is `recovering` meanwhile: it gets no new jobs, and `status` names it.
+A host that has lost its connection is `recovering`, and after a grace `unreachable`. A host without
+power closes no connection, and 45 seconds pass until its connection is given up: it is `recovering` from
+the first heartbeat that is missing. Silence proves nothing about jobs.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 
+from fleetform.controllers.host_notices import HostNotices, without_name
 from fleetform.controllers.host_session import Session
+from fleetform.controllers.task_group import TaskGroup
+from fleetform.model.instance import InstanceState
+from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable
+
+GRACE_MS = 10_000
+"""
+How long a host whose connection was lost is `recovering` before it is unreachable.
+
+An agent that is restarted or updated, or a switch that restarts a link, is back within seconds, and
+runs need not become unknown for that. What proves silence does not wait for it.
+"""
+
+HEARTBEATS_MISSED_SECONDS = 30.0
+"""A connection that carried nothing for two heartbeats was no short break: the grace is over with it."""
 
 LOOK_SECONDS = 5.0
 """Pause between two looks at all sessions; with a thousand hosts a look takes less than a millisecond."""
@@ -18,22 +34,121 @@ LOOK_SECONDS = 5.0
 _LATE_SECONDS = 2.0
 """A look so much later than planned proves nothing about hosts."""
 
-MESSAGE = "no heartbeat"
+_OVERDUE = "no heartbeat"
+
+_MAY_BE_OVERDUE = frozenset({InstanceState.READY, InstanceState.RECOVERING})
 
 
-async def watch_silence(
-    sessions: Callable[[], Iterable[Session]], change: Callable[[Session], Awaitable[None]]
-) -> None:
-    """Call `change` for each session whose host has missed a heartbeat, or is heard again."""
-    clock = asyncio.get_running_loop().time
-    while True:
-        began = clock()
-        await asyncio.sleep(LOOK_SECONDS)
-        if clock() - began > LOOK_SECONDS + _LATE_SECONDS:
-            # This process was suspended, and what hosts said meanwhile is not read yet.
-            continue
-        for session in [one for one in sessions() if _differs(one)]:
-            await change(session)
+class Silence:
+    """Of all hosts of one environment; `changed` is called when the row of a host has changed."""
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        gate: Gate,
+        clock: Clock,
+        notices: HostNotices,
+        task_group: TaskGroup,
+        fence: int,
+        tell_waiting: Callable[[Session], None],
+        changed: Callable[[Session], None],
+    ) -> None:
+        """`tell_waiting` says why the steps that wait for a host wait."""
+        self._ledger = ledger
+        self._gate = gate
+        self._clock = clock
+        self._notices = notices
+        self._task_group = task_group
+        self._fence = fence
+        self._tell_waiting = tell_waiting
+        self._changed = changed
+
+    async def watch(self, sessions: Callable[[], Iterable[Session]]) -> None:
+        """Mark hosts that have missed a heartbeat, and those that are heard again."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            began = clock()
+            await asyncio.sleep(LOOK_SECONDS)
+            if clock() - began > LOOK_SECONDS + _LATE_SECONDS:
+                # This process was suspended, and what hosts said meanwhile is not read yet.
+                continue
+            for session in [one for one in sessions() if _differs(one)]:
+                await self._mark_overdue(session)
+
+    async def begin(self, session: Session, problem: str, *, is_break: bool, is_told: bool) -> None:
+        """
+        Write down that a host does not answer.
+
+        `is_break`: it may answer again in a moment. `is_told`: a step has failed for it, and says so.
+        """
+        host, session.host = session.host, None
+        if session.unheard_since_ms is None:
+            session.unheard_since_ms = self._clock.boot_ms()
+        problem = without_name(session.instance, problem)
+        was_reached, now_ms = host is not None, self._clock.now_ms()
+        heard_at_ms = None if host is None else now_ms - int(host.silent_seconds * 1000)
+        if host is not None and host.silent_seconds < HEARTBEATS_MISSED_SECONDS:
+            session.grace_until_ms = self._clock.boot_ms() + GRACE_MS
+        if not is_break:
+            session.grace_until_ms = 0
+        left_ms = session.grace_until_ms - self._clock.boot_ms()
+        session.end_grace()
+        if left_ms > 0:
+            session.grace = self._task_group.start(
+                self._await_grace(session, left_ms / 1000, heard_at_ms),
+                name=f"grace of host {session.instance.name}",
+            )
+        if not was_reached and problem == session.problem:
+            return
+        session.problem = problem
+        if session.waiters:
+            self._tell_waiting(session)
+        elif problem != session.reported and not is_told:
+            self._notices.problem(session.instance, problem)
+        session.reported = problem
+        state = InstanceState.RECOVERING if left_ms > 0 else InstanceState.UNREACHABLE
+        await self._mark(session, state, problem, heard_at_ms)
+
+    async def _mark_overdue(self, session: Session) -> None:
+        """Write down that a connected host has missed a heartbeat, or has been heard again."""
+        host = session.host
+        # A suspect host is named already, and must not become ready by being heard.
+        if host is None or session.instance.state not in _MAY_BE_OVERDUE:
+            return
+        is_overdue = host.is_overdue
+        state = InstanceState.RECOVERING if is_overdue else InstanceState.READY
+        heard_at_ms = self._clock.now_ms() - int(host.silent_seconds * 1000)
+        if await self._mark(session, state, _OVERDUE if is_overdue else "", heard_at_ms):
+            session.is_overdue = is_overdue
+
+    async def _await_grace(self, session: Session, seconds: float, heard_at_ms: int | None) -> None:
+        await asyncio.sleep(seconds)
+        session.grace_until_ms = 0
+        await self._mark(session, InstanceState.UNREACHABLE, session.problem, heard_at_ms)
+
+    async def _mark(
+        self, session: Session, state: InstanceState, problem: str, heard_at_ms: int | None
+    ) -> bool:
+        """Write down the state of a host; False where the ledger cannot be written."""
+        now_ms = self._clock.now_ms()
+        try:
+            await self._gate(
+                lambda: self._ledger.mark_instance(
+                    session.instance.uid,
+                    state=state,
+                    message=problem,
+                    heard_at_ms=heard_at_ms,
+                    fence=self._fence,
+                    now_ms=now_ms,
+                )
+            )
+        except LedgerUnavailable:
+            # Not written down: the next failure is news again, and tries once more.
+            session.problem = ""
+            return False
+        self._changed(session)
+        return True
 
 
 def _differs(session: Session) -> bool:

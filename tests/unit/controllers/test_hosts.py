@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from fleetform.agents.protocol.host_report import GpuProcess, GpuReport, HostReport
+from fleetform.controllers.host_identity import refuse_same_machine
 from fleetform.controllers.hosts import HostSessions
 from fleetform.model.instance import GpuUse, Instance
 from fleetform.model.ports import LedgerUnavailable
@@ -134,11 +135,11 @@ def test_a_name_of_a_machine_whose_host_leaves_in_the_same_plan_waits() -> None:
             one.instance = replace(one.instance, provider="ssh")
         machine = first.machine = ("machine", "boot")
         with pytest.raises(SameMachine, match="is the same machine as host pool-0"):
-            await hosts._refuse_same_machine(second, machine)
+            await refuse_same_machine(second, (first,), machine, hosts._row_of)
         first.machine = machine
         rig.ledger.mark_instance(first.instance.uid, state="terminating", message="", now_ms=1)
         with pytest.raises(TemporaryError, match="which is leaving"):
-            await hosts._refuse_same_machine(second, machine)
+            await refuse_same_machine(second, (first,), machine, hosts._row_of)
 
     rig.play(story())
 
