@@ -33,8 +33,8 @@ class Session:
     waiters: list[asyncio.Future[Host]] = field(default_factory=list)
     is_wanted: asyncio.Event = field(default_factory=asyncio.Event)
     """Set by a step that waits for the host: the pause before the next try ends."""
-    is_wait_told: bool = False
-    """People have been told why the steps that wait for the host now wait."""
+    is_wait_reported: bool = False
+    """The reason why steps wait for the host was reported since the first of them waits."""
     agent_found: str = ""
     """The instance whose agent was in the folder of this one, and that the ledger did not have."""
     task: asyncio.Task[None] | None = None

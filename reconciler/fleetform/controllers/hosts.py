@@ -245,7 +245,7 @@ class HostSessions:
             return session.host
         waiter: asyncio.Future[Host] = asyncio.get_running_loop().create_future()
         if not session.waiters:
-            session.is_wait_told = False
+            session.is_wait_reported = False
         session.waiters.append(waiter)
         session.is_wanted.set()
         told = asyncio.get_running_loop().call_later(
@@ -298,8 +298,8 @@ class HostSessions:
         self._notices.left_out(instance, problem, session.problem if session else "")
 
     def _tell_waiting(self, session: Session) -> None:
-        if not session.is_wait_told:
-            session.is_wait_told = True
+        if not session.is_wait_reported:
+            session.is_wait_reported = True
             self._notices.waiting(session.instance, session.problem, REACH_TIMEOUT_SECONDS)
 
     async def release(self, instance: Instance) -> None:
@@ -359,7 +359,7 @@ class HostSessions:
     async def _keep(self, session: Session) -> None:
         delay = RECONNECT_FIRST_SECONDS
         while True:
-            is_refused, is_break, is_told = False, True, False
+            is_refused, is_break, is_reported = False, True, False
             session.is_wanted.clear()
             try:
                 host = await self._greet(session)
@@ -376,17 +376,17 @@ class HostSessions:
                 problem = "the connection was lost"
             except OwnedElsewhere as refusal:
                 problem, is_break = str(refusal), False
-                is_told = self._fail_waiters(session, refusal)
+                is_reported = self._fail_waiters(session, refusal)
             except ProviderError as failure:
                 problem = str(failure)
                 is_refused = isinstance(failure, SignInRefused)
                 is_break = isinstance(failure, TemporaryError)
                 if not is_break or isinstance(failure, NameUnknown):
-                    is_told = self._fail_waiters(session, failure)
+                    is_reported = self._fail_waiters(session, failure)
             except LedgerUnavailable as failure:
                 # Nothing was acknowledged, so the host will say it again.
                 problem = f"its report cannot be stored: {failure}"
-            await self._silence.begin(session, problem, is_break=is_break, is_told=is_told)
+            await self._silence.begin(session, problem, is_break=is_break, is_reported=is_reported)
             if is_refused:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(REFUSED_SECONDS):

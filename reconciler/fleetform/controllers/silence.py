@@ -76,11 +76,13 @@ class Silence:
             for session in [one for one in sessions() if _differs(one)]:
                 await self._mark_overdue(session)
 
-    async def begin(self, session: Session, problem: str, *, is_break: bool, is_told: bool) -> None:
+    async def begin(
+        self, session: Session, problem: str, *, is_break: bool, is_reported: bool
+    ) -> None:
         """
         Write down that a host does not answer.
 
-        `is_break`: it may answer again in a moment. `is_told`: a step has failed for it, and says so.
+        `is_break`: it may answer again in a moment. `is_reported`: a step has failed for it, and says so.
         """
         host, session.host = session.host, None
         if session.unheard_since_ms is None:
@@ -104,7 +106,7 @@ class Silence:
         session.problem = problem
         if session.waiters:
             self._tell_waiting(session)
-        elif problem != session.reported and not is_told:
+        elif problem != session.reported and not is_reported:
             self._notices.problem(session.instance, problem)
         session.reported = problem
         state = InstanceState.RECOVERING if left_ms > 0 else InstanceState.UNREACHABLE
