@@ -112,7 +112,25 @@ class TestHeartbeats:
             agent = AgentEnd()
             session = await agent.greeted_by(welcome=WELCOME)
             await asyncio.sleep(3600)
+            assert not session.is_overdue
             await session.close()
             await agent.hear_end()
 
         run(go(), loop)
+
+    def test_a_heartbeat_is_overdue_after_20_seconds(self) -> None:
+        """Until anything is heard again; the connection lasts meanwhile."""
+
+        async def go() -> None:
+            agent = AgentEnd()
+            session = await agent.greeted_by(welcome=WELCOME_2)
+            await asyncio.sleep(19)
+            assert not session.is_overdue
+            await asyncio.sleep(2)
+            assert session.is_overdue
+            agent.say(Heartbeat())
+            await asyncio.sleep(0.1)
+            assert not session.is_overdue
+            await session.close()
+
+        run(go(), VirtualLoop())
