@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from integration.ledger import lab as ledger_lab
 from integration.ssh import conftest
-from integration.ssh.conftest import home, instance, tell
+from integration.ssh.conftest import environment, home, instance, tell
 from lab import MACHINES_SECONDS, lab
 
-__all__ = ["home", "instance", "tell"]
+__all__ = ["environment", "home", "instance", "tell"]
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +22,4 @@ def hosts(tmp_path_factory):
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel in user mode starts a program ten times slower than its machine, and boots in between."""
     monkeypatch.setattr(conftest, "STORY_SECONDS", MACHINES_SECONDS)
+    monkeypatch.setattr(ledger_lab, "PATIENCE_SECONDS", MACHINES_SECONDS)

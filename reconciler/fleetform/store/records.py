@@ -4,11 +4,15 @@ Writes what hosts say about jobs.
 Records come late, twice, and out of order. A state only moves forward, so that the result does not depend on any of
 that. A job that ends gives back its units in the same transaction; the host forgets its record later, when its output has
 arrived.
+
+The clock of a host may be wrong by hours, and be set while a job runs. The host measures how long a job took by a clock
+that nobody sets; when it began and ended is moved between its submission and now.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState, moves_forward
@@ -20,9 +24,14 @@ __all__ = ["commit_records"]
 
 _MOVE = (
     "UPDATE jobs SET state = ?, gen = max(gen, ?), cause = ?, exit_code = ?, signal = ?,"
-    " message = ?, started_at_ms = coalesce(?, started_at_ms, ?), finished_at_ms = ?,"
+    " message = ?, started_at_ms = coalesce(?, started_at_ms), finished_at_ms = ?,"
     " peak_memory_bytes = coalesce(?, peak_memory_bytes), cpu_time_ms = coalesce(?, cpu_time_ms),"
     " log_bytes = max(log_bytes, ?) WHERE run_uid = ? AND attempt = ? AND rank = ?"
+)
+
+_READ = (
+    "SELECT run_uid, attempt, rank, uid, state, (SELECT submitted_at_ms FROM attempts"
+    " WHERE attempts.run_uid = jobs.run_uid AND number = jobs.attempt), started_at_ms FROM jobs"
 )
 
 
@@ -37,10 +46,10 @@ def commit_records(
 ) -> tuple[JobKey, ...]:
     """See `model.ports.Ledger.commit_records`."""
     moved = _news(transaction, instance_uid, records)
-    transaction.many(_MOVE, (_values(record, now_ms) for record in moved.values()))
+    transaction.many(_MOVE, (_values(*one, now_ms) for one in moved.values()))
     if snapshot:
         _fast_forward(transaction, records)
-    ended = [record for record in moved.values() if record.state is JobState.FINISHED]
+    ended = [record for record, _ in moved.values() if record.state is JobState.FINISHED]
     _end_with_their_boot(transaction, [one for one in ended if one.cause is Cause.LOST])
     free_units(transaction, [record.job_uid for record in ended])
     refresh_runs(transaction, dict.fromkeys(key.run_uid for key in moved), now_ms=now_ms)
@@ -50,30 +59,40 @@ def commit_records(
     return tuple(moved)
 
 
+class _Known(NamedTuple):
+    """What the ledger knows of a job that is not over."""
+
+    state: JobState
+    submitted_at_ms: int
+    started_at_ms: int | None
+
+
 def _news(
     transaction: Transaction, instance_uid: str, records: Sequence[JobRecord]
-) -> dict[JobKey, JobRecord]:
+) -> dict[JobKey, tuple[JobRecord, _Known]]:
     """
     Pick the records that move a job of this instance, the furthest of each.
 
     A record without a row, or with another uid, is foreign: a drift check shows it, and it is never adopted here.
     """
     known = _open_jobs(transaction, instance_uid, records)
-    news: dict[JobKey, JobRecord] = {}
+    news: dict[JobKey, tuple[JobRecord, _Known]] = {}
     for record in records:
-        state = known.get((record.key, record.job_uid))
-        if state is not None and moves_forward(state, record.state):
-            known[record.key, record.job_uid] = record.state
+        before = known.get((record.key, record.job_uid))
+        if before is None:
+            continue
+        furthest = news[record.key][0].state if record.key in news else before.state
+        if moves_forward(furthest, record.state):
             # Kept in the order in which jobs were first heard of.
-            news[record.key] = record
+            news[record.key] = record, before
     return news
 
 
 def _open_jobs(
     transaction: Transaction, instance_uid: str, records: Sequence[JobRecord]
-) -> dict[tuple[JobKey, str], JobState]:
+) -> dict[tuple[JobKey, str], _Known]:
     """
-    Read the states of this instance's jobs that are not over, by key and uid.
+    Read this instance's jobs that are not over, by key and uid.
 
     One record is looked up by its key; more are found among all that the instance has, which is
     what its places hold, in one statement.
@@ -81,17 +100,20 @@ def _open_jobs(
     if len(records) == 1:
         (record,) = records
         rows = transaction.execute(
-            "SELECT run_uid, attempt, rank, uid, state FROM jobs WHERE run_uid = ?"
-            " AND attempt = ? AND rank = ? AND instance_uid = ? AND state <> 'finished'",
+            _READ + " WHERE run_uid = ? AND attempt = ? AND rank = ? AND instance_uid = ?"
+            " AND state <> 'finished'",
             (*record.key, instance_uid),
         )
     else:
         rows = transaction.execute(
-            "SELECT run_uid, attempt, rank, uid, state FROM jobs INDEXED BY jobs_placed"
-            " WHERE instance_uid = ? AND instance_uid <> '' AND state <> 'finished'",
+            _READ + " INDEXED BY jobs_placed WHERE instance_uid = ? AND instance_uid <> ''"
+            " AND state <> 'finished'",
             (instance_uid,),
         )
-    return {(JobKey(*key), uid): JOB_STATES[state] for *key, uid, state in rows}
+    return {
+        (JobKey(*key), uid): _Known(JOB_STATES[state], submitted, started)
+        for *key, uid, state, submitted, started in rows
+    }
 
 
 def _end_with_their_boot(transaction: Transaction, lost: Sequence[JobRecord]) -> None:
@@ -119,7 +141,7 @@ def _fast_forward(transaction: Transaction, records: Sequence[JobRecord]) -> Non
     )
 
 
-def _values(record: JobRecord, now_ms: int) -> tuple[object, ...]:
+def _values(record: JobRecord, known: _Known, now_ms: int) -> tuple[object, ...]:
     ended = record.state is JobState.FINISHED
     started = record.started_at_ms
     if started is None and record.state in {JobState.RUNNING, JobState.CLEANING, JobState.UNKNOWN}:
@@ -127,6 +149,12 @@ def _values(record: JobRecord, now_ms: int) -> tuple[object, ...]:
     finished = (
         (record.finished_at_ms if record.finished_at_ms is not None else now_ms) if ended else None
     )
+    if record.cause is Cause.LOST and known.started_at_ms is not None:
+        # An agent that was killed too takes a lost job's start for the moment it looked again.
+        started = known.started_at_ms
+        finished = max(started, min(finished or now_ms, now_ms))
+    else:
+        started, finished = _in_order(started, finished, known.submitted_at_ms, now_ms)
     return (
         record.state.value,
         record.gen,
@@ -134,14 +162,26 @@ def _values(record: JobRecord, now_ms: int) -> tuple[object, ...]:
         record.exit_code,
         record.signal,
         record.message,
-        # An agent that was killed too takes a lost job's start for the moment it looked again.
-        None if record.cause is Cause.LOST else started,
         started,
         finished,
         record.peak_memory_bytes,
         record.cpu_time_ms,
         record.log_bytes,
         *record.key,
+    )
+
+
+def _in_order(
+    started_at_ms: int | None, finished_at_ms: int | None, submitted_at_ms: int, now_ms: int
+) -> tuple[int | None, int | None]:
+    """Move times of a host, both by as much, so that they are after a submission and before now."""
+    known = [at for at in (started_at_ms, finished_at_ms) if at is not None]
+    if not known:
+        return None, None
+    shift_ms = max(min(0, now_ms - known[-1]), submitted_at_ms - known[0])
+    return (
+        None if started_at_ms is None else started_at_ms + shift_ms,
+        None if finished_at_ms is None else finished_at_ms + shift_ms,
     )
 
 

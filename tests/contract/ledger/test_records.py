@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from contract.ledgers import (
-    Desk,
-    submit_step,
-)
+import pytest
+
+from contract.ledgers import SUBMITTED_MS, Desk, submit_step
 from fleetform.agents.protocol.messages import Cursor, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.ports import HostNews
@@ -95,6 +94,38 @@ def test_a_lost_job_of_which_nothing_was_heard_began_when_its_host_says(desk: De
     desk.say(desk.record("a", JobState.FINISHED, **lost))
     (job,) = desk.ledger.read_book().attempts[desk.run("a").uid].jobs
     assert job.started_at_ms == 9_400
+
+
+@pytest.mark.parametrize(
+    ("began", "ended"),
+    [(9_000_000, 9_000_500), (-9_000_000, -8_999_500), (9_400, 10_100), (800, 1_300), (2_000, 2_500)],
+)  # fmt: skip
+def test_a_wrong_clock_of_a_host_moves_no_time(desk: Desk, began: int, ended: int) -> None:
+    """A job began after its submission, ended before now, and took as long as its host says."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    desk.say(desk.record("a", JobState.RUNNING, started_at_ms=began))
+    first = desk.run("a").started_at_ms
+    desk.say(desk.record("a", JobState.FINISHED, started_at_ms=began, finished_at_ms=ended))
+    (job,) = desk.ledger.read_book().attempts[desk.run("a").uid].jobs
+    assert job.started_at_ms is not None
+    assert job.finished_at_ms == job.started_at_ms + ended - began
+    assert SUBMITTED_MS <= job.started_at_ms < job.finished_at_ms <= desk.now_ms
+    assert first is not None
+    assert SUBMITTED_MS <= first <= desk.now_ms
+
+
+@pytest.mark.parametrize("ended", [-9_000_000, 9_000_000])
+def test_a_lost_job_ends_between_its_start_and_now(desk: Desk, ended: int) -> None:
+    """Also where the clock of its host has been set since it began."""
+    desk.submit(submit_step("a"))
+    desk.place("a")
+    desk.say(desk.record("a", JobState.RUNNING, started_at_ms=2_000))
+    lost = {"cause": Cause.LOST, "exit_code": None, "started_at_ms": ended}
+    desk.say(desk.record("a", JobState.FINISHED, finished_at_ms=ended, **lost))
+    (job,) = desk.ledger.read_book().attempts[desk.run("a").uid].jobs
+    assert job.started_at_ms == 2_000
+    assert job.finished_at_ms == (2_000 if ended < 0 else desk.now_ms)
 
 
 def test_foreign_records_are_not_taken(two_hosts: Desk) -> None:

@@ -169,6 +169,7 @@ class Supervisor:
     def __init__(self, job: Launch) -> None:
         self._job = job
         self._started_at_ms = _wall_ms()
+        self._started_ms = _boot_ms()
         self._main_pid = 0
         self._main_status: int | None = None
         self._limit: Limit | None = None
@@ -183,7 +184,7 @@ class Supervisor:
         self._control_text = b""
         self._contact = -1
         self._ending = Ending(
-            started_ms=_boot_ms(),
+            started_ms=self._started_ms,
             max_duration_ms=job.max_duration_ms,
             grace_ms=job.grace_ms,
             checkpoint_lead_ms=None if job.checkpoint_signal is None else job.checkpoint_lead_ms,
@@ -509,7 +510,8 @@ class Supervisor:
             exit_code,
             number,
             self._started_at_ms,
-            _wall_ms(),
+            # The clock of the host may have been set meanwhile, and has not run for the job.
+            self._started_at_ms + _boot_ms() - self._started_ms,
             peak,
             int((usage.ru_utime + usage.ru_stime) * 1000),
             self._log.total_bytes,
