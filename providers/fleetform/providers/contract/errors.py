@@ -4,11 +4,15 @@ Failures of the world, split by what the caller does next.
     ProviderError
     ├── TemporaryError      try again after `delay_seconds`
     │   ├── RefusedForNow   the host itself says no; the connection stands
-    │   └── NameUnknown     the name of the host has no address
+    │   ├── NameUnknown     the name of the host has no address
+    │   ├── NoCapacity      the cloud has none of this type here now; another offer may have some
+    │   └── StackLocked     another process changes the same resources
     └── PermanentError      trying again does not help; a person must change something
         ├── OwnedElsewhere  the host belongs to another environment, which is named
         ├── SameMachine     another host of the environment is this machine
         ├── AgentFound      the host has the agent of another instance of the environment
+        ├── CredentialsRefused  the cloud does not accept them, or they are another account's
+        ├── QuotaExceeded   the account may not have so much
         └── SignInRefused   the host does not let this account in
 """
 
@@ -35,6 +39,14 @@ class NameUnknown(TemporaryError):
     """A network that comes back may know it; most often the name is misspelt, so no step waits for it."""
 
 
+class NoCapacity(TemporaryError):
+    """A cloud cannot create a host of this type in this place at the moment."""
+
+
+class StackLocked(TemporaryError):
+    """The message names the process that changes the stack."""
+
+
 class PermanentError(ProviderError):
     """The same call will fail again. `advice` says what to do next."""
 
@@ -53,6 +65,14 @@ class AgentFound(PermanentError):
     def __init__(self, message: str, *, uid: str, advice: str = "") -> None:
         super().__init__(message, advice=advice)
         self.uid = uid
+
+
+class CredentialsRefused(PermanentError):
+    """Wrong or expired credentials, or those of an account that is not the fleet's."""
+
+
+class QuotaExceeded(PermanentError):
+    """More hosts of this kind need a higher quota, which the cloud grants on request."""
 
 
 class SignInRefused(PermanentError):

@@ -1,0 +1,297 @@
+"""
+What failures of the engine and of clouds mean, in one table.
+
+Pulumi and its plugins report failures as text. A row names the kind by a pattern; the first row
+that matches wins. A kind says what failed and what to do next, and which error of the contract the
+caller gets: some are tried again, others need a person.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from fleetform.providers.contract.errors import (
+    CredentialsRefused,
+    NoCapacity,
+    PermanentError,
+    ProviderError,
+    QuotaExceeded,
+    StackLocked,
+    TemporaryError,
+)
+
+__all__ = ["Failure", "FailureKind", "error_of", "failure", "failure_of"]
+
+WHY_CHARACTERS = 600
+"""Of the engine's own words; a failed create may repeat all properties of the resource."""
+
+
+class FailureKind(StrEnum):
+    MISSING_CLI = "missing-cli"
+    MISSING_PACKAGE = "missing-package"
+    MISSING_PLUGIN = "missing-plugin"
+    LOCKED = "locked"
+    PENDING = "pending"
+    UNPLANNED = "unplanned"
+    PROTECTED = "protected"
+    PASSPHRASE = "passphrase"  # noqa: S105 -- the name of a kind
+    CREDENTIALS_EXPIRED = "credentials-expired"
+    OTHER_ACCOUNT = "other-account"
+    CREDENTIALS = "credentials"
+    FORBIDDEN = "forbidden"
+    QUOTA = "quota"
+    NO_CAPACITY = "no-capacity"
+    REGION = "region"
+    THROTTLED = "throttled"
+    GONE = "gone"
+    CONFLICT = "conflict"
+    UNREACHABLE = "unreachable"
+    INTERRUPTED = "interrupted"
+    NO_STACK = "no-stack"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """
+    One failure: `where` is a resource or the stack, `why` the words of the engine or the cloud.
+
+    `what` and `advice` are sentences without their end.
+    """
+
+    kind: FailureKind
+    where: str
+    what: str
+    why: str = ""
+    advice: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Failure:
+        return cls(**{**value, "kind": FailureKind(value["kind"])})
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    kind: FailureKind
+    pattern: re.Pattern[str]
+    what: str
+    advice: str
+
+
+def _row(kind: FailureKind, pattern: str, what: str, advice: str) -> _Row:
+    return _Row(kind, re.compile(pattern, re.IGNORECASE | re.DOTALL), what, advice)
+
+
+_ROWS = (
+    _row(
+        FailureKind.MISSING_PLUGIN,
+        r"no resource plugin '(?:pulumi-resource-)?(?P<plugin>[\w-]+)'|"
+        r"could not (?:load|find) plugin.*?'?(?P<plugin2>[\w-]+)'?",
+        "the Pulumi plugin {plugin} is not installed",
+        "run `pulumi plugin install resource {plugin}`",
+    ),
+    _row(
+        FailureKind.LOCKED,
+        r"currently locked by .*?created by (?P<owner>\S+) \(pid (?P<pid>\d+)\) at (?P<at>\S+)",
+        "{owner} (pid {pid}) has the stack locked since {at}",
+        "wait until that process ends",
+    ),
+    _row(
+        FailureKind.PENDING,
+        r"pending operations",
+        "an earlier change was cut off, and it is not known which resources it created",
+        "recover the stack first",
+    ),
+    _row(
+        FailureKind.UNPLANNED,
+        r"violates plan: (?P<detail>[^\n]*)|not allowed by the plan|"
+        r"(?P<detail2>expected resource operations for \S+ but none were seen)",
+        "the change is not the one that was previewed",
+        "plan again and review the new plan",
+    ),
+    _row(
+        FailureKind.PROTECTED,
+        r"marked for protection|is protected|cannot be deleted\b.*protect",
+        "the resource is protected from deletion",
+        "remove the protection in a plan of its own, then plan the deletion",
+    ),
+    _row(
+        FailureKind.PASSPHRASE,
+        r"incorrect passphrase|passphrase must be set|failed to decrypt",
+        "the passphrase of the environment does not open the secrets of the stack",
+        "restore the passphrase file from a backup",
+    ),
+    _row(
+        FailureKind.CREDENTIALS_EXPIRED,
+        r"ExpiredToken|RequestExpired|token (?:has|is) expired|invalid_grant",
+        "the credentials of the cloud have expired",
+        "sign in again and repeat the command",
+    ),
+    _row(
+        FailureKind.OTHER_ACCOUNT,
+        r"account ID not allowed: ?(?P<account>\d+)",
+        "the credentials belong to account {account}, and the fleet to another one",
+        "use credentials of the fleet's account",
+    ),
+    _row(
+        FailureKind.CREDENTIALS,
+        r"InvalidClientTokenId|AuthFailure|SignatureDoesNotMatch|UnrecognizedClientException|"
+        r"no valid credential sources|NoCredentialProviders|failed to refresh cached credentials|"
+        r"could not find default credentials",
+        "the cloud refuses the credentials",
+        "set credentials in the environment of the command, such as `AWS_PROFILE`",
+    ),
+    _row(
+        FailureKind.FORBIDDEN,
+        r"UnauthorizedOperation|AccessDenied|not authorized to perform: ?(?P<action>[\w:*-]+)?|"
+        r"PERMISSION_DENIED",
+        "the account may not do this",
+        "add the permission that the message names",
+    ),
+    _row(
+        FailureKind.QUOTA,
+        r"VcpuLimitExceeded|InstanceLimitExceeded|MaxSpotInstanceCountExceeded|"
+        r"(?:Volume|Address|VPC|SecurityGroup|PlacementGroup)\w*LimitExceeded|"
+        r"Quota '?(?P<quota>[\w.-]+)'? exceeded|QUOTA_EXCEEDED",
+        "a quota of the account is used up",
+        "ask the cloud for a higher quota, or declare fewer hosts or another type",
+    ),
+    _row(
+        FailureKind.NO_CAPACITY,
+        r"Insufficient\w*Capacity|SpotMaxPriceTooLow|ZONE_RESOURCE_POOL_EXHAUSTED|"
+        r"does not have enough resources available|not supported in your requested Availability Zone",
+        "the cloud has no capacity for this type in this place now",
+        "the next offer is tried; declare more types, regions or zones",
+    ),
+    _row(
+        FailureKind.REGION,
+        r"Invalid AWS Region: ?(?P<region>[\w-]+)|invalid region|Unknown region",
+        "there is no such region",
+        "correct the region of the fleet",
+    ),
+    _row(
+        FailureKind.THROTTLED,
+        r"RequestLimitExceeded|Throttling|TooManyRequests|rateLimitExceeded",
+        "the cloud refuses so many requests at a time",
+        "it is tried again",
+    ),
+    _row(
+        FailureKind.GONE,
+        r"Invalid\w+\.NotFound|\bnotFound\b|does not exist",
+        "something that the resource refers to does not exist",
+        "correct the id, or create it again",
+    ),
+    _row(
+        FailureKind.CONFLICT,
+        r"\.Duplicate|already ?exists|IncorrectState|VolumeInUse|ZoneMismatch|DependencyViolation|"
+        r"already attached",
+        "the resource conflicts with one that exists",
+        "see with `fleetform drift` what changed outside fleetform",
+    ),
+    _row(
+        FailureKind.UNREACHABLE,
+        r"connection refused|no such host|i/o timeout|context deadline exceeded|dial tcp|EOF\b",
+        "the cloud or the state backend does not answer",
+        "check the network; it is tried again",
+    ),
+    _row(
+        FailureKind.NO_STACK,
+        r"no stack named '?(?P<stack>[\w./-]+)'? found",
+        "the state has no stack {stack}",
+        "restore the state from a backup, or rebuild it",
+    ),
+)
+
+_NOT_RUN = {
+    FailureKind.MISSING_CLI: (
+        "the Pulumi CLI is not installed",
+        "run `fleetform doctor --install-pulumi`, or put `pulumi` on PATH",
+    ),
+    FailureKind.MISSING_PACKAGE: (
+        "the Pulumi library is not installed",
+        "run `pip install fleetform[aws]`",
+    ),
+    FailureKind.INTERRUPTED: (
+        "the change was interrupted",
+        "plan again: what was created is kept",
+    ),
+    FailureKind.LOCKED: (
+        "another process changes the stack",
+        "wait until it ends",
+    ),
+    FailureKind.PENDING: (
+        "an earlier change was cut off, and it is not known which resources it created",
+        "recover the stack first",
+    ),
+    FailureKind.UNPLANNED: (
+        "the program was not previewed",
+        "plan again and review the new plan",
+    ),
+}
+"""Failures that are found without the engine's words: what, and the advice."""
+
+_COLOUR = re.compile(r"<\{%[^%]*%\}>|\x1b\[[0-9;]*m")
+
+
+def failure_of(text: str, *, where: str) -> Failure:
+    """Read the words of the engine; `where` is the resource or the stack they are about."""
+    text = _COLOUR.sub("", text).strip()
+    for row in _ROWS:
+        found = row.pattern.search(text)
+        if found:
+            # A group of a second spelling has the name with a digit.
+            values = {name.rstrip("2"): value for name, value in found.groupdict().items() if value}
+            filled = (_filled(row.what, values), _filled(row.advice, values))
+            return Failure(row.kind, where, filled[0], _short(text), filled[1])
+    return Failure(FailureKind.UNKNOWN, where, "the cloud or the engine refuses it", _short(text))
+
+
+def failure(kind: FailureKind, *, where: str, why: str = "") -> Failure:
+    """Return a failure that was found without the engine's words."""
+    what, advice = _NOT_RUN[kind]
+    return Failure(kind, where, what, why, advice)
+
+
+_PERMANENT: dict[FailureKind, type[PermanentError]] = {
+    FailureKind.CREDENTIALS: CredentialsRefused,
+    FailureKind.CREDENTIALS_EXPIRED: CredentialsRefused,
+    FailureKind.OTHER_ACCOUNT: CredentialsRefused,
+    FailureKind.QUOTA: QuotaExceeded,
+}
+
+_TEMPORARY: dict[FailureKind, tuple[type[TemporaryError], float]] = {
+    FailureKind.LOCKED: (StackLocked, 10.0),
+    FailureKind.NO_CAPACITY: (NoCapacity, 600.0),
+    FailureKind.THROTTLED: (TemporaryError, 30.0),
+    FailureKind.UNREACHABLE: (TemporaryError, 10.0),
+    FailureKind.INTERRUPTED: (TemporaryError, 1.0),
+}
+"""The error, and after how many seconds the same call is worth another try."""
+
+
+def error_of(failure: Failure) -> ProviderError:
+    """Return the error of the contract for a failure."""
+    message = f"{failure.where}: {failure.what}"
+    if failure.why:
+        message = f"{message} ({failure.why})"
+    if failure.kind in _TEMPORARY:
+        kind, delay_seconds = _TEMPORARY[failure.kind]
+        return kind(message, delay_seconds=delay_seconds)
+    return _PERMANENT.get(failure.kind, PermanentError)(message, advice=failure.advice)
+
+
+def _filled(template: str, values: Mapping[str, str]) -> str:
+    return re.sub(r"\{(\w+)\}", lambda name: values.get(name[1], "(unknown)"), template)
+
+
+def _short(text: str) -> str:
+    """Keep the first lines, as one; a long text is cut at its end."""
+    line = " ".join(text.split())
+    return line if len(line) <= WHY_CHARACTERS else f"{line[: WHY_CHARACTERS - 1]}…"

@@ -1,0 +1,133 @@
+"""
+Where a stack has its state, its work directory and its passphrase.
+
+The state follows the ledger: files next to SQLite, tables next to PostgreSQL, or a bucket by URL.
+The passphrase is kept apart from both, so that a copy of the ledger opens no secret. The work
+directory lasts as long as the stack: the salt of its secrets is in `Pulumi.<stack>.yaml`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fleetform.spec.private_folder import make_private_folder
+
+__all__ = [
+    "StackSettings",
+    "backend_url",
+    "engine_environment",
+    "passphrase_file",
+    "stack_folder",
+    "urn",
+]
+
+PROJECT = "fleetform"
+"""All stacks are of one Pulumi project: the ledger is their index, and their names are unique."""
+
+_STACK_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+
+_BUCKETS = ("s3://", "gs://", "azblob://", "file://", "postgres://")
+
+
+@dataclass(frozen=True, slots=True)
+class StackSettings:
+    """
+    One stack; `folder` is its own, for work and locks.
+
+    `breaks_locks`: the caller has excluded other machines, by a lease on the stack, so a lock that
+    another machine left in the state may be deleted. Locks of this machine always are, because the
+    runner's own lock excludes their processes.
+    """
+
+    name: str
+    folder: Path
+    backend: str
+    passphrase: Path
+    breaks_locks: bool = False
+
+    def __post_init__(self) -> None:
+        assert _STACK_NAME.fullmatch(self.name), f"{self.name!r} cannot be the name of a stack"
+
+
+def backend_url(ledger: str, state: Path, bucket: str = "") -> str:
+    """
+    Return the URL of the state of an environment's stacks.
+
+    Args:
+        ledger: URL of the ledger's database; empty: SQLite in `state`.
+        state: The environment's folder.
+        bucket: URL from the configuration, such as `s3://name`; it wins.
+    """
+    if bucket:
+        assert bucket.startswith(_BUCKETS), f"{bucket} is no state backend of Pulumi"
+        return bucket
+    scheme, separator, rest = ledger.partition("://")
+    if separator and scheme.partition("+")[0] in {"postgres", "postgresql"}:
+        return f"postgres://{rest}"
+    return f"file://{state / 'pulumi' / 'state'}"
+
+
+def stack_folder(state: Path, name: str) -> Path:
+    """Return the folder of a stack below the environment's."""
+    return state / "pulumi" / "stacks" / name
+
+
+def urn(stack: str, resource_type: str, name: str) -> str:
+    """Return the name by which the engine and its state know a resource."""
+    return f"urn:pulumi:{stack}::{PROJECT}::{resource_type}::{name}"
+
+
+def passphrase_file(folder: Path, environment_uid: str) -> Path:
+    """
+    Return the file with the environment's passphrase; create it if there is none.
+
+    Args:
+        folder: Outside of the state folder, so that one backup does not contain both.
+        environment_uid: Names the file.
+    """
+    make_private_folder(folder)
+    path = folder / f"{environment_uid}.passphrase"
+    if path.exists():
+        return path
+    # Complete before it has its name: another process may look for it at the same time, and one
+    # that is cut off must not leave an empty passphrase behind.
+    new = folder / f".{path.name}.{os.getpid()}"
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.write(descriptor, secrets.token_urlsafe(32).encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    try:
+        os.link(new, path)
+    except FileExistsError:
+        pass  # The other process was first.
+    finally:
+        new.unlink()
+    return path
+
+
+def engine_environment(settings: StackSettings, given: Mapping[str, str]) -> dict[str, str]:
+    """
+    Return the variables of the runner: those of the caller, and where the engine finds its state.
+
+    Variables of Pulumi are dropped, because each of them can change what the engine does: another
+    backend, a passphrase, a default of an option. `PULUMI_HOME` stays: plugins are installed there.
+    """
+    kept = {
+        name: value
+        for name, value in given.items()
+        if not name.startswith("PULUMI_") or name == "PULUMI_HOME"
+    }
+    return {
+        **kept,
+        "PULUMI_BACKEND_URL": settings.backend,
+        "PULUMI_CONFIG_PASSPHRASE_FILE": str(settings.passphrase),
+        "PULUMI_SKIP_UPDATE_CHECK": "1",
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "1",
+    }

@@ -1,0 +1,154 @@
+"""
+Stacks of the real Pulumi engine for tests, whose resources are files: see `shelf/plugin.py`.
+
+    def test_it(tmp_path):
+        shelf = Shelf(tmp_path)
+        async with shelf.open("one") as stack: ...
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import socket
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+
+from fleetform.providers.pulumi.engine.program import Program, Resource
+from fleetform.providers.pulumi.engine.stack import open_stack
+from fleetform.providers.pulumi.engine.stack_settings import (
+    StackSettings,
+    backend_url,
+    passphrase_file,
+    stack_folder,
+)
+from fleetform.providers.pulumi.recovery.inventory import Existing
+from required import need
+
+PLUGIN_FOLDER = Path(__file__).parent / "shelf"
+ITEM = "shelf:index:Item"
+
+
+def cli_folder() -> Path | None:
+    """Return the folder of the CLI: that of the tests' own build, or that of PATH."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    built = sorted((cache / "fleetform/tests").glob("pulumi-*/pulumi"))
+    if built:
+        return built[-1].parent
+    found = shutil.which("pulumi")
+    return Path(found).parent if found else None
+
+
+class Shelf:
+    """A folder of items, and stacks over it."""
+
+    def __init__(self, folder: Path) -> None:
+        cli = cli_folder()
+        need("pulumi", cli is not None, "run sh tests/pulumi_cli/build.sh")
+        need("pulumi", importlib.util.find_spec("pulumi") is not None, "pip install pulumi")
+        self.folder = folder / "shelf"
+        (self.folder / "items").mkdir(parents=True)
+        self.state = folder / "environment"
+        self.passphrase = passphrase_file(folder / "config", "e1")
+        self.environment = {
+            "PATH": f"{PLUGIN_FOLDER}:{cli}:{os.environ['PATH']}",
+            "HOME": str(folder),
+            "PULUMI_HOME": str(folder / "pulumi-home"),
+            "FLEETFORM_TEST_SHELF": str(self.folder),
+            "FLEETFORM_TEST_PYTHON": sys.executable,
+        }
+
+    def settings(self, name: str = "one", **fields: Any) -> StackSettings:
+        values: dict[str, Any] = {
+            "name": name,
+            "folder": stack_folder(self.state, name),
+            "backend": backend_url("", self.state),
+            "passphrase": self.passphrase,
+        }
+        return StackSettings(**values | fields)
+
+    def open(self, name: str = "one", **fields: Any) -> Any:
+        return open_stack(self.settings(name, **fields), environment=self.environment)
+
+    def control(self, **values: Any) -> None:
+        """Slow calls down or let them fail; see `plugin.control`."""
+        new = self.folder / "control.new"
+        new.write_text(json.dumps(values))
+        new.rename(self.folder / "control.json")
+
+    def items(self) -> dict[str, dict[str, Any]]:
+        """Return what exists, by id."""
+        return {
+            path.stem: json.loads(path.read_text())
+            for path in sorted((self.folder / "items").glob("*.json"))
+        }
+
+    def names(self) -> list[str]:
+        """Return the names of what exists, sorted; one that exists twice is listed twice."""
+        return sorted(item["name"] for item in self.items().values())
+
+    def change(self, item: str, **properties: Any) -> None:
+        """Change an item outside of the engine."""
+        path = self.folder / "items" / f"{item}.json"
+        value = json.loads(path.read_text())
+        value["properties"] |= properties
+        path.write_text(json.dumps(value))
+
+    def double(self, name: str, **properties: Any) -> None:
+        """Create an item again, as a cloud does whose answer was lost; it is the younger one."""
+        (item,) = [one for one in self.items().values() if one["name"] == name]
+        value = {**item, "properties": {**item["properties"], **properties}}
+        (self.folder / "items" / f"item-z{uuid.uuid4().hex[:8]}.json").write_text(json.dumps(value))
+
+    def inventory(self, *, late_looks: int = 0) -> ShelfInventory:
+        return ShelfInventory(self, late_looks)
+
+    def leave_lock(self, stack: str, *, hostname: str = "") -> Path:
+        """Leave a lock in the state as a process does that was killed; returns its file."""
+        folder = self.state / f"pulumi/state/.pulumi/locks/organization/fleetform/{stack}"
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = folder / f"{uuid.uuid4()}.json"
+        owner = {"pid": 1, "username": "root", "hostname": hostname or socket.gethostname()}
+        lock.write_text(json.dumps({**owner, "timestamp": "2026-01-01T00:00:00Z"}))
+        return lock
+
+    def remove(self, item: str) -> None:
+        """Remove an item outside of the engine."""
+        (self.folder / "items" / f"{item}.json").unlink()
+
+
+class ShelfInventory:
+    """Lists the items; in the first looks it is late and lists none."""
+
+    def __init__(self, shelf: Shelf, late_looks: int) -> None:
+        self._shelf = shelf
+        self._late_looks = late_looks
+
+    async def existing(self) -> list[Existing]:
+        self._late_looks -= 1
+        if self._late_looks >= 0:
+            return []
+        return [
+            Existing(ITEM, key, item["properties"].get("tags", {}))
+            for key, item in self._shelf.items().items()
+        ]
+
+
+def items(*names: str, **properties: Any) -> Program:
+    """Return a program with the provider and an item for each name, tagged with its name."""
+    provider = Resource("pulumi:providers:shelf", "shelf")
+    return Program(
+        (
+            provider,
+            *(
+                Resource(
+                    ITEM, name, {"tags": {"fleetform:uid": name}, **properties}, provider="shelf"
+                )
+                for name in names
+            ),
+        )
+    )
