@@ -8,6 +8,7 @@ Stacks of the real Pulumi engine for tests, whose resources are files: see `shel
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -15,6 +16,7 @@ import shutil
 import socket
 import sys
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +53,7 @@ class Shelf:
         need("pulumi", cli is not None, "run sh tests/pulumi_cli/build.sh")
         need("pulumi", importlib.util.find_spec("pulumi") is not None, "pip install pulumi")
         self.folder = folder / "shelf"
-        (self.folder / "items").mkdir(parents=True)
+        (self.folder / "items").mkdir(parents=True, exist_ok=True)
         self.state = folder / "environment"
         self.passphrase = passphrase_file(folder / "config", "e1")
         self.environment = {
@@ -106,6 +108,14 @@ class Shelf:
 
     def inventory(self, *, late_looks: int = 0) -> ShelfInventory:
         return ShelfInventory(self, late_looks)
+
+    @contextlib.contextmanager
+    def checkpoint(self, stack: str) -> Iterator[dict[str, Any]]:
+        """Edit the deployment in the state's file; `pulumi stack import` drops pending operations."""
+        path = self.state / f"pulumi/state/.pulumi/stacks/fleetform/{stack}.json"
+        value = json.loads(path.read_text())
+        yield value["checkpoint"]["latest"]
+        path.write_text(json.dumps(value))
 
     def leave_lock(self, stack: str, *, hostname: str = "") -> Path:
         """Leave a lock in the state as a process does that was killed; returns its file."""

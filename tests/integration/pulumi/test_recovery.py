@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import json
 import shutil
 
@@ -11,7 +10,7 @@ import pytest
 
 from fleetform.providers.contract.errors import PermanentError
 from fleetform.providers.pulumi.recovery.recover import rebuild_state, recover
-from pulumi_shelf import ITEM, items
+from pulumi_shelf import items
 
 pytestmark = pytest.mark.waits
 
@@ -21,16 +20,16 @@ async def apply(stack, program):
     (await stack.up(program)).require()
 
 
-async def leave_pending(stack, name, kind):
+def leave_pending(shelf, name, kind, **inputs):
     """Write the state as a change that was cut off leaves it: with an operation, not its result."""
-    state = copy.deepcopy(await stack.export_state())
-    (entry,) = [one for one in state["resources"] if one["urn"].endswith(f"::{name}")]
-    pending = dict(entry)
-    if kind == "creating":
-        state["resources"].remove(entry)
-        del pending["id"], pending["outputs"]
-    state["pending_operations"] = [{"resource": pending, "type": kind}]
-    await stack.import_state(state)
+    with shelf.checkpoint("one") as state:
+        (entry,) = [one for one in state["resources"] if one["urn"].endswith(f"::{name}")]
+        pending = {**entry, "inputs": {**entry["inputs"], **inputs}}
+        if kind == "creating":
+            if not inputs:
+                state["resources"].remove(entry)
+            del pending["id"], pending["outputs"]
+        state["pending_operations"] = [{"resource": pending, "type": kind}]
 
 
 def test_up_is_refused_until_recovery(shelf):
@@ -39,7 +38,7 @@ def test_up_is_refused_until_recovery(shelf):
     async def play():
         async with shelf.open() as stack:
             await apply(stack, items("a"))
-            await leave_pending(stack, "a", "creating")
+            leave_pending(shelf, "a", "creating")
             await stack.preview(items("a"))
             with pytest.raises(PermanentError, match="cut off"):
                 await stack.up(items("a"))
@@ -61,7 +60,7 @@ def test_a_create_that_happened_twice_leaves_an_orphan(shelf):
         async with shelf.open() as stack:
             await apply(stack, items("a"))
             shelf.double("a")
-            await leave_pending(stack, "a", "creating")
+            leave_pending(shelf, "a", "creating")
             existing = await shelf.inventory().existing()
             settlement = await recover(stack, items("a"), shelf.inventory())
             assert settlement is not None
@@ -78,7 +77,7 @@ def test_a_create_that_did_not_happen_is_dropped_after_a_wait(shelf):
     async def play():
         async with shelf.open() as stack:
             await apply(stack, items("a"))
-            await leave_pending(stack, "a", "creating")
+            leave_pending(shelf, "a", "creating")
             shelf.remove(next(iter(shelf.items())))
             settlement = await recover(
                 stack, items("a"), shelf.inventory(), settle_seconds=0.3, look_seconds=0.1
@@ -97,7 +96,7 @@ def test_a_list_that_is_late_is_waited_for(shelf):
     async def play():
         async with shelf.open() as stack:
             await apply(stack, items("a"))
-            await leave_pending(stack, "a", "creating")
+            leave_pending(shelf, "a", "creating")
             settlement = await recover(
                 stack, items("a"), shelf.inventory(late_looks=2), look_seconds=0.01
             )
@@ -115,11 +114,11 @@ def test_a_delete_is_settled_by_what_exists(shelf):
         async with shelf.open() as stack:
             await apply(stack, items("a", "b"))
             by_name = {item["name"]: key for key, item in shelf.items().items()}
-            await leave_pending(stack, "b", "deleting")
+            leave_pending(shelf, "b", "deleting")
             settlement = await recover(stack, items("a", "b"), shelf.inventory())
             assert settlement is not None
             assert settlement.kept == ("b",)
-            await leave_pending(stack, "b", "deleting")
+            leave_pending(shelf, "b", "deleting")
             shelf.remove(by_name["b"])
             settlement = await recover(stack, items("a", "b"), shelf.inventory())
             assert settlement is not None
@@ -138,12 +137,7 @@ def test_a_replacement_that_was_cut_off_keeps_one(shelf):
             await apply(stack, items("a", size=1))
             (old,) = shelf.items()
             shelf.double("a", size=2)
-            state = copy.deepcopy(await stack.export_state())
-            (entry,) = [one for one in state["resources"] if one["type"] == ITEM]
-            pending = {**entry, "inputs": {**entry["inputs"], "size": 2}}
-            del pending["id"], pending["outputs"]
-            state["pending_operations"] = [{"resource": pending, "type": "creating"}]
-            await stack.import_state(state)
+            leave_pending(shelf, "a", "creating", size=2)
             settlement = await recover(stack, items("a", size=2), shelf.inventory())
             assert settlement is not None
             assert settlement.adopted == ("a",)
@@ -154,14 +148,18 @@ def test_a_replacement_that_was_cut_off_keeps_one(shelf):
     assert shelf.names() == ["a"]
 
 
-def test_a_lost_state_is_rebuilt(shelf):
+@pytest.mark.parametrize("lost", ["state", "."])
+def test_a_lost_state_is_rebuilt(shelf, lost):
     """By the uids in the inventory; what does not exist is left for the next plan."""
 
     async def play():
         async with shelf.open() as stack:
             await apply(stack, items("a", "b"))
-        shutil.rmtree(shelf.state)
+        shutil.rmtree(shelf.state / "pulumi" / lost)
         async with shelf.open() as stack:
+            if lost == "state":
+                with pytest.raises(PermanentError, match="the state has no stack one"):
+                    await stack.preview(items("a"))
             rebuilt = await rebuild_state(stack, items("a", "b", "c"), shelf.inventory())
             assert (rebuilt.adopted, rebuilt.missing) == (("a", "b"), ("c",))
             planned = await stack.preview(items("a", "b", "c"))

@@ -145,14 +145,21 @@ class Engine:
         path.write_text(json.dumps({"version": 3, "deployment": deployment}), encoding="utf-8")
         with self._engine_failures():
             self._stack()
-            self._run("stack", "import", "--file", str(path))
+            self._unlocked(lambda: self._run("stack", "import", "--file", str(path)))
         path.unlink()
+
+    def create(self) -> None:
+        """Create the stack again if the state has lost it."""
+        _settings_file(str(self._folder), self._settings.name).unlink(missing_ok=True)
+        self._stack_made = None
+        with self._engine_failures():
+            self._stack()
 
     def remove(self) -> None:
         """Remove the stack with its history; it must be empty."""
         with self._engine_failures():
             self._stack()
-            self._run("stack", "rm", "--yes", named=False)
+            self._unlocked(lambda: self._run("stack", "rm", "--yes", named=False))
         self._stack_made = None
 
     # -- calls ------------------------------------------------------------------------------------
@@ -244,9 +251,23 @@ def _raise_first(failures: list[Failure]) -> None:
 
 
 class _Workspace(automation.LocalWorkspace):
+    def select_stack(self, stack_name: str) -> None:
+        """
+        Look for the stack only if it has no settings in the work directory yet.
+
+        A stack that has some and no state has lost it: a new one would create everything again, so
+        the next command fails instead.
+        """
+        if not _settings_file(self.work_dir, stack_name).exists():
+            super().select_stack(stack_name)
+
     def stack_outputs(self, stack_name: str) -> Any:
         """Return none: programs export none, and the library would ask for all of them in clear."""
         return {}
+
+
+def _settings_file(folder: str, stack: str) -> Path:
+    return Path(folder) / f"Pulumi.{stack}.yaml"
 
 
 class _Command(automation.PulumiCommand):

@@ -157,6 +157,8 @@ class _Runner:
                 return engine.export_state()
             case "import":
                 return engine.import_state(request["deployment"])
+            case "create":
+                return engine.create()
             case "remove":
                 return engine.remove()
             case other:

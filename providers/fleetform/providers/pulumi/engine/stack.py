@@ -165,6 +165,14 @@ class Stack:
         """Replace the deployment."""
         await self._request({"do": "import", "deployment": deployment})
 
+    async def create(self) -> None:
+        """
+        Create the stack in a state that has lost it.
+
+        A new stack needs no call: the first request creates it.
+        """
+        await self._request({"do": "create"})
+
     async def remove(self) -> None:
         """Remove the stack, which must be empty, and its history."""
         await self._request({"do": "remove"})

@@ -59,11 +59,12 @@ async def recover(
 
 async def rebuild_state(stack: Stack, program: Program, inventory: Inventory) -> Rebuilt:
     """
-    Give an empty stack the state of what exists for its program.
+    Give a stack whose state is lost the state of what exists for its program.
 
     Raises:
         ProviderError: The providers of the program cannot be configured.
     """
+    await stack.create()
     providers = providers_only(program)
     await stack.preview(providers)
     (await stack.up(providers)).require()

@@ -1,0 +1,103 @@
+"""Words of engines and clouds become failures that say what to do next."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleetform.providers.contract.errors import (
+    CredentialsRefused,
+    NoCapacity,
+    PermanentError,
+    QuotaExceeded,
+    StackLocked,
+    TemporaryError,
+)
+from fleetform.providers.pulumi.engine.failures import (
+    _NOT_RUN,
+    _ROWS,
+    Failure,
+    FailureKind,
+    error_of,
+    failure,
+    failure_of,
+)
+
+WORDS = {
+    FailureKind.MISSING_PLUGIN: "error: no resource plugin 'pulumi-resource-aws' found in the "
+    "workspace at version v7.51.0 or on your $PATH",
+    FailureKind.LOCKED: "error: the stack is currently locked by 1 lock(s). Either wait for the "
+    "other process(es) to end or delete the lock file with `pulumi cancel`.\n"
+    "  file:///s/x.json: created by ann@box (pid 4711) at 2026-01-02T03:04:05Z",
+    FailureKind.PENDING: "the current deployment has 1 resource(s) with pending operations",
+    FailureKind.UNPLANNED: "resource urn::a violates plan: properties changed: +-size",
+    FailureKind.PROTECTED: "resource cannot be deleted\nbecause it is protected",
+    FailureKind.PASSPHRASE: "constructing secrets manager: incorrect passphrase",
+    FailureKind.CREDENTIALS_EXPIRED: "api error ExpiredToken: The security token is expired",
+    FailureKind.OTHER_ACCOUNT: "AWS account ID not allowed: 123456789012",
+    FailureKind.CREDENTIALS: "no valid credential sources for Pulumi AWS found",
+    FailureKind.FORBIDDEN: "api error UnauthorizedOperation: You are not authorized to perform: "
+    "ec2:RunInstances",
+    FailureKind.QUOTA: "VcpuLimitExceeded: You have requested more vCPU capacity than your limit",
+    FailureKind.NO_CAPACITY: "InsufficientInstanceCapacity: We currently do not have sufficient",
+    FailureKind.REGION: "Invalid AWS Region: eu-wset-1",
+    FailureKind.THROTTLED: "api error RequestLimitExceeded: Request limit exceeded.",
+    FailureKind.GONE: "InvalidVpcID.NotFound: The vpc ID 'vpc-1' does not exist",
+    FailureKind.CONFLICT: "InvalidGroup.Duplicate: the group already exists",
+    FailureKind.UNREACHABLE: "dial tcp 127.0.0.1:1: connect: connection refused",
+    FailureKind.NO_STACK: "no stack named 'one' found",
+}
+
+ERRORS = {
+    FailureKind.LOCKED: StackLocked,
+    FailureKind.NO_CAPACITY: NoCapacity,
+    FailureKind.THROTTLED: TemporaryError,
+    FailureKind.UNREACHABLE: TemporaryError,
+    FailureKind.INTERRUPTED: TemporaryError,
+    FailureKind.CREDENTIALS: CredentialsRefused,
+    FailureKind.CREDENTIALS_EXPIRED: CredentialsRefused,
+    FailureKind.OTHER_ACCOUNT: CredentialsRefused,
+    FailureKind.QUOTA: QuotaExceeded,
+}
+
+
+def test_every_kind_has_a_row():
+    """Or it is found without the engine's words, or it is `unknown`."""
+    assert {row.kind for row in _ROWS} | {*_NOT_RUN, FailureKind.UNKNOWN} == set(FailureKind)
+    assert {row.kind for row in _ROWS} == set(WORDS)
+
+
+@pytest.mark.parametrize("kind", WORDS)
+def test_words_have_a_kind(kind):
+    """The sentence is ours, the reason is theirs, and an advice follows."""
+    found = failure_of(f"<{{%fg 1%}}>{WORDS[kind]}<{{%reset%}}>", where="i-1")
+    assert found.kind is kind
+    assert found.where == "i-1"
+    assert found.what
+    assert found.advice
+    assert "{" not in found.what + found.advice + found.why
+    assert Failure.from_json(found.to_json()) == found
+
+
+@pytest.mark.parametrize("kind", [*WORDS, *_NOT_RUN])
+def test_a_kind_has_an_error(kind):
+    """Those that may pass are temporary, all others need a person."""
+    found = failure_of(WORDS[kind], where="i-1") if kind in WORDS else failure(kind, where="i-1")
+    error = error_of(found)
+    assert isinstance(error, ERRORS.get(kind, PermanentError))
+    assert str(error).startswith("i-1: ")
+
+
+def test_names_are_filled_in():
+    """The plugin to install, and who has the lock."""
+    plugin = failure_of(WORDS[FailureKind.MISSING_PLUGIN], where="s")
+    assert plugin.advice == "run `pulumi plugin install resource aws`"
+    lock = failure_of(WORDS[FailureKind.LOCKED], where="s")
+    assert lock.what == "ann@box (pid 4711) has the stack locked since 2026-01-02T03:04:05Z"
+
+
+def test_unknown_words_are_passed_on():
+    """Cut, so that one failure is one line."""
+    found = failure_of("Something\n  new\n" * 200, where="i-1")
+    assert found.kind is FailureKind.UNKNOWN
+    assert found.why.startswith("Something new Something")
+    assert len(found.why) == 600
