@@ -9,10 +9,8 @@ Stacks of the real Pulumi engine for tests, whose resources are files: see `shel
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import os
-import shutil
 import socket
 import sys
 import uuid
@@ -20,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cloud.pulumi_program import pulumi_program, reason_missing
 from fleetform.providers.pulumi.engine.program import Program, Resource
 from fleetform.providers.pulumi.engine.stack import open_stack
 from fleetform.providers.pulumi.engine.stack_settings import (
@@ -35,29 +34,18 @@ PLUGIN_FOLDER = Path(__file__).parent / "shelf"
 ITEM = "shelf:index:Item"
 
 
-def cli_folder() -> Path | None:
-    """Return the folder of the CLI: that of the tests' own build, or that of PATH."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    built = sorted((cache / "fleetform/tests").glob("pulumi-*/pulumi"))
-    if built:
-        return built[-1].parent
-    found = shutil.which("pulumi")
-    return Path(found).parent if found else None
-
-
 class Shelf:
     """A folder of items, and stacks over it."""
 
     def __init__(self, folder: Path) -> None:
-        cli = cli_folder()
-        need("pulumi", cli is not None, "run sh tests/pulumi_cli/build.sh")
-        need("pulumi", importlib.util.find_spec("pulumi") is not None, "pip install pulumi")
+        missing = reason_missing()
+        need("pulumi", not missing, missing)
         self.folder = folder / "shelf"
         (self.folder / "items").mkdir(parents=True, exist_ok=True)
         self.state = folder / "environment"
         self.passphrase = passphrase_file(folder / "config", "e1")
         self.environment = {
-            "PATH": f"{PLUGIN_FOLDER}:{cli}:{os.environ['PATH']}",
+            "PATH": f"{PLUGIN_FOLDER}:{pulumi_program().parent}:{os.environ['PATH']}",
             "HOME": str(folder),
             "PULUMI_HOME": str(folder / "pulumi-home"),
             "FLEETFORM_TEST_SHELF": str(self.folder),

@@ -17,7 +17,10 @@ import pytest
 
 import applied
 
+CLOUD = {"boto3", "botocore", "grpc", "pulumi", "pulumi_aws", "pulumi_gcp"}
+
 HEAVY = {
+    *CLOUD,
     "asyncio",
     "fastapi",
     "pydantic",
@@ -202,6 +205,24 @@ def test_serve_loads_no_web_server(listen, tmp_path):
     assert code == 0, finished.stderr
     assert tops(modules) & {"anyio", "fastapi", "starlette", "uvicorn"} == set()
     assert loads(modules, "fleetform.api.app", "fleetform.api.server") == set()
+
+
+@pytest.mark.parametrize("arguments", [["apply", "-y"], ["serve", "--once"]])
+def test_what_needs_no_cloud_loads_none(arguments, tmp_path):
+    """The extras of clouds are not installed everywhere."""
+    root = applied.write_tree(tmp_path / "lab")
+    code, modules, finished = loaded_by(*arguments, cwd=root, state=tmp_path)
+    assert code == 0, finished.stderr
+    assert tops(modules) & CLOUD == set()
+    assert loads(modules, "fleetform.providers.pulumi") == set()
+
+
+def test_a_caller_of_the_engine_loads_no_pulumi():
+    """Its process does not serve the engine: the runner of the stack does."""
+    rooms = "engine.stack, fleetform.providers.pulumi.recovery.recover"
+    probe = f"import sys, fleetform.providers.pulumi.{rooms}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert tops(done.stdout.split()) & CLOUD == set()
 
 
 @pytest.mark.parametrize(
