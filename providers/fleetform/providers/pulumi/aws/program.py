@@ -1,0 +1,377 @@
+"""
+Which resources of EC2 a request needs, as programs of stacks.
+
+A fleet has one stack for what its hosts share, and one for each batch of hosts that is created at
+once; a volume has its own. Everything is decided before: the image, the type, the zone. A batch
+only shrinks, so an entry is never changed: another template means other uids.
+
+The rules hold for every host: the metadata service wants a session token and answers this host
+alone (a job in a container cannot read the role of the host), a shutdown terminates, the root disk
+is encrypted and goes with its host, and the creating call writes the tags that prove who owns it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fleetform.providers.contract.errors import PermanentError
+from fleetform.providers.pulumi.engine.program import Program, Resource, output_of, secret
+from fleetform.providers.pulumi.recovery.inventory import IDENTITY_TAG
+
+__all__ = [
+    "BATCH_MAX",
+    "ENVIRONMENT_TAG",
+    "OPERATION_TAG",
+    "AwsAccount",
+    "Batch",
+    "DiskRequest",
+    "HostTemplate",
+    "NewHost",
+    "SharedParts",
+    "SharedRequest",
+    "batch_program",
+    "shared_program",
+    "volume_program",
+]
+
+ENVIRONMENT_TAG = "fleetform:environment"
+OPERATION_TAG = "fleetform:operation"
+
+BATCH_MAX = 100
+"""Hosts of one stack: an `up` of 300 takes 24.6 s of processor time, one of 100 takes 5.4 s."""
+
+RETRIES_MAX = 3
+"""
+Of a call that has no capacity: a refusal arrives within 30 s, and the next offer is tried.
+
+The plugin's own default repeats the call for up to 50 minutes.
+"""
+
+_PROVIDER = "aws"
+_INSTANCE = "aws:ec2/instance:Instance"
+_TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
+_GROUP = "aws:ec2/securityGroup:SecurityGroup"
+_KEY = "aws:ec2/keyPair:KeyPair"
+_PLACEMENT = "aws:ec2/placementGroup:PlacementGroup"
+_VOLUME = "aws:ebs/volume:Volume"
+_ATTACHMENT = "aws:ec2/volumeAttachment:VolumeAttachment"
+
+_ALL = {"protocol": "-1", "fromPort": 0, "toPort": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class AwsAccount:
+    """
+    Where resources are; `id` is pinned, so credentials of another account are refused.
+
+    `plugin_version` is that of the plugin; empty: the newest that is installed. `endpoint` is a
+    URL in place of those of AWS, for tests.
+    """
+
+    region: str
+    id: str
+    environment_uid: str
+    plugin_version: str = ""
+    endpoint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRequest:
+    """What the hosts of a fleet share. `vpc`: empty is the default one of the region."""
+
+    uid: str
+    fleet: str
+    operation_uid: str
+    ssh_from: tuple[str, ...]
+    public_key: str
+    vpc: str = ""
+    is_cluster: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SharedParts:
+    """The ids of the shared parts, as their stack has them; `placement_group` may be empty."""
+
+    security_group: str
+    key_name: str
+    placement_group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostTemplate:
+    """
+    How a host is created; every choice is made.
+
+    `image` is the id of an AMI. `network_cards` and `efa` are how many the type has, and whether
+    they are EFA: hosts with several cards get no public address on their own. `reservation` is the
+    id of a capacity reservation. `price_max` is for spot, empty: the price on demand.
+    """
+
+    instance_type: str
+    image: str
+    root_gb: int
+    subnet: str = ""
+    zone: str = ""
+    public_address: bool = True
+    profile: str = ""
+    spot: bool = False
+    price_max: str = ""
+    reservation: str = ""
+    network_cards: int = 1
+    efa: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NewHost:
+    """A host of a batch. `user_data` is for the first boot, and a secret: it has a host key."""
+
+    uid: str
+    name: str
+    operation_uid: str
+    user_data: str
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Hosts that are created at once from one template."""
+
+    uid: str
+    fleet: str
+    template: HostTemplate
+    hosts: tuple[NewHost, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DiskRequest:
+    """
+    A volume, attached to an instance or to none.
+
+    `id` registers one that exists. `device` is a name that the instance does not use otherwise.
+    """
+
+    uid: str
+    name: str
+    operation_uid: str
+    zone: str
+    size_gb: int
+    kind: str = "gp3"
+    snapshot: str = ""
+    id: str = ""
+    instance: str = ""
+    device: str = "/dev/sdf"
+
+
+def shared_program(account: AwsAccount, request: SharedRequest) -> Program:
+    """
+    Return the security group, the key pair and the placement group of a fleet.
+
+    Raises:
+        PermanentError: `ssh_from` is empty or open to everyone.
+    """
+    _require_closed(request.ssh_from)
+    name = f"fleetform-{request.fleet}-{request.uid[:8]}"
+    tags = _tags(account, request.uid, request.operation_uid, request.fleet, name)
+    ingress = [
+        {
+            "protocol": "tcp",
+            "fromPort": 22,
+            "toPort": 22,
+            "cidrBlocks": list(request.ssh_from),
+            "description": "SSH from fleetform",
+        },
+        # EFA needs all traffic inside of the group, in both directions.
+        {**_ALL, "self": True, "description": "hosts of the fleet"},
+    ]
+    egress = [
+        {**_ALL, "cidrBlocks": ["0.0.0.0/0"], "description": "everywhere"},
+        {**_ALL, "self": True, "description": "hosts of the fleet"},
+    ]
+    group = {
+        "name": name,
+        "description": f"Hosts of fleet {request.fleet}",
+        "ingress": ingress,
+        "egress": egress,
+        "tags": tags,
+        **_given(vpcId=request.vpc),
+    }
+    resources = [
+        _provider(account),
+        _resource(_GROUP, "security-group", group),
+        _resource(_KEY, "key", {"keyName": name, "publicKey": request.public_key, "tags": tags}),
+    ]
+    if request.is_cluster:
+        placement = {"name": name, "strategy": "cluster", "tags": tags}
+        resources.append(_resource(_PLACEMENT, "placement-group", placement))
+    return _program(account, resources)
+
+
+def batch_program(account: AwsAccount, batch: Batch, shared: SharedParts) -> Program:
+    """Return the hosts of a batch, each under its uid."""
+    assert len(batch.hosts) <= BATCH_MAX, f"batch {batch.uid} has {len(batch.hosts)} hosts"
+    template = batch.template
+    resources = [_provider(account)]
+    network: dict[str, Any] = {
+        **_given(subnetId=template.subnet),
+        "vpcSecurityGroupIds": [shared.security_group],
+        "associatePublicIpAddress": template.public_address,
+    }
+    if template.efa or template.network_cards > 1:
+        resources.append(_interfaces(account, batch, shared))
+        version = output_of("interfaces", "latestVersion")
+        network = {"launchTemplate": {"id": output_of("interfaces"), "version": version}}
+    common = {**_host(template, shared), **network}
+    for host in batch.hosts:
+        tags = _tags(account, host.uid, host.operation_uid, batch.fleet, host.name)
+        properties = {
+            **common,
+            "userData": secret(host.user_data),
+            "tags": tags,
+            "rootBlockDevice": {**_root_disk(template), "tags": tags},
+        }
+        # EC2 stops a host to change what only its first boot reads.
+        resources.append(_resource(_INSTANCE, host.uid, properties, ignore=("userData",)))
+    return _program(account, resources)
+
+
+def volume_program(account: AwsAccount, disk: DiskRequest) -> Program:
+    """Return a volume, which is protected, and its attachment."""
+    tags = _tags(account, disk.uid, disk.operation_uid, "", disk.name)
+    properties = {
+        "availabilityZone": disk.zone,
+        "size": disk.size_gb,
+        "type": disk.kind,
+        "encrypted": True,
+        "tags": tags,
+        **_given(snapshotId=disk.snapshot),
+    }
+    volume = Resource(
+        _VOLUME, disk.uid, properties, provider=_PROVIDER, protect=True, import_id=disk.id
+    )
+    resources = [_provider(account), volume]
+    if disk.instance:
+        attachment = {
+            "deviceName": disk.device,
+            "instanceId": disk.instance,
+            "volumeId": output_of(disk.uid),
+        }
+        resources.append(_resource(_ATTACHMENT, f"{disk.uid}-{disk.instance}", attachment))
+    return _program(account, resources)
+
+
+# -- parts ----------------------------------------------------------------------------------------
+
+
+def _host(template: HostTemplate, shared: SharedParts) -> dict[str, Any]:
+    properties: dict[str, Any] = {
+        "ami": template.image,
+        "instanceType": template.instance_type,
+        "keyName": shared.key_name,
+        "instanceInitiatedShutdownBehavior": "terminate",
+        "metadataOptions": {
+            "httpEndpoint": "enabled",
+            "httpTokens": "required",
+            "httpPutResponseHopLimit": 1,
+        },
+        **_given(
+            availabilityZone=template.zone,
+            iamInstanceProfile=template.profile,
+            placementGroup=shared.placement_group,
+        ),
+    }
+    if template.spot:
+        options = {
+            "spotInstanceType": "one-time",
+            "instanceInterruptionBehavior": "terminate",
+            **_given(maxPrice=template.price_max),
+        }
+        properties["instanceMarketOptions"] = {"marketType": "spot", "spotOptions": options}
+    if template.reservation:
+        target = {"capacityReservationId": template.reservation}
+        properties["capacityReservationSpecification"] = {"capacityReservationTarget": target}
+    return properties
+
+
+def _root_disk(template: HostTemplate) -> dict[str, Any]:
+    return {
+        "volumeSize": template.root_gb,
+        "volumeType": "gp3",
+        "encrypted": True,
+        "deleteOnTermination": True,
+    }
+
+
+def _interfaces(account: AwsAccount, batch: Batch, shared: SharedParts) -> Resource:
+    """One interface for each network card; only a launch template can say the card."""
+    template = batch.template
+    interfaces = [
+        {
+            "deviceIndex": 0 if card == 0 else 1,
+            "networkCardIndex": card,
+            "securityGroups": [shared.security_group],
+            "deleteOnTermination": "true",
+            **_given(subnetId=template.subnet),
+            **({"interfaceType": "efa"} if template.efa else {}),
+            # With several interfaces EC2 refuses to give one of them a public address.
+            **(
+                {"associatePublicIpAddress": str(template.public_address).lower()}
+                if template.network_cards == 1
+                else {}
+            ),
+        }
+        for card in range(template.network_cards)
+    ]
+    operation_uid = batch.hosts[0].operation_uid if batch.hosts else ""
+    tags = _tags(account, batch.uid, operation_uid, batch.fleet, f"fleetform-{batch.uid[:8]}")
+    properties = {"networkInterfaces": interfaces, "tags": tags}
+    return _resource(_TEMPLATE, "interfaces", properties)
+
+
+def _provider(account: AwsAccount) -> Resource:
+    properties: dict[str, Any] = {
+        "region": account.region,
+        "allowedAccountIds": [account.id],
+        "maxRetries": RETRIES_MAX,
+    }
+    if account.endpoint:
+        services = dict.fromkeys(("ec2", "sts", "iam", "ssm"), account.endpoint)
+        properties["endpoints"] = [services]
+    return Resource(f"pulumi:providers:{_PROVIDER}", _PROVIDER, properties)
+
+
+def _resource(
+    kind: str, name: str, properties: Mapping[str, Any], *, ignore: tuple[str, ...] = ()
+) -> Resource:
+    return Resource(kind, name, properties, provider=_PROVIDER, ignore=ignore)
+
+
+def _program(account: AwsAccount, resources: Sequence[Resource]) -> Program:
+    return Program(tuple(resources), _given(aws=account.plugin_version))
+
+
+def _tags(
+    account: AwsAccount, uid: str, operation_uid: str, fleet: str, name: str
+) -> dict[str, str]:
+    return {
+        "Name": name,
+        ENVIRONMENT_TAG: account.environment_uid,
+        IDENTITY_TAG: uid,
+        OPERATION_TAG: operation_uid,
+        **({"fleetform:fleet": fleet} if fleet else {}),
+    }
+
+
+def _given(**values: str) -> dict[str, Any]:
+    """Keep what is not empty."""
+    return {name: value for name, value in values.items() if value}
+
+
+def _require_closed(ssh_from: Sequence[str]) -> None:
+    advice = "set `ssh_from` to the addresses that fleetform connects from, such as 203.0.113.7/32"
+    if not ssh_from:
+        raise PermanentError("the fleet does not say from where SSH is allowed", advice=advice)
+    for network in ssh_from:
+        if ipaddress.ip_network(network, strict=False).prefixlen == 0:
+            raise PermanentError(f"`ssh_from: {network}` opens SSH to everyone", advice=advice)
