@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 from cloud import pulumi_program
 from cloud.aws_cloud import AwsCloud
+from cloud.catalog import ACCOUNT
 
 PARAMETER = "/aws/service/canonical/ubuntu/server/22.04/stable/current/amd64/hvm/ebs-gp2/ami-id"
 
@@ -62,16 +65,43 @@ class Stacks:
 
     cloud: AwsCloud
 
-    def create(self, name: str, program: Callable[[], None], **variables: str) -> Any:
-        from pulumi import automation
+    def start(
+        self,
+        stack: str,
+        program: str,
+        operations: list[str],
+        *,
+        account: str = ACCOUNT,
+        **arguments: Any,
+    ) -> subprocess.Popen[str]:
+        asked = {
+            "stack": stack,
+            "program": program,
+            "operations": operations,
+            "arguments": arguments,
+        }
+        return subprocess.Popen(
+            [sys.executable, str(_OPERATIONS), json.dumps(asked)],
+            env=self.cloud.environment(account),
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
-        environment = {**self.cloud.environment(), **variables}
-        options = automation.LocalWorkspaceOptions(env_vars=environment)
-        return automation.create_or_select_stack(name, "tests", program, opts=options)
+    def run(
+        self, stack: str, program: str, *operations: str, **arguments: Any
+    ) -> list[dict[str, Any]]:
+        """Run operations one after the other; return their results up to the first that fails."""
+        with self.start(stack, program, list(operations), **arguments) as process:
+            output, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, errors
+        return [json.loads(line) for line in output.splitlines()]
+
+
+_OPERATIONS = Path(__file__).with_name("stack_operations.py")
 
 
 @pytest.fixture
-def stacks(pulumi: Path, cloud: AwsCloud, monkeypatch: pytest.MonkeyPatch) -> Stacks:
-    # The Automation API asks the first `pulumi` of its own PATH for the version.
-    monkeypatch.setenv("PATH", cloud.environment()["PATH"])
+def stacks(pulumi: Path, cloud: AwsCloud) -> Stacks:
     return Stacks(cloud)
