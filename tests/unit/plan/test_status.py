@@ -88,6 +88,31 @@ def test_a_run_on_a_host_that_does_not_answer_is_not_in_progress() -> None:
     assert plan.digest == planned(desired, replace(live, instances=ready)).digest
 
 
+def test_a_fleet_with_a_host_that_cannot_be_reached_is_not_as_declared() -> None:
+    """The plan says why, outside its digest, in text and in Markdown."""
+    why = "the host key of gpu1 port 22 has changed"
+    silent = Instance(
+        "i",
+        "gpu1",
+        "gpus",
+        0,
+        InstanceState.UNREACHABLE,
+        message=why,
+        provider="ssh",
+        install_id="a",
+    )
+    live = replace(ledger(row(fleet("gpus"))), instances=(silent,))
+    desired = tree(fleet("gpus"))
+    plan = planned(desired, live)
+    lines = [one.text for one in render(plan)]
+    said = f"host gpu1 of fleet gpus is unreachable: {why} (`fleetform fleet check gpus`)"
+    assert f"! {said}" in lines
+    assert lines[-1] == "No changes to make; 1 host cannot be reached."
+    assert "host gpu1 of fleet gpus is unreachable" in "".join(render_markdown(plan))
+    ready = replace(silent, state=InstanceState.READY, message="")
+    assert plan.digest == planned(desired, replace(live, instances=(ready,))).digest
+
+
 def test_a_look_that_gets_no_answer_makes_a_run_unknown() -> None:
     """What `--refresh` has seen counts, although the ledger does not know of it yet."""
     seen = Drift(

@@ -34,6 +34,8 @@ _STYLES = {
 # Lines around the table: steps, counts, and the prompt below.
 _LINES_AROUND = 8
 _REDRAWS_A_SECOND = 8
+_FAILURES_MAX = 3
+"""Failed steps on the screen; the summary has all."""
 
 
 class LiveProgress:
@@ -46,6 +48,7 @@ class LiveProgress:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._board = Board()
+        self._failures: list[str] = []
         self._spinner = Spinner("dots")
         self._live = Live(
             console=console,
@@ -72,7 +75,7 @@ class LiveProgress:
     def step_finished(self, step: Step, error: str) -> None:
         self._board.finish_step(step)
         if error:
-            self._console.print(Text(f"{step.resource}: {printable_lines(error)}", style="red"))
+            self._failures.append(f"{step.resource}: {printable_lines(error)}")
 
     def run_changed(self, run: Run, message: str) -> None:
         self._board.note_run(run, message)
@@ -89,7 +92,9 @@ class LiveProgress:
     def _draw(self) -> RenderableType:
         # rich calls this on its own thread: the copies below are of one moment each, and a
         # line that is one change old is drawn right an eighth of a second later.
-        parts: list[RenderableType] = []
+        parts: list[RenderableType] = [
+            Text(one, style="red") for one in self._failures[:_FAILURES_MAX]
+        ]
         active = list(self._board.steps_active.values())
         if active:
             self._spinner.update(text=Text(f" {first_of([*map(step_doing, active)], 1)}"))
