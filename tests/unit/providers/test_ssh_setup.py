@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetform.providers.contract.errors import PermanentError, TemporaryError
+from fleetform.providers.contract.errors import AgentFound, PermanentError, TemporaryError
 from fleetform.providers.contract.hosts import InstanceRequest
 from fleetform.providers.ssh import host_program, setup
 from fleetform.providers.ssh.setup import MARKER, Bundle, Command, Output
@@ -158,6 +158,9 @@ def test_refusals_of_the_host() -> None:
     with pytest.raises(PermanentError, match="no space is left") as caught:
         install({**refusal, "is_temporary": False})
     assert caught.value.advice == "free space"
+    with pytest.raises(AgentFound) as found:
+        install({**refusal, "is_temporary": False, "found_uid": "uid-2"})
+    assert found.value.uid == "uid-2"
     with pytest.raises(PermanentError, match=r"cannot be set up.*MemoryError"):
         install(Output("", complaint="Traceback …\nMemoryError\n", exit_code=1))
 

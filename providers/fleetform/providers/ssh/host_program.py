@@ -51,12 +51,9 @@ class Refused(Exception):
         self, message: str, advice: str = "", is_temporary: bool = False, found_uid: str = ""
     ) -> None:
         super().__init__(message)
-        self.answer = {
-            "error": message,
-            "advice": advice,
-            "is_temporary": is_temporary,
-            "found_uid": found_uid,
-        }
+        self.answer = {"error": message, "advice": advice, "is_temporary": is_temporary}
+        if found_uid:
+            self.answer["found_uid"] = found_uid
 
 
 def run(request: dict[str, Any]) -> None:

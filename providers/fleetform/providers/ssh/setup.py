@@ -329,8 +329,8 @@ def _operation(name: str, python: Python, operation: str, facts: Mapping[str, An
     message = f"instance {name}: {answer['error']}"
     if answer["is_temporary"]:
         raise TemporaryError(message, delay_seconds=10.0)
-    if answer["found_uid"]:
-        raise AgentFound(message, uid=answer["found_uid"], advice=answer["advice"])
+    if found_uid := answer.get("found_uid"):
+        raise AgentFound(message, uid=found_uid, advice=answer["advice"])
     raise PermanentError(message, advice=answer["advice"])
 
 
