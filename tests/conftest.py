@@ -12,10 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import count as numbers
 from itertools import islice
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import forkserver
 import required
 from belongings import held, left_since, told
 from leftovers import end_processes
@@ -57,6 +59,8 @@ for _name in [name for name in os.environ if name.startswith("FLEETFORM_")]:
 # again, which takes twice as long as all else that it does, and each worker rewrites each test.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# Commands write as they do for users.
+os.environ.pop("PYTHONUNBUFFERED", None)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -129,6 +133,16 @@ def nothing_goes_on(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     folder = tmp_path_factory.getbasetemp()
     if left := end_processes(folder):
         pytest.fail("of these tests there went on:\n  " + "\n  ".join(left), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def program(pytestconfig: pytest.Config) -> Iterator[Path]:
+    """A `fleetform` whose commands start fast, see `forkserver`."""
+    before = held()
+    with forkserver.serving() as path:
+        # The hook below is not asked about a fixture of the whole session.
+        pytestconfig.stash[SHARED] |= held() - before
+        yield path
 
 
 @pytest.fixture(scope="session")

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import uuid
 from pathlib import Path
 
 import pytest
 
+from forkserver import program
 from leftovers import end_agents
 
 SHOWN = Path(__file__).parents[2] / "environments" / "overlay"
-FLEETFORM = Path(sys.executable).parent / "fleetform"
 PATIENCE_SECONDS = 120.0
 
 
@@ -30,7 +29,7 @@ def run(tmp_path):
 
     def type_command(*arguments):
         return subprocess.run(
-            [FLEETFORM, *arguments],
+            [program(), *arguments],
             cwd=trees / "production",
             env={**os.environ, "FLEETFORM_STATE_HOME": str(tmp_path / "state"), "COLUMNS": "200"},
             stdin=subprocess.DEVNULL,

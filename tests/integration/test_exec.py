@@ -19,7 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from integration.ledger.lab import FLEETFORM, PATIENCE_SECONDS, Lab, task
+from forkserver import FLEETFORM, program
+from integration.ledger.lab import PATIENCE_SECONDS, Lab, task
 
 FLEET = "type: fleet\nname: local\nnodes: 2\nlocal: {cpu: 8, memory: 16GB}\n"
 
@@ -52,7 +53,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 def entered(lab: Lab, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [FLEETFORM, "exec", *arguments],
+        [program(), "exec", *arguments],
         cwd=lab.tree,
         env=lab.variables(),
         input=given,

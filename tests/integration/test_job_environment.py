@@ -6,15 +6,14 @@ import os
 import pwd
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from forkserver import program
 from leftovers import end_agents
 
-FLEETFORM = Path(sys.executable).with_name("fleetform")
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "runs.md"
 PATIENCE_SECONDS = 60.0
 
@@ -64,7 +63,7 @@ class Lab:
     def run(self, *arguments: str, shell: dict[str, str]) -> subprocess.CompletedProcess[str]:
         places = {name: str(self.state) for name in ("FLEETFORM_STATE_HOME", "HOME")}
         return subprocess.run(
-            [FLEETFORM, *arguments],
+            [program(), *arguments],
             cwd=self.tree,
             env={**shell, **places, "FLEETFORM_CACHE_HOME": ""},
             stdin=subprocess.DEVNULL,

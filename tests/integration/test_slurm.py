@@ -6,16 +6,15 @@ import json
 import os
 import pwd
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from forkserver import program
 from leftovers import end_agents
 
-FLEETFORM = Path(sys.executable).with_name("fleetform")
 PATIENCE_SECONDS = 120.0
 
 ENVIRONMENT = """\
@@ -43,7 +42,7 @@ class Lab:
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         places = {name: str(self.state) for name in ("FLEETFORM_STATE_HOME", "HOME")}
         return subprocess.run(
-            [FLEETFORM, *arguments],
+            [program(), *arguments],
             cwd=self.tree,
             env={"PATH": os.environ["PATH"], **places, "FLEETFORM_CACHE_HOME": ""},
             stdin=subprocess.DEVNULL,

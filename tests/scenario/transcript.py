@@ -25,6 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import forkserver
 from fleetform.app.background_start import JOB_VARIABLES
 
 _BLOCK = re.compile(r"^```(?P<kind>[a-z]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -84,7 +85,7 @@ def run(
         "FLEETFORM_STATE_HOME": str(state),
         "NO_COLOR": "1",
         "COLUMNS": "120",
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{forkserver.program().parent}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_AUTHOR_NAME": "somebody",
         "GIT_AUTHOR_EMAIL": "somebody@example.org",

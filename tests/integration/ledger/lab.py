@@ -16,9 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from forkserver import FLEETFORM, program
 from leftovers import end_agents
-
-FLEETFORM = str(Path(sys.executable).with_name("fleetform"))
 
 FLEET = "type: fleet\nname: local\nnodes: 1\nlocal: {cpu: 8, memory: 16GB}\n"
 
@@ -78,7 +77,9 @@ class Lab:
         **variables: str,
     ) -> subprocess.CompletedProcess[str]:
         """Run one command to its end, in the tree or in `cwd`."""
-        return self._run(FLEETFORM, *arguments, cwd=cwd, pass_fds=pass_fds, variables=variables)
+        return self._run(
+            str(program()), *arguments, cwd=cwd, pass_fds=pass_fds, variables=variables
+        )
 
     def run_python(self, code: str) -> subprocess.CompletedProcess[str]:
         """Run the program with something in it changed."""

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from forkserver import FLEETFORM, program
 from leftovers import end_agents
 from postgres_server import PASSWORD, PostgresServer
 
@@ -21,8 +21,6 @@ pytestmark = pytest.mark.waits
 
 PATIENCE_SECONDS = 180.0
 """For what takes up to twenty: a machine that does much else takes ten times as long."""
-
-FLEETFORM = str(Path(sys.executable).with_name("fleetform"))
 
 TREE = {
     "fleet.yaml": "type: fleet\nname: pair\nnodes: 1\nlocal: {cpu: 4, memory: 8GB}\n",
@@ -88,7 +86,7 @@ class Site:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [FLEETFORM, *arguments],
+            [program(), *arguments],
             cwd=self.tree,
             env=self.environment,
             capture_output=True,

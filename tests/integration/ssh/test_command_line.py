@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -13,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from forkserver import program
 from lab import Lab
 from leftovers import end_background, end_manager
 
-FLEETFORM = Path(sys.executable).with_name("fleetform")
 PATIENCE_SECONDS = 90.0
 
 
@@ -56,7 +55,7 @@ class Tree:
 
     def run(self, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [FLEETFORM, *arguments],
+            [program(), *arguments],
             cwd=self._folder,
             env={
                 "PATH": os.environ["PATH"],

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from forkserver import program
 from lab import Lab
 
-FLEETFORM = str(Path(sys.executable).with_name("fleetform"))
 FLEET = """\
 type: fleet
 name: lab
@@ -47,7 +46,7 @@ def check(home: Path, hosts: Lab, tmp_path: Path):
 
     def run(*words: str) -> tuple[int, str, str]:
         done = subprocess.run(
-            [FLEETFORM, "fleet", "check", "-C", str(tree), *words],
+            [program(), "fleet", "check", "-C", str(tree), *words],
             env=environ,
             stdin=subprocess.DEVNULL,
             capture_output=True,

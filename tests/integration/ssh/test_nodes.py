@@ -7,17 +7,16 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from forkserver import program
 from lab import Lab
 from leftovers import end_agents, end_background, end_manager
 
-FLEETFORM = Path(sys.executable).with_name("fleetform")
 PATIENCE_SECONDS = 90.0
 
 ENVIRONMENT = """\
@@ -85,7 +84,7 @@ class Pair:
 
     def run(self, *arguments: str, status: int = 0) -> str:
         done = subprocess.run(
-            [FLEETFORM, *arguments],
+            [program(), *arguments],
             cwd=self._tree,
             env={
                 "PATH": os.environ["PATH"],
