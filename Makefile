@@ -4,7 +4,7 @@
 SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
-WORKERS ?= 4
+WORKERS ?= 6
 TIME ?= 60
 SEEDS ?= 10000-20000
 WHAT ?= --apply

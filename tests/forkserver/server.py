@@ -114,7 +114,7 @@ def _run(asked: Request, files: list[int]) -> NoReturn:
     except BaseException:  # noqa: BLE001 -- what the interpreter does
         traceback.print_exc()
         code = 1
-    threading._shutdown()  # type: ignore[attr-defined] -- what Python does at its end
+    threading._shutdown()
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
