@@ -6,8 +6,8 @@ next. `…` stands for any text within a line, and a line that is only `…` for
 whose first line is `# file: NAME` is written as that file. Everything else is prose. Port 8433
 becomes one that is free, so that documents can be run side by side. A command that fails has its exit
 code in the document, by `; echo "exit code $?"`. Nothing comes from the user's
-own settings of git, and a plan's words for having been told long ago are left out: who types slowly
-gets them.
+own settings of git. A plan's words for having been told long ago are left out, as is that a run waits for an
+agent to start: who types slowly, or on a busy machine, gets them.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ _PORT = "8433"
 _WAIT_SECONDS = 120
 """For one command, which most often takes one second."""
 _LONG_AGO = re.compile(r", which last heard of its hosts \S+ ago")
+_SLOW_AGENT = re.compile(r"^\S+ waits: needs .* are ready \(\d+ provisioning\)\n", re.MULTILINE)
 # `submit` writes the first two into documents, and a detached apply warns of the others.
 _SHELLS_OWN = frozenset({"VIRTUAL_ENV", "CONDA_PREFIX", *JOB_VARIABLES})
 # What bash runs a command in. `ERR` is every command of it that fails, but for those that `if`, `until`,
@@ -159,7 +160,8 @@ def _type(
 
 
 def _lines(output: bytes) -> tuple[str, ...]:
-    lines = _LONG_AGO.sub("", output.decode(errors="replace")).strip("\n").splitlines()
+    text = _SLOW_AGENT.sub("", _LONG_AGO.sub("", output.decode(errors="replace")))
+    lines = text.strip("\n").splitlines()
     return tuple(line.rstrip() for line in lines)
 
 
