@@ -48,6 +48,7 @@ class _Instance:
     """Members of the description that moto loses."""
     cards: list[dict[str, Any]]
     """Network interfaces beyond the first one, which moto would mix up."""
+    interface_tags: list[dict[str, str]]
     reason: tuple[str, str] | None = None
     seen: dict[str, Any] | None = None
     """moto's description, until a call changes it: reading one takes moto milliseconds."""
@@ -305,6 +306,7 @@ class Ec2:
             public,
             extra,
             cards,
+            _tags(parameters, "network-interface"),
             # moto's instances run at once; how long one is pending is decided here.
             seen={**instance, "State": {"Name": "running", "Code": 16}},
         )
@@ -566,6 +568,31 @@ class Ec2:
             row["PublicIp"] = self.elastic.get(row["PublicIp"], row["PublicIp"])
         return result
 
+    def _describe_interfaces(self, call: Call) -> dict[str, Any]:
+        """List interfaces with the addresses, types and tags of their instances, and every card."""
+        result = self._moto(call)
+        asked = {value for rule in call.parameters.get("Filters", []) for value in rule["Values"]}
+        for identity, row in self.instances.items():
+            shown = {
+                one["NetworkInterfaceId"]: one
+                for one in self.describe(identity)["NetworkInterfaces"]
+            }
+            for found in result["NetworkInterfaces"]:
+                if found["NetworkInterfaceId"] in shown:
+                    found.pop("Association", None)
+                    found.update(shown[found["NetworkInterfaceId"]], TagSet=row.interface_tags)
+            if row.cards and shown and (not asked or identity in asked):
+                attached = {"InstanceId": identity, "InstanceOwnerId": self.account}
+                result["NetworkInterfaces"] += [
+                    {
+                        **card,
+                        "Attachment": {**card["Attachment"], **attached},
+                        "TagSet": row.interface_tags,
+                    }
+                    for card in row.cards
+                ]
+        return result
+
     # -- What moto lacks
 
     def _placement_group(self, name: str) -> dict[str, Any]:
@@ -702,6 +729,7 @@ _HANDLERS: dict[str, Callable[[Ec2, Call], dict[str, Any]]] = {
     "DescribeCapacityReservations": Ec2._describe_capacity_reservations,
     "DescribeImages": Ec2._describe_images,
     "DescribeInstances": Ec2._describe_instances,
+    "DescribeNetworkInterfaces": Ec2._describe_interfaces,
     "DescribePlacementGroups": Ec2._describe_placement_groups,
     "DescribeSpotInstanceRequests": Ec2._describe_spot_requests,
     "DetachVolume": Ec2._detach_volume,

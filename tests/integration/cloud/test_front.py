@@ -154,6 +154,27 @@ def test_network_cards_are_kept_and_have_no_automatic_address(cloud, image):
     )
 
 
+def test_interfaces_have_the_tags_and_addresses_of_their_instance(cloud, image):
+    """The list of interfaces shows every card with its tags, and no address that moto draws."""
+    ec2 = cloud.client()
+    cards = [
+        {"DeviceIndex": card, "NetworkCardIndex": card, "InterfaceType": "efa"} for card in range(2)
+    ]
+    tags = [{"Key": "uid", "Value": "of the host"}]
+    one = run_one(
+        ec2,
+        image,
+        InstanceType="p5.48xlarge",
+        NetworkInterfaces=cards,
+        TagSpecifications=[{"ResourceType": "network-interface", "Tags": tags}],
+    )
+    rule = {"Name": "attachment.instance-id", "Values": [one["InstanceId"]]}
+    found = ec2.describe_network_interfaces(Filters=[rule])["NetworkInterfaces"]
+    assert [(row["InterfaceType"], row["TagSet"]) for row in found] == [("efa", tags)] * 2
+    assert found[0]["PrivateIpAddress"] == one["PrivateIpAddress"]
+    assert not any("Association" in row for row in found)
+
+
 def test_a_launch_template_gives_what_the_call_lacks(cloud, image):
     """The interfaces of a template arrive whole, and the call overrides its type."""
     ec2 = cloud.client()
