@@ -63,6 +63,7 @@ def create(aws: Aws, inputs: Values) -> str:
         raise PartialFailure(
             identity, f"waiting for EC2 Instance ({identity}) create: {error}"
         ) from error
+    _tag_root(aws, identity, inputs)
     return identity
 
 
@@ -225,7 +226,15 @@ def _root(aws: Aws, found: dict[str, Any]) -> Outputs:
     volume = _root_volume(found)
     row = aws.ec2("DescribeVolumes", VolumeIds=[volume["VolumeId"]])["Volumes"][0]
     size = {**row, "VolumeSize": row["Size"], "DeleteOnTermination": volume["DeleteOnTermination"]}
-    return {"volumeId": volume["VolumeId"], **_renamed(size, _DISK)}
+    tags = {tag["Key"]: tag["Value"] for tag in row.get("Tags", ())}
+    return {"volumeId": volume["VolumeId"], "tags": tags, **_renamed(size, _DISK)}
+
+
+def _tag_root(aws: Aws, identity: str, inputs: Values) -> None:
+    """Tag the root disk by a call of its own, as the provider does, unless `volumeTags` have it."""
+    found = describe(aws, identity)
+    if found and (tags := (inputs.get("rootBlockDevice") or {}).get("tags")):
+        aws.ec2("CreateTags", Resources=[_root_volume(found)["VolumeId"]], Tags=tag_list(tags))
 
 
 def _root_volume(found: dict[str, Any]) -> dict[str, Any]:
@@ -261,6 +270,7 @@ def update(aws: Aws, identity: str, old: Values, new: Values, changed: set[str])
         aws.ec2("ModifyInstanceMetadataOptions", InstanceId=identity, **options)
     if "rootBlockDevice" in changed:
         _change_root(aws, identity, new)
+        _tag_root(aws, identity, new)
     known = stopped | {"disableApiTermination", "instanceInitiatedShutdownBehavior", "metadataOptions",
                        "rootBlockDevice", "tags", "userDataReplaceOnChange", "vpcSecurityGroupIds"}  # fmt: skip
     if unknown := changed - known:

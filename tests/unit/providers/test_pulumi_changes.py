@@ -75,6 +75,8 @@ def test_a_refresh_says_what_it_found():
     assert gone is not None
     assert other is not None
     assert (gone.action, gone.id, other.action) == (Action.DELETE, "i-0a", Action.UPDATE)
+    (found,) = other.properties
+    assert (found.path, found.before, found.after) == ("a", 1, 2)
 
 
 def test_properties_have_their_values():

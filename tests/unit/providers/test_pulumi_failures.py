@@ -43,6 +43,7 @@ WORDS = {
     FailureKind.THROTTLED: "api error RequestLimitExceeded: Request limit exceeded.",
     FailureKind.GONE: "InvalidVpcID.NotFound: The vpc ID 'vpc-1' does not exist",
     FailureKind.CONFLICT: "InvalidGroup.Duplicate: the group already exists",
+    FailureKind.INVALID: "api error InvalidKeyPair.Format: Key is not in valid format",
     FailureKind.UNREACHABLE: "dial tcp 127.0.0.1:1: connect: connection refused",
     FailureKind.NO_STACK: "no stack named 'one' found",
 }

@@ -175,6 +175,9 @@ def _refreshed(metadata: Any) -> Action | None:
 def _property_changes(metadata: Any) -> Iterator[PropertyChange]:
     if metadata.old is None or metadata.new is None:
         return
+    if _operation(metadata) == "refresh":
+        yield from _refreshed_properties(metadata.old.outputs or {}, metadata.new.outputs or {})
+        return
     for path, difference in sorted((metadata.detailed_diff or {}).items()):
         kind = str(getattr(difference.diff_kind, "value", difference.diff_kind))
         before = metadata.old.inputs if difference.input_diff else metadata.old.outputs
@@ -184,6 +187,16 @@ def _property_changes(metadata: Any) -> Iterator[PropertyChange]:
             after=None if kind.startswith("delete") else _at(metadata.new.inputs, path),
             replaces=kind.endswith("replace"),
         )
+
+
+def _refreshed_properties(
+    old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[PropertyChange]:
+    for name in sorted({*old, *new}):
+        if old.get(name) != new.get(name):
+            yield PropertyChange(
+                name, without_secrets(old.get(name)), without_secrets(new.get(name))
+            )
 
 
 def _at(value: Any, path: str) -> Any:

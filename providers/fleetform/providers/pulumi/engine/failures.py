@@ -49,6 +49,7 @@ class FailureKind(StrEnum):
     THROTTLED = "throttled"
     GONE = "gone"
     CONFLICT = "conflict"
+    INVALID = "invalid"
     UNREACHABLE = "unreachable"
     INTERRUPTED = "interrupted"
     NO_STACK = "no-stack"
@@ -194,6 +195,13 @@ _ROWS = (
         r"already attached",
         "the resource conflicts with one that exists",
         "see with `fleetform drift` what changed outside fleetform",
+    ),
+    _row(
+        FailureKind.INVALID,
+        r"Invalid\w+\.(?:Malformed|Format)|Invalid(?:Parameter|Block)|MissingParameter|"
+        r"ValidationError|api error Unsupported",
+        "the cloud refuses a value",
+        "correct the configuration",
     ),
     _row(
         FailureKind.UNREACHABLE,

@@ -1,0 +1,107 @@
+"""
+What an environment has in one account and region, by tag: pages of the list calls of EC2.
+
+No state of Pulumi is asked. Things that are being deleted are left out, because they can neither be
+adopted nor be proof that something exists.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fleetform.providers.pulumi.aws.program import ENVIRONMENT_TAG, AwsAccount
+from fleetform.providers.pulumi.recovery.inventory import Existing
+
+__all__ = ["AwsInventory", "ec2_client"]
+
+_ENDED = {"terminated", "shutting-down", "deleting", "deleted"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """A list call: the type of its things, and where their facts are in the answer."""
+
+    type: str
+    operation: str
+    things: str
+    id: str
+    born: str = ""
+
+
+_LISTINGS = (
+    _Listing(
+        "aws:ec2/instance:Instance", "describe_instances", "Instances", "InstanceId", "LaunchTime"
+    ),
+    _Listing("aws:ebs/volume:Volume", "describe_volumes", "Volumes", "VolumeId", "CreateTime"),
+    _Listing(
+        "aws:ec2/securityGroup:SecurityGroup",
+        "describe_security_groups",
+        "SecurityGroups",
+        "GroupId",
+    ),
+    _Listing(
+        "aws:ec2/launchTemplate:LaunchTemplate",
+        "describe_launch_templates",
+        "LaunchTemplates",
+        "LaunchTemplateId",
+        "CreateTime",
+    ),
+    # The plugin knows these two by their names.
+    _Listing("aws:ec2/keyPair:KeyPair", "describe_key_pairs", "KeyPairs", "KeyName"),
+    _Listing(
+        "aws:ec2/placementGroup:PlacementGroup",
+        "describe_placement_groups",
+        "PlacementGroups",
+        "GroupName",
+    ),
+)
+
+
+class AwsInventory:
+    """Implements `recovery.inventory.Inventory`."""
+
+    def __init__(self, client: Any, environment_uid: str) -> None:
+        self._client = client
+        self._filters = [{"Name": f"tag:{ENVIRONMENT_TAG}", "Values": [environment_uid]}]
+
+    async def existing(self) -> Sequence[Existing]:
+        """List everything of the environment, the oldest of each type first."""
+        return await asyncio.to_thread(self._list)
+
+    def _list(self) -> list[Existing]:
+        return [one for listing in _LISTINGS for one in self._existing(listing)]
+
+    def _existing(self, listing: _Listing) -> Iterator[Existing]:
+        things = [one for one in self._things(listing) if _state(one) not in _ENDED]
+        if listing.born:
+            things.sort(key=lambda one: one[listing.born])
+        for one in things:
+            tags = {tag["Key"]: tag["Value"] for tag in one.get("Tags", ())}
+            yield Existing(listing.type, one[listing.id], tags)
+
+    def _things(self, listing: _Listing) -> list[Mapping[str, Any]]:
+        if self._client.can_paginate(listing.operation):
+            pages = self._client.get_paginator(listing.operation).paginate(Filters=self._filters)
+        else:
+            pages = [getattr(self._client, listing.operation)(Filters=self._filters)]
+        found: list[Mapping[str, Any]] = []
+        for page in pages:
+            # Instances come in groups by the call that created them.
+            for part in page.get("Reservations", [page]):
+                found += part[listing.things]
+        return found
+
+
+def ec2_client(account: AwsAccount) -> Any:
+    """Return a client with the credentials of this process's environment."""
+    import boto3
+
+    return boto3.client("ec2", region_name=account.region, endpoint_url=account.endpoint or None)
+
+
+def _state(thing: Mapping[str, Any]) -> str:
+    state = thing.get("State")
+    return str(state.get("Name") if isinstance(state, Mapping) else state)

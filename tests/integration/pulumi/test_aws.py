@@ -1,0 +1,188 @@
+"""A fleet's shared parts, a batch and a volume on the EC2 of the tests, through the real engine."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import signal
+
+import asyncssh
+import pytest
+
+from cloud.aws_cloud import REGION, AwsCloud
+from cloud.catalog import ACCOUNT
+from cloud.pulumi_program import reason_missing
+from fleetform.agents.host import processes
+from fleetform.providers.contract.errors import CredentialsRefused, ProviderError
+from fleetform.providers.pulumi.aws.inventory import AwsInventory
+from fleetform.providers.pulumi.aws.program import (
+    AwsAccount,
+    Batch,
+    DiskRequest,
+    HostTemplate,
+    NewHost,
+    SharedParts,
+    SharedRequest,
+    batch_program,
+    shared_program,
+    volume_program,
+)
+from fleetform.providers.pulumi.engine.deployment import resources_of
+from fleetform.providers.pulumi.engine.stack import open_stack
+from fleetform.providers.pulumi.engine.stack_settings import (
+    StackSettings,
+    backend_url,
+    passphrase_file,
+    stack_folder,
+)
+from fleetform.providers.pulumi.recovery.recover import recover
+from required import need
+
+pytestmark = pytest.mark.waits
+
+UID = "f" * 32
+KEY = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode().strip()
+SHARED = SharedRequest(UID, "gpus", "o1", ("203.0.113.7/32",), KEY)
+HOSTS = tuple(NewHost(f"u{number}", f"gpus-{number}", "o1", "#cloud-config") for number in range(3))
+INSTANCE = "aws:ec2/instance:Instance"
+
+
+@pytest.fixture
+def cloud(tmp_path):
+    missing = reason_missing()
+    need("pulumi", not missing, missing)
+    with AwsCloud(tmp_path / "cloud") as running:
+        yield running
+
+
+class Site:
+    """The stacks of one environment over a cloud."""
+
+    def __init__(self, cloud, folder) -> None:
+        self.cloud = cloud
+        self.state = folder / "environment"
+        self.passphrase = passphrase_file(folder / "config", "e1")
+        self.account = AwsAccount(REGION, ACCOUNT, "e1", endpoint=cloud.url)
+        image = cloud.client().describe_images()["Images"][0]["ImageId"]
+        self.template = HostTemplate("g5.xlarge", image, 100)
+
+    def open(self, name, account=ACCOUNT):
+        settings = StackSettings(
+            name, stack_folder(self.state, name), backend_url("", self.state), self.passphrase
+        )
+        return open_stack(settings, environment=self.cloud.environment(account))
+
+    def inventory(self):
+        return AwsInventory(self.cloud.client(), "e1")
+
+    async def share(self):
+        async with self.open("shared") as stack:
+            await apply(stack, shared_program(self.account, SHARED))
+            ids = {one.name: one.id for one in resources_of(await stack.export_state())}
+        return SharedParts(ids["security-group"], ids["key"])
+
+    def batch(self, shared, hosts=HOSTS):
+        return batch_program(self.account, Batch("b1", "gpus", self.template, hosts), shared)
+
+
+@pytest.fixture
+def site(cloud, tmp_path):
+    return Site(cloud, tmp_path)
+
+
+async def apply(stack, program):
+    await stack.preview(program)
+    (await stack.up(program)).require()
+
+
+def uids(cloud):
+    return sorted(one.tags["fleetform:uid"] for one in cloud.instances())
+
+
+def test_a_batch_is_created_shrinks_and_is_found(cloud, site):
+    """A second preview is empty, and the inventory lists what exists, by type and uid."""
+
+    async def play():
+        shared = await site.share()
+        async with site.open("batch") as stack:
+            program = site.batch(shared)
+            await apply(stack, program)
+            assert uids(cloud) == ["u0", "u1", "u2"]
+            assert await stack.preview(program) == ()
+            (first, *_) = resources_of(await stack.export_state())
+            assert first.outputs["privateIp"]
+            existing = await site.inventory().existing()
+            listed = {(one.type.rpartition(":")[2], one.tags["fleetform:uid"]) for one in existing}
+            assert {name for kind, name in listed if kind == "Instance"} == {"u0", "u1", "u2"}
+            assert {kind for kind, name in listed if name == UID} == {"SecurityGroup", "KeyPair"}
+
+            smaller = site.batch(shared, HOSTS[1:])
+            planned = await stack.preview(smaller)
+            assert [(one.action.value, one.name) for one in planned] == [("delete", "u0")]
+            (await stack.up(smaller)).require()
+            assert uids(cloud) == ["u1", "u2"]
+
+            ended = cloud.instances()[0]
+            cloud.client().terminate_instances(InstanceIds=[ended.id])
+            gone = await stack.refresh(smaller)
+            assert [(one.action.value, one.id) for one in gone] == [("delete", ended.id)], gone
+            await stack.destroy()
+        assert uids(cloud) == []
+
+    asyncio.run(play())
+
+
+def test_hosts_that_a_killed_change_created_are_adopted(cloud, site):
+    """`kill -9` of the engine while it waits for hosts: recovery adopts each one by its uid."""
+
+    async def play():
+        shared = await site.share()
+        program = site.batch(shared)
+        async with site.open("batch") as stack:
+            await stack.preview(program)
+
+            def kill_engine(change):
+                if change.name in {"u0", "u1", "u2"}:
+                    children = processes.children(stack.pid)
+                    processes.send([one for one in children if one != os.getpid()], signal.SIGKILL)
+
+            with pytest.raises(ProviderError):
+                (await stack.up(program, on_change=kill_engine)).require()
+        async with site.open("batch") as stack:
+            await recover(stack, program, site.inventory(), settle_seconds=1, look_seconds=0.2)
+            await apply(stack, program)
+            assert await stack.preview(program) == ()
+
+    asyncio.run(play())
+    assert uids(cloud) == ["u0", "u1", "u2"]
+
+
+def test_a_volume_outlives_its_program(cloud, site):
+    """It is protected: a program without it is refused, and so is a destroy."""
+    disk = DiskRequest("v1", "data", "o1", f"{REGION}a", 10)
+
+    async def play():
+        async with site.open("volume") as stack:
+            await apply(stack, volume_program(site.account, disk))
+            with pytest.raises(ProviderError, match="protected"):
+                (await stack.destroy()).require()
+        (volume,) = cloud.client().describe_volumes()["Volumes"]
+        registered = dataclasses.replace(disk, id=volume["VolumeId"])
+        async with site.open("registered") as stack:
+            await apply(stack, volume_program(site.account, registered))
+            assert await stack.preview(volume_program(site.account, registered)) == ()
+        assert len(cloud.client().describe_volumes()["Volumes"]) == 1
+
+    asyncio.run(play())
+
+
+def test_credentials_of_another_account_are_refused(cloud, site):
+    """The account is pinned, so nothing is created in the wrong one."""
+
+    async def play():
+        async with site.open("shared", account="210987654321") as stack:
+            await stack.preview(shared_program(site.account, SHARED))
+
+    with pytest.raises(CredentialsRefused, match="210987654321"):
+        asyncio.run(play())
