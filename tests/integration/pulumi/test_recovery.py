@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
+import signal
 
 import pytest
 
-from fleetform.providers.contract.errors import PermanentError
+from fleetform.providers.contract.errors import PermanentError, StackLocked
 from fleetform.providers.pulumi.recovery.recover import rebuild_state, recover
 from pulumi_shelf import items
 
@@ -195,11 +197,31 @@ def test_a_lock_of_another_machine_is_respected(shelf):
         lock = shelf.leave_lock("one", hostname="elsewhere")
         async with shelf.open() as stack:
             await stack.preview(items("a"))
-            with pytest.raises(Exception, match=r"@elsewhere \(pid 1\) has the stack locked"):
+            with pytest.raises(StackLocked, match=r"@elsewhere \(pid 1\) has the stack locked"):
                 await stack.up(items("a"))
         assert json.loads(lock.read_text())["pid"] == 1
         async with shelf.open(breaks_locks=True) as stack:
             await apply(stack, items("a"))
+
+    asyncio.run(play())
+    assert shelf.names() == ["a"]
+
+
+def test_a_paused_runner_keeps_its_stack(shelf):
+    """No time proves that it is dead: it is named, and does its work when it wakes up."""
+
+    async def play():
+        async with shelf.open() as stack:
+            await stack.preview(items("a"))
+            os.kill(stack.pid, signal.SIGSTOP)
+            up = asyncio.create_task(stack.up(items("a")))
+            try:
+                with pytest.raises(StackLocked, match=f"pid {stack.pid}"):
+                    async with shelf.open():
+                        pass
+            finally:
+                os.kill(stack.pid, signal.SIGCONT)
+            (await up).require()
 
     asyncio.run(play())
     assert shelf.names() == ["a"]

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetform.providers.pulumi.engine.program import Program, Resource, output_of, secret
+from fleetform.providers.pulumi.recovery.existence import compare_existence
 from fleetform.providers.pulumi.recovery.inventory import Existing
 from fleetform.providers.pulumi.recovery.pending import settle, waits_for
 from fleetform.providers.pulumi.recovery.rebuild import providers_only, rebuild
@@ -191,3 +192,34 @@ def test_a_state_is_rebuilt_from_what_exists():
     }
     assert rebuild("s", rebuilt.deployment, PROGRAM, things).adopted == ()
     assert providers_only(PROGRAM).resources == (PROVIDER,)
+
+
+def test_one_inventory_says_which_stacks_need_a_refresh():
+    """And what exists twice, or is in no state; the same uid of another type is another thing."""
+    states = {
+        "one": {"resources": [STACK, entry("a", "i-1"), entry("b", "i-2")]},
+        "two": {"resources": [entry("c", "i-3")]},
+        "empty": {},
+    }
+    things = [
+        existing("a", "i-1"),
+        existing("a", "i-9"),
+        existing("a", "eip-1", "aws:ec2/eip:Eip"),
+        existing("c", "i-3"),
+        existing("x", "i-8"),
+    ]
+    found = compare_existence(states, things)
+    assert found.gone == {"one": ("b",)}
+    assert [one.id for one in found.doubled] == ["i-9"]
+    assert [one.id for one in found.unknown] == ["eip-1", "i-8"]
+
+
+@given(cut_off())
+def test_after_recovery_the_inventory_and_the_state_agree(drawn):
+    """Each orphan is listed as doubled, and nothing that was adopted is unknown."""
+    state, things = drawn
+    settled = settle(state, things)
+    found = compare_existence({"s": settled.deployment}, things)
+    assert [one for one in settled.orphans if one not in found.doubled] == []
+    adopted = set(settled.adopted)
+    assert not adopted & {one.tags["fleetform:uid"] for one in found.unknown}
