@@ -285,7 +285,6 @@ def test_an_interrupt_keeps_what_was_created(shelf):
             await began.wait()
             await stack.interrupt()
             await up
-        async with shelf.open() as stack:
             assert not (await stack.export_state()).get("pending_operations")
             assert await stack.preview(items("a")) == ()
 

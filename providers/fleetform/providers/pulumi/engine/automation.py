@@ -70,6 +70,10 @@ class Engine:
         """Let the engine finish the calls that have begun, and start no more."""
         self._command.interrupt()
 
+    def resume(self) -> None:
+        """Forget an interrupt: it was for the request before."""
+        self._command.is_interrupted = False
+
     def preview(self, program: Program, report: Report) -> None:
         """Report each change, and save the plan that `up` is bound to."""
         plan = self._plan(program)

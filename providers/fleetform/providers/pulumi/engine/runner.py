@@ -70,6 +70,7 @@ class _Runner:
         self._settings = settings
         self._requests: queue.Queue[Mapping[str, Any] | None] = queue.Queue()
         self._engine: Engine | None = None
+        self._is_ending = False
         self._guard = threading.Lock()
 
     def serve(self) -> int:
@@ -94,6 +95,8 @@ class _Runner:
                 self._interrupt()
             else:
                 self._requests.put(request)
+        with self._guard:
+            self._is_ending = True
         self._requests.put(None)
         self._interrupt()
         time.sleep(GRACE_SECONDS)
@@ -130,6 +133,9 @@ class _Runner:
     def _answer(self, engine: Engine, request: Mapping[str, Any]) -> dict[str, Any]:
         from fleetform.providers.pulumi.engine.automation import EngineFailed
 
+        with self._guard:
+            if not self._is_ending:
+                engine.resume()
         try:
             return {"result": self._do(engine, request)}
         except EngineFailed as failed:
