@@ -28,6 +28,12 @@ INPUTS = REPLACED_BY | {
     "rootBlockDevice", "tags", "userData", "userDataBase64", "userDataReplaceOnChange", "volumeTags",
     "vpcSecurityGroupIds",
 }  # fmt: skip
+CHOSEN_BY_AWS = frozenset({
+    "associatePublicIpAddress", "availabilityZone", "capacityReservationSpecification",
+    "disableApiTermination", "instanceInitiatedShutdownBehavior", "instanceMarketOptions", "keyName",
+    "metadataOptions", "placementGroup", "privateIp", "rootBlockDevice", "subnetId", "tenancy",
+    "vpcSecurityGroupIds",
+})  # fmt: skip
 COMPUTED = ("arn", "instanceState", "privateDns", "privateIp", "publicDns", "publicIp",
             "availabilityZone", "primaryNetworkInterfaceId", "subnetId")  # fmt: skip
 POLL_SECONDS = 0.1
@@ -59,11 +65,11 @@ def create(aws: Aws, inputs: Values) -> str:
     identity = str(result["Instances"][0]["InstanceId"])
     try:
         wait_for(aws, identity, "running", "create")
+        _tag_root(aws, identity, inputs)
     except CallError as error:
         raise PartialFailure(
             identity, f"waiting for EC2 Instance ({identity}) create: {error}"
         ) from error
-    _tag_root(aws, identity, inputs)
     return identity
 
 
@@ -106,12 +112,9 @@ def _request(aws: Aws, inputs: Values) -> dict[str, Any]:
     if "metadataOptions" in inputs:
         request["MetadataOptions"] = pick(inputs["metadataOptions"], **_METADATA)
     if "launchTemplate" in inputs:
-        request["LaunchTemplate"] = pick(
-            inputs["launchTemplate"],
-            id="LaunchTemplateId",
-            name="LaunchTemplateName",
-            version="Version",
-        )
+        given = inputs["launchTemplate"]
+        request["LaunchTemplate"] = pick(given, id="LaunchTemplateId", name="LaunchTemplateName")
+        request["LaunchTemplate"]["Version"] = str(given.get("version") or "$Default")
     request |= _market(inputs) | _disks(aws, inputs)
     tags = tag_sets(aws, inputs, "instance")
     if volume_tags := inputs.get("volumeTags"):
@@ -293,7 +296,8 @@ def _change_root(aws: Aws, identity: str, new: Values) -> None:
         new["rootBlockDevice"], volumeSize="Size", volumeType="VolumeType", iops="Iops",
         throughput="Throughput",
     )  # fmt: skip
-    aws.ec2("ModifyVolume", VolumeId=_root_volume(found)["VolumeId"], **wanted)
+    if wanted:
+        aws.ec2("ModifyVolume", VolumeId=_root_volume(found)["VolumeId"], **wanted)
 
 
 def delete(aws: Aws, identity: str, state: Values) -> None:

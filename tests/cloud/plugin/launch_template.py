@@ -25,21 +25,28 @@ def _data(inputs: Values) -> dict[str, Any]:
             httpPutResponseHopLimit="HttpPutResponseHopLimit",
         )  # fmt: skip
     if "networkInterfaces" in inputs:
-        data["NetworkInterfaces"] = [
-            pick(
-                row, associatePublicIpAddress="AssociatePublicIpAddress", description="Description",
-                deleteOnTermination="DeleteOnTermination", deviceIndex="DeviceIndex",
-                interfaceType="InterfaceType", networkCardIndex="NetworkCardIndex",
-                securityGroups="Groups", subnetId="SubnetId",
-            )
-            for row in inputs["networkInterfaces"]
-        ]  # fmt: skip
+        data["NetworkInterfaces"] = [_interface(row) for row in inputs["networkInterfaces"]]
     if "tagSpecifications" in inputs:
         data["TagSpecifications"] = [
             {"ResourceType": row["resourceType"], "Tags": tag_list(row["tags"])}
             for row in inputs["tagSpecifications"]
         ]
     return data
+
+
+def _interface(row: Values) -> dict[str, Any]:
+    # The provider declares these two as strings, so that a program can leave them out.
+    switches = {
+        "associatePublicIpAddress": "AssociatePublicIpAddress",
+        "deleteOnTermination": "DeleteOnTermination",
+    }
+    return {
+        **pick(
+            row, description="Description", deviceIndex="DeviceIndex", interfaceType="InterfaceType",
+            networkCardIndex="NetworkCardIndex", securityGroups="Groups", subnetId="SubnetId",
+        ),
+        **{theirs: str(row[ours]).lower() == "true" for ours, theirs in switches.items() if ours in row},
+    }  # fmt: skip
 
 
 def create(aws: Aws, inputs: Values) -> str:

@@ -47,6 +47,8 @@ class Resource:
     replaced_by: frozenset[str] = frozenset()
     computed: tuple[str, ...] = ("arn",)
     required: frozenset[str] = frozenset()
+    chosen_by_aws: frozenset[str] = frozenset()
+    """Inputs that have a value without being given: leaving one out is no difference."""
     named: str = ""
     """The input that `Check` chooses when the program gives no name."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -354,6 +356,7 @@ RESOURCES: dict[str, Resource] = {
         instance.update,
         instance.REPLACED_BY,
         instance.COMPUTED,
+        chosen_by_aws=instance.CHOSEN_BY_AWS,
     ),
     "aws:ec2/launchTemplate:LaunchTemplate": Resource(
         "EC2 Launch Template",
@@ -413,6 +416,9 @@ RESOURCES: dict[str, Resource] = {
         _change_volume,
         frozenset({"availabilityZone", "encrypted", "kmsKeyId", "snapshotId"}),
         required=frozenset({"availabilityZone"}),
+        chosen_by_aws=frozenset({
+            "encrypted", "iops", "kmsKeyId", "size", "snapshotId", "throughput", "type",
+        }),
     ),
     "aws:ebs/snapshot:Snapshot": Resource(
         "EBS Snapshot",

@@ -129,6 +129,11 @@ class Provider(rpc.ResourceProviderServicer):
         found = compare(_without_defaults(old), _without_defaults(new))
         ignored = tuple(request.ignoreChanges)
         found = [one for one in found if not one.path.startswith(ignored)] if ignored else found
+        found = [
+            one
+            for one in found
+            if not (one.kind == "delete" and one.root in resource.chosen_by_aws)
+        ]
         replacing = resource.replacing(new)
         # Two objects of one name cannot exist at once: a name that Check chose is drawn again.
         exclusive = bool(resource.named) and resource.named not in new.get(DEFAULTS, [])
