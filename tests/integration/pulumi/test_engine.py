@@ -165,16 +165,19 @@ def _refused(shelf, play):
 
 
 def test_up_refuses_a_program_that_was_not_previewed(shelf):
-    """A plan belongs to one program."""
+    """A plan belongs to one program, and is stale after the next `up`."""
 
     async def play():
         async with shelf.open() as stack:
             await stack.preview(items("a"))
             with pytest.raises(PermanentError, match="was not previewed"):
                 await stack.up(items("a", "b"))
+            await apply(stack, items("b"))
+            with pytest.raises(PermanentError, match="was not previewed"):
+                await stack.up(items("a"))
 
     asyncio.run(play())
-    assert shelf.items() == {}
+    assert shelf.names() == ["b"]
 
 
 def test_a_refresh_finds_what_is_gone_and_what_differs(shelf):

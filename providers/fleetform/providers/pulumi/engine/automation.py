@@ -112,7 +112,9 @@ class Engine:
             ),
             report,
         )
-        plan.unlink()
+        # The state has changed, so every plan of it is stale.
+        for stale in self._settings.folder.glob("*.plan.json"):
+            stale.unlink()
         return failures
 
     def refresh(self, program: Program, report: Report) -> None:
