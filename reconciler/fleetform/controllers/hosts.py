@@ -19,6 +19,7 @@ from fleetform.agents.protocol.messages import (
     LogData,
 )
 from fleetform.agents.protocol.states import JobState
+from fleetform.controllers.batched_calls import BatchedCalls
 from fleetform.controllers.gpu_use import GpuUse, watch_gpus
 from fleetform.controllers.host_identity import check_is_lost, refuse_same_machine
 from fleetform.controllers.host_notices import HostNotices
@@ -132,6 +133,10 @@ class HostSessions:
         self._news = NewsWriter(
             ledger, gate, task_group, fence=identity.fence, clock=clock,
             note=self._note, note_commits=note_told,
+        )  # fmt: skip
+        self._rows = BatchedCalls[str, dict[str, Instance]](
+            lambda uids: {one.uid: one for one in ledger.read_book((), tuple(uids)).instances},
+            gate=gate, task_group=task_group, name="rows of hosts",
         )  # fmt: skip
         self._departing: dict[str, asyncio.Event] = {}
         """Instances that are being released; nobody reaches one before it is gone."""
@@ -342,8 +347,7 @@ class HostSessions:
 
     async def _row_of(self, uid: str) -> Instance | None:
         """Read an instance from the ledger; None: it is terminated."""
-        book = await self._gate(lambda: self._ledger.read_book((), (uid,)))
-        return next(iter(book.instances), None)
+        return (await self._rows(uid)).get(uid)
 
     async def _drop(self, session: Session) -> None:
         self._sessions.pop(session.instance.uid, None)

@@ -1,28 +1,21 @@
-"""
-Writes down what hosts say of their jobs: several hosts in one transaction.
-
-What hosts say while a commit is under way goes into the next one together. A thousand hosts that speak
-at once wait for a few commits, and not for a thousand.
-"""
+"""Writes down what hosts say of their jobs: several hosts in one transaction."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from fleetform.agents.protocol.messages import JobKey
+from fleetform.controllers.batched_calls import BatchedCalls
 from fleetform.controllers.task_group import TaskGroup
 from fleetform.model.ports import Clock, Gate, HostNews, Ledger
 
 
 class _Unwritten(NamedTuple):
-    """What a host has said; the future gets the number of the ledger's commits once it is written."""
+    """What a host has said."""
 
     news: HostNews
     is_local: bool
-    written: asyncio.Future[int]
 
 
 class NewsWriter:
@@ -45,14 +38,16 @@ class NewsWriter:
         note_commits: Callable[[int], None],
     ) -> None:
         self._ledger = ledger
-        self._gate = gate
-        self._task_group = task_group
         self._fence = fence
         self._clock = clock
-        self._note = note
         self._note_commits = note_commits
-        self._unwritten: list[_Unwritten] = []
-        self._is_writing = False
+        self._commits = BatchedCalls(
+            self._commit,
+            gate=gate,
+            task_group=task_group,
+            name="news of hosts",
+            done=lambda result: note(result[0]),
+        )
 
     async def write(self, news: HostNews, *, is_local: bool) -> int:
         """
@@ -61,33 +56,8 @@ class NewsWriter:
         Raises:
             LedgerUnavailable: It is not written; the host is not told that it is, and says it again.
         """
-        written: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._unwritten.append(_Unwritten(news, is_local, written))
-        if not self._is_writing:
-            self._is_writing = True
-            self._task_group.start(self._write_all(), name="news of hosts")
-        return await written
-
-    async def _write_all(self) -> None:
-        try:
-            while self._unwritten:
-                together, self._unwritten = self._unwritten, []
-                await self._write(together)
-        finally:
-            self._is_writing = False
-
-    async def _write(self, together: Sequence[_Unwritten]) -> None:
-        try:
-            moved, commits = await self._gate(partial(self._commit, together))
-        except Exception as problem:  # noqa: BLE001 -- each session that waits raises it itself
-            for one in together:
-                if not one.written.done():
-                    one.written.set_exception(problem)
-            return
-        self._note(moved)
-        for one in together:
-            if not one.written.done():
-                one.written.set_result(commits)
+        _, commits = await self._commits(_Unwritten(news, is_local))
+        return commits
 
     def _commit(self, together: Sequence[_Unwritten]) -> tuple[Sequence[JobKey], int]:
         moved = self._ledger.commit_news(

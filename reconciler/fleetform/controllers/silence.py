@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
+from fleetform.controllers.batched_calls import BatchedCalls
 from fleetform.controllers.host_notices import HostNotices, without_name
 from fleetform.controllers.host_session import Session
 from fleetform.controllers.task_group import TaskGroup
 from fleetform.model.instance import InstanceState
-from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable
+from fleetform.model.ports import Clock, Gate, InstanceMark, Ledger, LedgerUnavailable
 
 GRACE_MS = 10_000
 """
@@ -55,12 +56,16 @@ class Silence:
         changed: Callable[[Session], None],
     ) -> None:
         """`tell_waiting` says why the steps that wait for a host wait."""
-        self._ledger = ledger
-        self._gate = gate
         self._clock = clock
         self._notices = notices
         self._task_group = task_group
-        self._fence = fence
+        # When a switch fails, a thousand hosts fall silent at once.
+        self._marks = BatchedCalls[InstanceMark, None](
+            lambda marks: ledger.mark_instances(marks, fence=fence, now_ms=clock.now_ms()),
+            gate=gate,
+            task_group=task_group,
+            name="marks of hosts",
+        )
         self._tell_waiting = tell_waiting
         self._changed = changed
 
@@ -133,18 +138,8 @@ class Silence:
         self, session: Session, state: InstanceState, problem: str, heard_at_ms: int | None
     ) -> bool:
         """Write down the state of a host; False where the ledger cannot be written."""
-        now_ms = self._clock.now_ms()
         try:
-            await self._gate(
-                lambda: self._ledger.mark_instance(
-                    session.instance.uid,
-                    state=state,
-                    message=problem,
-                    heard_at_ms=heard_at_ms,
-                    fence=self._fence,
-                    now_ms=now_ms,
-                )
-            )
+            await self._marks(InstanceMark(session.instance.uid, state, problem, heard_at_ms))
         except LedgerUnavailable:
             # Not written down: the next failure is news again, and tries once more.
             session.problem = ""

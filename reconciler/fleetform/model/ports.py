@@ -54,6 +54,7 @@ __all__ = [
     "Gate",
     "HostNews",
     "Ids",
+    "InstanceMark",
     "Ledger",
     "LedgerOutgrown",
     "LedgerUnavailable",
@@ -429,6 +430,9 @@ class Ledger(Reader, Protocol):
     ) -> None:
         """Write down what is believed of an instance; `heard_at_ms`: when it was heard last, if known."""
 
+    def mark_instances(self, marks: Sequence[InstanceMark], *, fence: int, now_ms: int) -> None:
+        """Write down what is believed of several, in one transaction; each as `mark_instance`."""
+
     def end_unheard(self, keys: Sequence[JobKey], *, fence: int, now_ms: int) -> tuple[JobKey, ...]:
         """
         End jobs with a `SilenceLimit` whose hosts have heard nothing for that long; returns those ended.
@@ -512,6 +516,16 @@ class Ledger(Reader, Protocol):
 
     def append_events(self, events: Sequence[LoggedEvent]) -> None: ...
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceMark:
+    """What is believed of an instance, and when it was heard last, if that is known."""
+
+    instance_uid: str
+    state: str
+    message: str
+    heard_at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleetform.model.apply import Accepted, Begun, StepOutcome
-from fleetform.model.ports import HostNews, Ids, LedgerOutgrown
+from fleetform.model.ports import HostNews, Ids, InstanceMark, LedgerOutgrown
 from fleetform.store import rebuild
 from fleetform.store.adoption import adopt_evidence
 from fleetform.store.database import to_json
@@ -185,6 +185,18 @@ class StoredLedger(Reads):
                 heard_at_ms=heard_at_ms,
                 now_ms=now_ms,
             )
+
+    def mark_instances(self, marks: Sequence[InstanceMark], *, fence: int, now_ms: int) -> None:
+        with self._database.write(fence=fence) as transaction:
+            for one in marks:
+                mark_instance(
+                    transaction,
+                    one.instance_uid,
+                    state=one.state,
+                    message=one.message,
+                    heard_at_ms=one.heard_at_ms,
+                    now_ms=now_ms,
+                )
 
     def end_unheard(self, keys: Sequence[JobKey], *, fence: int, now_ms: int) -> tuple[JobKey, ...]:
         with self._database.write(fence=fence) as transaction:

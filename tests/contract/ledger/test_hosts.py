@@ -20,7 +20,7 @@ from fleetform.agents.protocol.host_report import GpuProcess
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.instance import GpuUse, InstanceState
 from fleetform.model.override import OverrideKind
-from fleetform.model.ports import Ledger
+from fleetform.model.ports import InstanceMark, Ledger
 from fleetform.model.run import RunState, SilenceLimit
 
 
@@ -202,6 +202,26 @@ def test_silence_moves_nothing(desk: Desk) -> None:
     assert desk.ledger.read_live().notes == ("host local-0 is unreachable: no route",)
     desk.greet(uid)
     assert desk.run("a").state is RunState.RUNNING
+
+
+def test_several_hosts_are_marked_in_one_commit(two_hosts: Desk) -> None:
+    """Each as if it were marked alone, and with its own reason."""
+    desk = two_hosts
+    first, second = desk.instances
+    marks = [
+        InstanceMark(first, "recovering", "the line was cut", 7),
+        InstanceMark(second, "unreachable", "no route"),
+        InstanceMark("f" * 32, "unreachable", "unknown"),
+    ]
+    before = desk.ledger.read_live().serial
+    desk.ledger.mark_instances(marks, fence=desk.fence, now_ms=desk.now_ms)
+    live = desk.ledger.read_live()
+    assert live.serial == before + 1
+    assert [(one.state, one.message) for one in live.instances] == [
+        (InstanceState.RECOVERING, "the line was cut"),
+        (InstanceState.UNREACHABLE, "no route"),
+    ]
+    assert live.instances[0].seen_at_ms == 7
 
 
 def test_recovering_host_takes_no_jobs_and_keeps_runs_as_they_are(desk: Desk) -> None:

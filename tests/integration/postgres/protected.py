@@ -23,7 +23,7 @@ from fleetform.agents.protocol.states import JobState
 from fleetform.model.apply import StepOutcome
 from fleetform.model.decision import AllPrepared, Finish, Placement
 from fleetform.model.override import OverrideKind
-from fleetform.model.ports import HostNews
+from fleetform.model.ports import HostNews, InstanceMark
 from fleetform.model.rollout import Exchange, Move, Template
 from fleetform.model.run import RunState
 
@@ -126,6 +126,11 @@ def _mark_instance(desk: Desk) -> Call:
     )
 
 
+def _mark_instances(desk: Desk) -> Call:
+    marks = [InstanceMark(desk.instances[0], "unreachable", "silent")]
+    return lambda: desk.ledger.mark_instances(marks, fence=desk.fence, now_ms=desk.now_ms)
+
+
 def _end_unheard(desk: Desk) -> Call:
     desk.submit(submit_step("alpha", on_silence={"action": "stop", "after": 60}))
     assert desk.place("alpha")
@@ -192,6 +197,7 @@ PROTECTED = tuple(
         _commit_news,
         _commit_host,
         _mark_instance,
+        _mark_instances,
         _end_unheard,
         _note_gpu_processes,
         _put_overrides,
