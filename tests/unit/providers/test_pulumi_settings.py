@@ -53,7 +53,7 @@ def test_variables_of_pulumi_do_not_reach_the_engine():
     made = engine_environment(SETTINGS, given)
     assert made["AWS_PROFILE"] == "p"
     assert made["PULUMI_HOME"] == "/h"
-    assert made["PULUMI_BACKEND_URL"] == "file:///s/state"
+    assert made["PULUMI_BACKEND_URL"] == "file:///s/state?metadata=skip"
     assert made["PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"] == "1"
     assert "PULUMI_CONFIG_PASSPHRASE" not in made
 

@@ -58,7 +58,9 @@ class Engine:
         self._folder = settings.folder / "work"
         self._folder.mkdir(mode=0o700, exist_ok=True)
         if settings.backend.startswith("file://"):
-            Path(settings.backend.removeprefix("file://")).mkdir(parents=True, exist_ok=True)
+            Path(settings.backend.removeprefix("file://").partition("?")[0]).mkdir(
+                parents=True, exist_ok=True
+            )
         try:
             self._command = _Command(inherited)
         except FileNotFoundError:

@@ -126,8 +126,20 @@ def engine_environment(settings: StackSettings, given: Mapping[str, str]) -> dic
     }
     return {
         **kept,
-        "PULUMI_BACKEND_URL": settings.backend,
+        "PULUMI_BACKEND_URL": _engine_url(settings.backend),
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(settings.passphrase),
         "PULUMI_SKIP_UPDATE_CHECK": "1",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "1",
     }
+
+
+def _engine_url(backend: str) -> str:
+    """
+    Return the URL for the engine: state in files comes without the library's files of attributes.
+
+    The state is replaced in one step, its attributes are not: an engine that is killed at the wrong
+    moment leaves an empty file of them, and then refuses to read the state (`EOF`).
+    """
+    if not backend.startswith("file://") or "metadata=" in backend:
+        return backend
+    return f"{backend}{'&' if '?' in backend else '?'}metadata=skip"
