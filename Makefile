@@ -14,7 +14,7 @@ DSTACK := 0.22.5
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: help demo test test-machines unit check format generate sessions fuzz simulate compare bench lab lab-down lock clean
+.PHONY: help demo test test-cloud test-machines unit check format generate sessions fuzz simulate compare bench lab lab-down lock clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -33,12 +33,18 @@ demo: $(VENV)/installed
 ## make test      set up and run every test, with the servers that they need
 test: $(VENV)/installed
 	@sh tests/services.sh
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --ignore=tests/machines
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal \
+		--ignore=tests/machines --ignore=tests/integration/cloud --ignore=tests/integration/pulumi
 
 ## make test-machines  run the tests of whole machines: systemd, control groups of version 2, reboots; needs root
 test-machines: $(VENV)/installed
 	@sh tests/services.sh machines
 	$(BIN)/python -m pytest tests/machines
+
+## make test-cloud  run the tests with the Pulumi CLI and a cloud of their own; builds the CLI once, with Go
+test-cloud: $(VENV)/installed
+	@sh tests/services.sh cloud
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/integration/cloud tests/integration/pulumi
 
 ## make test-faults  try all faults of hosts over SSH, and 200 kills: needs root, at most 40 minutes
 test-faults: $(VENV)/installed

@@ -1,10 +1,15 @@
 #!/bin/sh
 # Installs the programs that tests use besides Python, where it may: as root on Debian.
 # Elsewhere the tests that need one are skipped with the reason.
-# `sh tests/services.sh lab` installs only what `make lab` needs, `… machines` what whole machines need.
+# `sh tests/services.sh lab` installs only what `make lab` needs, `… machines` what whole machines need;
+# `… cloud` builds the Pulumi CLI.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
+
+if [ "${1:-}" = cloud ]; then
+    exec sh "$here/cloud/pulumi_cli/build.sh"
+fi
 
 missing=
 # Debian keeps the programs of servers and networks off the PATH of a plain user.
@@ -79,8 +84,3 @@ if command -v npm >/dev/null && [ ! -e "$server/node_modules" ]; then
         echo "not installed: yaml-language-server; the tests that use it are skipped" >&2
     fi
 fi
-
-# The Pulumi CLI, beside the first tests: those that need it wait for its end.
-pulumi="${XDG_CACHE_HOME:-$HOME/.cache}/fleetform/tests/pulumi.log"
-mkdir -p "$(dirname "$pulumi")"
-sh "$here/cloud/pulumi_cli/build.sh" >"$pulumi" 2>&1 </dev/null &

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the Pulumi CLI from its Go module into the user's cache, once per version: 6 minutes of processor time.
+# Builds the Pulumi CLI from its Go module into the user's cache, once per version: about ten minutes of processor time.
 # Pulumi publishes it on no package registry, and the hashes in go.sum pin all of its sources.
 set -eu
 
@@ -22,7 +22,7 @@ flock 9
 if [ -e "$folder/pulumi" ]; then exit 0; fi
 cd "$here"
 # Built under another name and moved, so that no test starts half a program.
-nice go build -trimpath -o "$folder/pulumi.new" \
+go build -trimpath -o "$folder/pulumi.new" \
     -ldflags "-s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=$version" \
     github.com/pulumi/pulumi/pkg/v3/cmd/pulumi
 mv "$folder/pulumi.new" "$folder/pulumi"
