@@ -70,6 +70,8 @@ def serving() -> Iterator[Path]:
                 )
                 _served.append(path)
                 yield path
-                _served.remove(path)
             finally:
                 server.kill()
+                # A test may start one of its own beside that of all tests.
+                if path in _served:
+                    _served.remove(path)

@@ -51,7 +51,7 @@ class Launcher(socketserver.BaseRequestHandler):
         pid = os.fork()
         if not pid:
             _run(asked, files)
-        # Whoever reads what a command writes waits until nobody has it open.
+        # A reader of the output of the command waits until every process has closed it.
         for one in files:
             os.close(one)
         ended = os.pidfd_open(pid)

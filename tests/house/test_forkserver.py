@@ -80,7 +80,7 @@ def test_signals_reach_the_command(number: signal.Signals, program: Path, tmp_pa
             assert serving.stdout is not None
             serving.stdout.readline()
             serving.send_signal(number)
-            # Read to its end: nobody holds the other side any more.
+            # The output ends only when every process has closed it.
             serving.stdout.read()
             ends.append(serving.wait(60))
     assert ends[0] == ends[1]

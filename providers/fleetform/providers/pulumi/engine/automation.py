@@ -69,7 +69,7 @@ class Engine:
         self._stack_made: automation.Stack | None = None
 
     def interrupt(self) -> None:
-        """Let the engine finish the calls that have begun, and start no more."""
+        """Let the engine finish the calls that have begun; it starts no further calls."""
         self._command.interrupt()
 
     def resume(self) -> None:
@@ -199,9 +199,9 @@ class Engine:
             ]
             # The engine repeats the failures of resources as one of the stack.
             about_resources = [one for one in found if one.where != self._settings.name]
-            if about_resources or found:
-                return about_resources or found
-            raise
+            if not found:
+                raise
+            return about_resources or found
         return []
 
     def _unlocked(self, call: Callable[[], Any]) -> None:

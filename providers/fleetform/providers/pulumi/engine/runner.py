@@ -74,7 +74,7 @@ class _Runner:
         self._guard = threading.Lock()
 
     def serve(self) -> int:
-        """Take the stack, then answer requests until there are no more."""
+        """Take the stack, then answer requests until standard input ends."""
         lock = self._take()
         if lock is None:
             return 1

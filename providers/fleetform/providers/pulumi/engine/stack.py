@@ -178,7 +178,7 @@ class Stack:
         await self._request({"do": "remove"})
 
     async def interrupt(self) -> None:
-        """Start no more calls to the cloud; the request that runs ends with what was done."""
+        """Stop the running request: calls to the cloud that have begun finish, and no other call starts."""
         await self._send({"do": "interrupt"})
 
     async def close(self) -> None:

@@ -1,9 +1,9 @@
 """
 Exclude two changes of one stack on this machine, and prove that an earlier one is over.
 
-Two locks of files, both freed by the kernel. The runner alone has `runner.lock`: it says who is
-at work. `stack.lock` is inherited by the CLI and by its plugins: whoever gets it has proof that no
-process of an earlier change lives. Processes that have outlived their runner are ended here.
+Two locks of files, both freed by the kernel. The runner alone holds `runner.lock`, and writes its
+process id into it. The CLI and its plugins inherit `stack.lock`: a runner that gets this lock has
+proof that no process of an earlier change lives. Processes that have outlived their runner are ended here.
 """
 
 from __future__ import annotations
