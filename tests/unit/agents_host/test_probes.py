@@ -61,9 +61,15 @@ def test_the_driver_tool_is_found_beside_the_search_path(
 def test_processes_that_use_gpus_outside_fleetform() -> None:
     """The one with the lowest pid of a GPU; not jobs, what has ended, and the server of MPS."""
     job = subprocess.Popen(
-        ["sleep", "60"], env={**os.environ, "FLEETFORM_JOB_UID": "a" * 32}, stdin=subprocess.DEVNULL
+        ["sh", "-c", "echo; read line"],
+        env={**os.environ, "FLEETFORM_JOB_UID": "a" * 32},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     try:
+        # Its variables can be read only when it runs, a moment after it was started.
+        assert job.stdout is not None
+        job.stdout.readline()
         found = gpu_processes.parse(
             f"GPU-a, 1, /usr/bin/python3\n"
             f"GPU-b, {job.pid}, sleep\n"
@@ -75,7 +81,7 @@ def test_processes_that_use_gpus_outside_fleetform() -> None:
         )
     finally:
         job.kill()
-        job.wait()
+        job.communicate()
     owner = Path("/proc/1").owner()
     me = pwd.getpwuid(os.geteuid()).pw_name
     assert found == {
