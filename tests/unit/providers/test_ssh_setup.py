@@ -7,6 +7,8 @@ import hashlib
 import io
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,24 @@ def operation(command: Command) -> str:
 
 def found(*, is_sound: bool) -> dict[str, object]:
     return {"root": "/root/r", "bundle": "/root/b.pyz", "any_bundle": "/root/old.pyz", "is_sound": is_sound, "earlier": "", "volumes": "/v"}  # fmt: skip
+
+
+def test_the_search_for_python_passes_by_what_lacks_a_part(tmp_path: Path) -> None:
+    """A Python without asyncio, as in minimal installations, is not taken."""
+    lacking = "import importlib.util as u; f = u.find_spec; u.find_spec = lambda n: n != 'asyncio' and f(n) or None"
+    for name, before in (("python3.13", lacking), ("python3.12", "pass")):
+        program = f"import sys; sys.argv[0] = '-c'; {before}; exec(sys.argv[-1])"
+        (tmp_path / name).write_text(f'#!/bin/sh\nexec {sys.executable} -c "{program}" "$@"\n')
+        (tmp_path / name).chmod(0o755)
+    script = next(setup.install(REQUEST, "e" * 32, BUNDLE)).stdin
+    found = subprocess.run(
+        ["/bin/sh", "-s"],
+        input=script,
+        env={"PATH": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    assert found.stdout.decode() == f"python {tmp_path}/python3.12\n"
 
 
 STARTED = {"bundle": "/root/b.pyz", "failure": "", "notes": []}

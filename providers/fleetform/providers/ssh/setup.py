@@ -38,6 +38,13 @@ _PYTHONS = (
 )
 """The newest with which the agent is tested comes first."""  # fmt: skip
 
+_IS_FIT = """\
+import sys, importlib.util
+parts = ("json", "zipfile", "asyncio")
+sys.exit(sys.version_info < (3, 9) or None in map(importlib.util.find_spec, parts))
+"""
+"""Minimal installations lack some parts; they are looked for, as importing them takes 0.1 s."""
+
 # POSIX, and read from standard input, so that no login shell interprets it.
 _FIND_PYTHON = f"""\
 PATH=${{PATH:-/usr/bin:/bin}}:/usr/local/bin:/usr/bin:/bin
@@ -45,8 +52,7 @@ system=$(uname -s)
 if [ "$system" != Linux ]; then echo "system $system"; exit 0; fi
 for name in {" ".join(_PYTHONS)}; do
     path=$(command -v "$name" 2>/dev/null) || continue
-    if "$path" -I -S -c 'import sys, json, zipfile, asyncio; sys.exit(sys.version_info < (3, 9))' \
-        </dev/null >/dev/null 2>&1
+    if "$path" -I -S -c '{_IS_FIT}' </dev/null >/dev/null 2>&1
     then echo "python $path"; exit 0; fi
 done
 """
