@@ -113,10 +113,10 @@ build/dstack/venv/installed:
 bench: $(VENV)/installed
 	$(BIN)/python tests/bench/all.py
 
-## make lab       start environments/lab: four SSH hosts in network namespaces; needs root
+## make lab       start environments/lab: four SSH hosts in network namespaces, known to ssh by name; needs root
 lab:
 	@sh tests/services.sh lab
-	@$(PYTHON) environments/lab/lab.py up
+	@$(PYTHON) environments/lab/lab.py up --include
 
 ## make lab-down  end the hosts of environments/lab; their disks and keys are kept
 lab-down:

@@ -39,6 +39,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import cgroups
+import ssh_include
 
 import machines
 
@@ -235,6 +236,18 @@ class Lab:
         for name in off:
             self._wait_until_up(name)
 
+    @property
+    def client_config(self) -> Path:
+        return self.directory / "ssh/config"
+
+    def include(self) -> None:
+        """Have `ssh` and fleetform of the person who asked for the lab know its hosts."""
+        file = ssh_include.personal_config()
+        self.record["included_in"] = str(file)
+        self.save()
+        if ssh_include.add(file, self.client_config):
+            print(f"\n{file} now begins with `Include`, until `make lab-down`.")
+
     def _refuse_other(self, count: int | None, whole: int | None, network: str | None) -> None:
         """Refuse to make another lab of one that is there."""
         kinds = [host["kind"] for host in self.hosts.values()]
@@ -255,6 +268,8 @@ class Lab:
             return
         for name in self.hosts:
             self.power_off(name)
+        if "included_in" in self.record:
+            ssh_include.remove(Path(self.record["included_in"]), self.client_config)
         delete_link(self.record["link"])
         delete_namespace(self.record["switch"])
         (self.directory / "lab.json").unlink()
@@ -640,7 +655,7 @@ class Lab:
             if "run" in state and host["kind"] == "node":
                 boot_id = (self.disk(name) / "boot_id").read_text().strip()
             print(f"{name:8} {host['address']:15} {state:13} {boot_id}".rstrip())
-        print(f"\nSign in: ssh -F {self.directory / 'ssh/config'} {next(iter(self.hosts))}")
+        print(f"\nSign in: ssh -F {self.client_config} {next(iter(self.hosts))}")
 
 
 # -- parts of a lab ------------------------------------------------------------------------------
@@ -811,6 +826,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
                     help=f"number of hosts (default: {HOSTS}, with --machines 0)")  # fmt: skip
     up.add_argument("--machines", type=int, metavar="N", choices=range(MACHINES_MAX + 1),
                     help="number of whole machines, with systemd (default: 0)")  # fmt: skip
+    up.add_argument("--include", action="store_true",
+                    help="write an `Include` of the hosts into ~/.ssh/config, until `down`")  # fmt: skip
     up.add_argument("--network", type=_network, help=f"private network (default: {NETWORK})")
     add("down", "End the lab: hosts, namespaces and links; disks and keys are kept")
     add("status", "List the hosts")
@@ -869,6 +886,8 @@ def execute(lab: Lab, options: argparse.Namespace) -> None:
     if options.command == "up":
         lab.up(options.hosts, options.machines, options.network)
         lab.show()
+        if options.include:
+            lab.include()
     elif options.command == "down":
         lab.down()
     elif options.command == "status":

@@ -97,6 +97,23 @@ def test_hosts_have_identities_of_their_own(hosts):
     assert {kind: len(values) for kind, values in ids.items()} == {"boot_id": 3, "machine_id": 3}
 
 
+def test_a_person_knows_the_hosts_by_name_until_the_lab_ends(own, tmp_path, monkeypatch):
+    """`up --include` puts one line before those of `~/.ssh/config`, and `down` leaves them alone."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    file, theirs = tmp_path / "home/.ssh/config", "Host other\n    Port 2222"
+    own.call("up", "--include")
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+    assert file.stat().st_mode & 0o777 == 0o600
+    signed_in = ["ssh", "-F", str(file), "-oBatchMode=yes", "node1", "hostname"]
+    assert subprocess.run(signed_in, capture_output=True, check=True).stdout == b"node1\n"
+    file.write_text(file.read_text() + theirs)
+    own.call("up", "--include")
+    assert file.read_text().count("Include") == 1
+    own.call("down")
+    assert file.read_text() == theirs
+
+
 @pytest.mark.parametrize(("user", "home"), [("root", "/root"), ("lab", "/home/lab")])
 def test_root_and_a_plain_user_sign_in(hosts, user, home):
     """Both have an empty home that they can write to, and only processes of the host."""
