@@ -97,7 +97,7 @@ def ssh_words(
         instance: Of the provider `ssh`.
         command: None: a shell. One word is read by the host's shell, several are quoted for it.
         home: Of the user, for paths that begin with `~`.
-        known_hosts: A file with `known_hosts_line`; empty: the user's own files.
+        known_hosts: A file with `known_hosts_lines`; empty: the user's own files.
     """
     endpoint = instance.endpoint
     words = ["ssh", *_server_options(endpoint, home)]
@@ -122,9 +122,10 @@ def key_alias(instance: Instance) -> str:
     return f"fleetform-{instance.uid}"
 
 
-def known_hosts_line(instance: Instance) -> str:
-    """Return the key that the host had when it was first reached, as a line of `known_hosts`."""
-    return f"{key_alias(instance)} {instance.host_key}\n"
+def known_hosts_lines(instance: Instance) -> str:
+    """Return the keys that the host may have, as lines of `known_hosts`."""
+    alias = key_alias(instance)
+    return "".join(f"{alias} {key}\n" for key in instance.host_key.splitlines())
 
 
 def _server_options(endpoint: Mapping[str, Any], home: str) -> list[str]:

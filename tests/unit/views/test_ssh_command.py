@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 
 from fleetform.model.instance import Instance, InstanceState
-from fleetform.views.ssh_command import known_hosts_line, ssh_words
+from fleetform.views.ssh_command import known_hosts_lines, ssh_words
 
 
 def host(**endpoint: Any) -> Instance:
@@ -59,4 +60,11 @@ def test_the_key_of_the_first_use_is_checked() -> None:
         "-o", 'UserKnownHostsFile="/state of 1%%/known"',
         "-o", "StrictHostKeyChecking=yes",
     ]  # fmt: skip
-    assert known_hosts_line(one) == "fleetform-u1 ssh-ed25519 AAAA\n"
+    assert known_hosts_lines(one) == "fleetform-u1 ssh-ed25519 AAAA\n"
+
+
+def test_a_host_that_replaces_its_key_may_have_both() -> None:
+    """Until the new key is proven, OpenSSH accepts the first one as well."""
+    one = dataclasses.replace(host(hostname="n"), host_key="ssh-ed25519 AAAA\nssh-ed25519 BBBB")
+    both = "fleetform-u1 ssh-ed25519 AAAA\nfleetform-u1 ssh-ed25519 BBBB\n"
+    assert known_hosts_lines(one) == both

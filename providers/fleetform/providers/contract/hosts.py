@@ -46,7 +46,8 @@ class InstanceRequest:
     `provider` is the row of the registry that has the instance. `endpoint` says how its host is
     reached, in the provider's own terms: for `ssh` the fields of one host of `ssh_config` with the
     defaults of the fleet, in canonical form. `host_key` is the key that the host had when it was
-    first reached (`ssh-ed25519 AAAA…`); empty: it was never reached, or `known_hosts` has it.
+    first reached (`ssh-ed25519 AAAA…`), two lines while a new host replaces its first one; empty: it
+    was never reached, or `known_hosts` has it.
     """
 
     uid: str

@@ -67,7 +67,8 @@ async def open_connection(
     Args:
         name: For messages.
         endpoint: Where the host is and who signs in.
-        host_key: With `host_keys: first-use` the key that the host must have; empty: any.
+        host_key: With `host_keys: first-use` the keys that the host may have, one a line; empty:
+            any.
         connect_seconds: For each of the two: the TCP connection, and signing in.
         keepalive_seconds: A host that is silent for three times this is lost.
 

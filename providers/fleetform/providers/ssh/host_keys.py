@@ -39,7 +39,7 @@ class HostKeyCheck:
             self._files = _known_hosts_files(options.known_hosts)
             self._known = _read_known_hosts(name, self._files)
         elif host_key:
-            self._kept = [asyncssh.import_public_key(host_key)]
+            self._kept = [asyncssh.import_public_key(key) for key in host_key.splitlines()]
 
     @property
     def known_hosts(self) -> Any:

@@ -353,7 +353,8 @@ def _endpoint(request: InstanceRequest) -> Endpoint:
 def _accepted(request: InstanceRequest, kept: Connection) -> tuple[str, ...]:
     """Return the keys with which an open connection may be used for the request."""
     is_first_use = _endpoint(request).host_keys == "first-use"
-    return (request.host_key,) if is_first_use and request.host_key else (kept.host_key,)
+    pinned = tuple(request.host_key.splitlines())
+    return pinned if is_first_use and pinned else (kept.host_key,)
 
 
 def _located(request: InstanceRequest, seen: HostSeen, connection: Connection) -> HostSeen:

@@ -180,7 +180,7 @@ class Claimed:
 
 def claim(request: InstanceRequest, environment_uid: str, bundle: Bundle) -> Steps[Claimed]:
     """Make the instance's folder, and upload the agent where it is missing."""
-    python = yield from _find_python(request)
+    python = yield from find_python(request)
     facts = _facts(request, environment_uid, bundle)
     found = yield from _operation(request.name, python, "claim", facts)
     if not found["is_sound"]:
@@ -229,7 +229,7 @@ class FoundInstance:
 
 def instances(request: InstanceRequest, environment_uid: str) -> Steps[list[FoundInstance]]:
     """List the instances of an environment on a host, without changing anything there."""
-    python = yield from _find_python(request)
+    python = yield from find_python(request)
     asked = {"environment_uid": environment_uid, "folder": _folder(request)}
     answer = yield from _operation(request.name, python, "list", asked)
     return [
@@ -240,7 +240,7 @@ def instances(request: InstanceRequest, environment_uid: str) -> Steps[list[Foun
 
 def find(request: InstanceRequest, environment_uid: str, bundle: Bundle) -> Steps[Installed | None]:
     """Find the instance's agent, installed by whichever release; None where there is none."""
-    python = yield from _find_python(request)
+    python = yield from find_python(request)
     facts = _facts(request, environment_uid, bundle)
     found = yield from _operation(request.name, python, "find", facts)
     if not found["root"]:
@@ -250,15 +250,15 @@ def find(request: InstanceRequest, environment_uid: str, bundle: Bundle) -> Step
 
 def remove(request: InstanceRequest, environment_uid: str, bundle: Bundle) -> Steps[None]:
     """Remove the folder of an agent that has ended."""
-    python = yield from _find_python(request)
+    python = yield from find_python(request)
     facts = _facts(request, environment_uid, bundle)
     yield from _operation(request.name, python, "remove", facts)
 
 
 def check(request: InstanceRequest, person: str) -> Steps[HostFacts]:
     """Read what the host is like for a person's account, without changing anything there."""
-    python = yield from _find_python(request)
-    answer = yield from _program(
+    python = yield from find_python(request)
+    answer = yield from run_program(
         request.name,
         python,
         "check",
@@ -271,7 +271,7 @@ def check(request: InstanceRequest, person: str) -> Steps[HostFacts]:
         raise PermanentError(f"instance {request.name}: {error}") from error
 
 
-def _find_python(request: InstanceRequest) -> Steps[Python]:
+def find_python(request: InstanceRequest) -> Steps[Python]:
     name = request.name
     by_sudo = bool(request.endpoint.get("become"))
     script = _FIND_PYTHON
@@ -329,7 +329,7 @@ def _by_sudo(request: InstanceRequest, path: str, answer: str) -> Python:
 def _operation(name: str, python: Python, operation: str, facts: Mapping[str, Any]) -> Steps[Any]:
     """Run one operation of `host_program`, and raise what it refuses."""
     request = {"operation": operation, **facts}
-    answer = yield from _program(name, python, operation, host_program, request)
+    answer = yield from run_program(name, python, operation, host_program, request)
     if "error" not in answer:
         return answer
     message = f"instance {name}: {answer['error']}"
@@ -340,7 +340,7 @@ def _operation(name: str, python: Python, operation: str, facts: Mapping[str, An
     raise PermanentError(message, advice=answer["advice"])
 
 
-def _program(
+def run_program(
     name: str, python: Python, purpose: str, module: ModuleType, request: Mapping[str, Any]
 ) -> Steps[Any]:
     """Run `run` of a module in the host's Python; returns the JSON that it prints."""

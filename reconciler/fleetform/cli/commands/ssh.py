@@ -128,12 +128,12 @@ def _found(instances: Sequence[Instance], typed: str) -> Instance | None:
 
 def _known_hosts(workspace: Workspace, instance: Instance) -> str:
     """Write the key that the host must have, where the fleet trusts the first one; returns the file."""
-    from fleetform.views.ssh_command import known_hosts_line
+    from fleetform.views.ssh_command import known_hosts_lines
 
     if instance.endpoint.get("host_keys") != "first-use" or not instance.host_key:
         return ""
     folder = Path(workspace.paths.environment) / "known_hosts"
     folder.mkdir(mode=0o700, exist_ok=True)
     file = folder / instance.uid
-    file.write_text(known_hosts_line(instance), encoding="ascii")
+    file.write_text(known_hosts_lines(instance), encoding="ascii")
     return str(file)
