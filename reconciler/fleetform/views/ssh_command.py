@@ -86,7 +86,12 @@ def config_text(server: JobServer, environment: str, domain: str = DOMAIN) -> st
 
 
 def ssh_words(
-    instance: Instance, command: Sequence[str] = (), *, home: str, known_hosts: str = ""
+    instance: Instance,
+    command: Sequence[str] = (),
+    *,
+    home: str,
+    config: str = "",
+    known_hosts: str = "",
 ) -> list[str]:
     """
     Return the command line of the user's own OpenSSH.
@@ -97,12 +102,15 @@ def ssh_words(
         instance: Of the provider `ssh`.
         command: None: a shell. One word is read by the host's shell, several are quoted for it.
         home: Of the user, for paths that begin with `~`.
+        config: The user's configuration, where OpenSSH would not find it by itself.
         known_hosts: A file with `known_hosts_lines`; empty: the user's own files.
     """
     endpoint = instance.endpoint
     words = ["ssh", *_server_options(endpoint, home)]
     if endpoint.get("openssh_config") == "off":
-        words += ["-F", "none"]
+        config = "none"
+    if config:
+        words += ["-F", config]
     if jump := endpoint.get("proxy_jump"):
         words += _jump_options(jump, home)
     if known_hosts:

@@ -45,6 +45,14 @@ def test_fields_are_options(endpoint: dict[str, Any], words: list[str]) -> None:
     assert ssh_words(host(**endpoint), home="/home/me") == ["ssh", *words]
 
 
+def test_a_configuration_elsewhere_is_named_unless_none_is_wanted() -> None:
+    """`openssh_config: off` holds also for a home that OpenSSH does not know."""
+    words = ssh_words(host(hostname="n"), home="/h", config="/h/.ssh/config")
+    assert words == ["ssh", "-F", "/h/.ssh/config", "--", "n"]
+    off = host(hostname="n", openssh_config="off")
+    assert ssh_words(off, home="/h", config="/h/.ssh/config") == ["ssh", "-F", "none", "--", "n"]
+
+
 def test_a_command_reaches_the_host_as_it_was_typed() -> None:
     """One word is a line of shell; several keep their bounds."""
     assert ssh_words(host(hostname="n"), ["df -h | tail"], home="/")[-1] == "df -h | tail"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pwd
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,12 +91,27 @@ def _host_line(workspace: Workspace, instance: Instance, words: Sequence[str]) -
         )
     if instance.provider != "ssh":
         raise Refused(f"host {instance.name} is not reached over SSH: it is of {instance.provider}")
+    home = os.path.expanduser("~")  # noqa: PTH111 -- a text
     return ssh_words(
         instance,
         words,
-        home=os.path.expanduser("~"),  # noqa: PTH111 -- a text
+        home=home,
+        config=_config(home),
         known_hosts=_known_hosts(workspace, instance),
     )
+
+
+def _config(home: str) -> str:
+    """
+    Return the configuration below `home` that OpenSSH would not read; empty: it reads the same.
+
+    It looks in the home folder of the user database, and the rest of fleetform in that of `HOME`.
+    """
+    config = Path(home, ".ssh/config")
+    with contextlib.suppress(KeyError):
+        if pwd.getpwuid(os.getuid()).pw_dir == home:
+            return ""
+    return str(config) if config.exists() else ""
 
 
 def _become(line: list[str]) -> None:
