@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,8 @@ from typing import Any
 from lsprotocol import types
 from pygls.lsp.client import BaseLanguageClient
 
-FLEETFORM = Path(sys.executable).parent / "fleetform"
+from forkserver import program
+
 SECONDS_MAX = 120
 """For what takes a second: a machine that does much else takes thirty times as long."""
 
@@ -100,7 +100,7 @@ def place(text: str, words: str, inside: int = 0) -> types.Position:
 async def editing(root: Path, **initialize: Any) -> AsyncIterator[Editor]:
     """Start a server, shake hands, and see it end in order."""
     editor = Editor(root)
-    await editor.start_io(str(FLEETFORM), "lsp", cwd=str(root))
+    await editor.start_io(str(program()), "lsp", cwd=str(root))
     process = editor._server
     try:
         async with asyncio.timeout(SECONDS_MAX):

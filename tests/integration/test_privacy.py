@@ -6,15 +6,14 @@ import os
 import pwd
 import stat
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from forkserver import program
 from leftovers import end_agents
 
-FLEETFORM = Path(sys.executable).with_name("fleetform")
 UID = "c2c2c2c2c2c2c2c2c2c2c2c2c2c2c2c2"
 PATIENCE_SECONDS = 60.0
 
@@ -54,7 +53,7 @@ class Lab:
 
     def run(self, *arguments: str, umask: int = 0o022) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [FLEETFORM, *arguments],
+            [program(), *arguments],
             cwd=self.tree,
             env={
                 **os.environ,

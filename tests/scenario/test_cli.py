@@ -12,20 +12,14 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
 
 import pytest
 
+from forkserver import FLEETFORM, program
 from leftovers import end_agents
-
-PROGRAM = [
-    sys.executable,
-    "-c",
-    "import sys; from fleetform.cli.main import main; sys.exit(main())",
-]
 
 SHORT = "type: task\nname: short\ncommands: [echo hello]\n"
 BAD = "type: task\nname: bad\ncommands: [echo about to fail, exit 7]\n"
@@ -68,7 +62,7 @@ class Lab:
 
     def run(self, *arguments, cwd=None):
         return subprocess.run(
-            [*PROGRAM, *arguments], cwd=cwd or self.root, env=self.env, stdin=subprocess.DEVNULL,
+            [program(), *arguments], cwd=cwd or self.root, env=self.env, stdin=subprocess.DEVNULL,
             capture_output=True, text=True, timeout=2 * PATIENCE_SECONDS, check=False,
         )  # fmt: skip
 
@@ -84,7 +78,7 @@ class Lab:
             time.sleep(0.1)
 
     def terminal(self, *arguments):
-        terminal = Terminal([*PROGRAM, *arguments], self.root, self.env)
+        terminal = Terminal([FLEETFORM, *arguments], self.root, self.env)
         self._terminals.append(terminal)
         return terminal
 

@@ -11,7 +11,8 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from applied import FLEET, UID
-from editor import FLEETFORM, SECONDS_MAX, Editor, editing, place
+from editor import SECONDS_MAX, Editor, editing, place
+from forkserver import FLEETFORM
 
 DATA = "type: volume\nname: data\nfleet: local\npath: data\n"
 PREPARE = """\
