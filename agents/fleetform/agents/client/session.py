@@ -14,7 +14,6 @@ depend on addresses: the simulation runs it as it is.
 from __future__ import annotations
 
 import asyncio
-import base64
 import collections
 import contextlib
 import dataclasses
@@ -23,6 +22,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Protocol
 
 from fleetform.agents.client import blobs
+from fleetform.agents.client.blob_channels import BlobChannels
 from fleetform.agents.client.channel import Channel
 from fleetform.agents.client.errors import ConnectionLost, HelloRejected, RequestRefused
 from fleetform.agents.client.heartbeats import Heartbeats
@@ -30,14 +30,12 @@ from fleetform.agents.client.outgoing import Outgoing
 from fleetform.agents.protocol.frames import Decoder, FrameError, Message, encode, read_value
 from fleetform.agents.protocol.host_report import HostReport
 from fleetform.agents.protocol.link import (
-    BLOBS,
     CONTROL,
     HEARTBEAT_SECONDS,
     LOG_CHANNEL,
     OWN_CHANNEL_FIRST,
     PRIORITY_OF_KIND,
     STREAMS,
-    Window,
 )
 from fleetform.agents.protocol.messages import (
     CAPABILITIES,
@@ -169,10 +167,13 @@ class Session:
         self._last_id = 0
         self._outgoing = Outgoing(self._loop, self._write)
         self._last_channel = LOG_CHANNEL
-        # All uploads share one credit: many small files do not take more of the line than one.
-        self._blob_window = Window()
-        self._awaiting_room: list[asyncio.Future[None]] = []
-        self._ended_channels: dict[int, ChannelEnded] = {}
+        self._blobs = BlobChannels(
+            self._loop,
+            next_id=self._next_id,
+            next_channel=self._next_channel,
+            submit=self._submit,
+            send=self._send,
+        )
         self._channels: dict[int, Channel] = {}
         self._calls: collections.deque[tuple[OpenChannel, Channel]] = collections.deque()
         self._has_calls = asyncio.Event()
@@ -219,7 +220,7 @@ class Session:
             RequestRefused: The host cannot store it.
         """
         if self.welcome.protocol >= 2:
-            await blobs.upload(path, sha256, self)
+            await blobs.upload(path, sha256, self._blobs)
         else:
             await blobs.send(path, sha256, self._submit_piece)
 
@@ -284,8 +285,7 @@ class Session:
         Raises:
             RequestRefused: The agent does not have the kind, or refuses the parameters.
         """
-        self._last_channel += 1
-        number, priority = self._last_channel, PRIORITY_OF_KIND[kind]
+        number, priority = self._next_channel(), PRIORITY_OF_KIND[kind]
         channel = Channel(number, lambda message: self._send(message, priority), self._loop.time)
         # At once: data may come in the same read as the reply.
         self._channels[number] = channel
@@ -361,43 +361,10 @@ class Session:
         self._calls.append((call, channel))
         self._has_calls.set()
 
-    # -- channels, for `blobs` ----------------------------------------------------------------
-
-    def open_blob(self, parameters: dict[str, Any]) -> tuple[int, asyncio.Future[Reply]]:
-        self._last_channel += 1
-        request = OpenChannel(self._next_id(), self._last_channel, "blob", parameters)
-        return self._last_channel, self._submit(request, BLOBS)
-
-    async def await_room(self, channel: int) -> Window:
-        while not self._blob_window.has_room and channel not in self._ended_channels:
-            room = self._loop.create_future()
-            self._awaiting_room.append(room)
-            await room
-        ended = self._ended_channels.get(channel)
-        if ended is not None:
-            raise RequestRefused(Reply(0, False, ended.code, ended.message))
-        return self._blob_window
-
-    def put(self, channel: int, data: bytes, *, deflated: bool) -> None:
-        message = ChannelData(channel, base64.b64encode(data).decode("ascii"), deflated)
-        self._blob_window.send(len(message.data), self._loop.time())
-        self._send(message, BLOBS)
-
-    def close_channel(self, channel: int, outcome: str) -> asyncio.Future[Reply]:
-        self._ended_channels.pop(channel, None)
-        # In the order of its data, which it must not overtake.
-        return self._submit(CloseChannel(self._next_id(), channel, outcome), BLOBS)
-
     def _credit_output(self, batch: Sequence[Event | LogData]) -> None:
         size = sum(len(item.data) for item in batch if isinstance(item, LogData))
         if size and self.welcome.protocol >= 2 and self._failure is None:
             self._send(Credit(LOG_CHANNEL, size))
-
-    def _give_room(self) -> None:
-        waiting, self._awaiting_room = self._awaiting_room, []
-        for room in waiting:
-            if not room.done():
-                room.set_result(None)
 
     # -- the end of a session ---------------------------------------------------------------
 
@@ -458,6 +425,10 @@ class Session:
     def _next_id(self) -> int:
         self._last_id += 1
         return self._last_id
+
+    def _next_channel(self) -> int:
+        self._last_channel += 1
+        return self._last_channel
 
     async def _ask(self, request: Request) -> Reply:
         return await self._submit(request)
@@ -538,11 +509,9 @@ class Session:
         elif isinstance(message, ChannelEnded) and message.channel in self._channels:
             self._channels.pop(message.channel).end(message)
         elif isinstance(message, Credit):
-            self._blob_window.take(message.size_bytes, self._loop.time())
-            self._give_room()
+            self._blobs.credit(message.size_bytes)
         elif isinstance(message, ChannelEnded):
-            self._ended_channels[message.channel] = message
-            self._give_room()
+            self._blobs.end(message)
         elif isinstance(message, OpenChannel):
             self._take_call(message)
         elif isinstance(message, Heartbeat):
@@ -585,10 +554,9 @@ class Session:
         waiting: list[asyncio.Future[Any]] = [
             self._greeting,
             *self._replies.values(),
-            *self._awaiting_room,
+            *self._blobs.lose(),
         ]
         self._replies.clear()
-        self._awaiting_room.clear()
         for channel in self._channels.values():
             channel.lose(failure)
         self._has_calls.set()
