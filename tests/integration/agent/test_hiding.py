@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shlex
 import sys
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -93,6 +95,9 @@ def test_an_end_that_cannot_be_proven(agent: Agent, hidden: list[int]) -> None:
         async with managing(agent) as manager:
             ours = await hide(agent, manager, hidden, LOWER)
             await asyncio.to_thread(await_true, lambda: process_tag.read(hidden[0]) == 10**6)
+            # By the clock since boot: by a date that was set back, the process would be older than its job.
+            started = (agent.job(uid("a")) / "started").stat().st_mtime
+            assert started < time.clock_gettime(time.CLOCK_BOOTTIME)
             kill(ours[2])
             await asyncio.to_thread(await_true, lambda: not is_alive(ours[1]))
             kill(ours[0])
@@ -122,6 +127,10 @@ def test_another_process_with_a_limit_is_no_suspect(agent: Agent, hidden: list[i
 
 
 async def _no_suspect(agent: Agent, hidden: list[int]) -> None:
+    earlier = await asyncio.create_subprocess_exec(*shlex.split(LOWER))
+    hidden.append(earlier.pid)
+    await asyncio.to_thread(await_true, lambda: process_tag.read(earlier.pid) == 10**6)
+    await asyncio.to_thread(await_true, lambda: processes.age_seconds(earlier.pid) > 0.5)
     async with managing(agent) as manager:
         await manager.session.prepare(job("other", HIDE.format(WAIT), WAIT))
         await manager.until(lambda: manager.output(uid("other")).endswith(b"\n"))
@@ -133,5 +142,8 @@ async def _no_suspect(agent: Agent, hidden: list[int]) -> None:
     agent.start()
     async with managing(agent) as manager:
         assert (await known(manager)).cause is Cause.LOST
-        assert is_alive(hidden[0])
-        assert not is_alive(hidden[1])
+        assert is_alive(hidden[1])
+        assert not is_alive(hidden[2])
+    assert earlier.returncode is None
+    earlier.kill()
+    await earlier.wait()

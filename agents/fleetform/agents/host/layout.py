@@ -67,7 +67,10 @@ it lives and renames it to `started`, which only one can do.
 """
 
 STARTED = "started"
-"""The same file, once the job has been started; its second line is the supervisor's pid."""
+"""
+The same file, once the job has been started; its second line is the supervisor's pid. Its time of
+modification is the start of the job by the clock since boot, not the date: a date can be set back.
+"""
 
 RESULT = "result"
 """A slot of fixed size, allocated at prepare: a full disk must not lose an outcome."""

@@ -26,8 +26,8 @@ _PAUSE_SECONDS_MAX = 0.5
 _DELETED = " (deleted)"
 """What proc(5) puts behind a directory that is gone."""
 
-_CLOCK_SECONDS = 2.0
-"""A file system stamps its files by a coarser clock than processes have."""
+_TICK_SECONDS = 0.1
+"""The kernel counts the start of a process in ticks, which are at most 10 ms apart."""
 
 _ANY_JOB = f"{layout.JOB_UID_VARIABLE}=".encode()
 
@@ -171,7 +171,9 @@ def _age_seconds(job_dir: str) -> float:
         started = os.stat(f"{job_dir}/{layout.STARTED}").st_mtime
     except OSError:
         return float("inf")
-    return time.time() - started + _CLOCK_SECONDS
+    age_seconds = time.clock_gettime(time.CLOCK_BOOTTIME) - started
+    # A later time is no stamp of a supervisor: the job has written the file again.
+    return age_seconds + _TICK_SECONDS if age_seconds >= 0 else float("inf")
 
 
 def _line(pid: int) -> Iterator[int]:

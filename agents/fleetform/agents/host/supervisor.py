@@ -15,6 +15,7 @@ Everything is imported before the spawner forks; nothing is imported here.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -106,6 +107,7 @@ def run(
     for other in inherited:
         os.close(other)
     _leave_pid(descriptor)
+    _stamp(descriptor)
     os.setsid()
     outcome = supervisor.supervise(descriptor)
     result.write(layout.RESULT, outcome)
@@ -154,6 +156,14 @@ def _leave_pid(descriptor: int) -> None:
         os.write(descriptor, b"%d\n" % os.getpid())
     except OSError:
         pass  # A full disk: who needs the pid then looks at the lock instead.
+
+
+def _stamp(descriptor: int) -> None:
+    """Give the file the time of the start by the clock since boot; that needs no space on a full disk."""
+    since_boot = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    # Without it the job counts as older than every process.
+    with contextlib.suppress(OSError):
+        os.utime(descriptor, ns=(since_boot, since_boot))
 
 
 class _CannotStart(Exception):
