@@ -14,6 +14,7 @@ from fleetform.model.live import Work
 from fleetform.model.run import RunState
 from fleetform.plan.notes import with_notes
 from fleetform.spec.desired import Declared, ResourceKey
+from fleetform.views.plan.json import to_json
 from fleetform.views.plan.markdown import render as render_markdown
 from fleetform.views.plan.text import render
 from unit.plan.trees import fleet, ledger, planned, row, task, tree
@@ -89,7 +90,7 @@ def test_a_run_on_a_host_that_does_not_answer_is_not_in_progress() -> None:
 
 
 def test_a_fleet_with_a_host_that_cannot_be_reached_is_not_as_declared() -> None:
-    """The plan says why, outside its digest, in text and in Markdown."""
+    """The plan says why, outside its digest, in text, in Markdown and in JSON."""
     why = "the host key of gpu1 port 22 has changed"
     silent = Instance(
         "i",
@@ -109,8 +110,30 @@ def test_a_fleet_with_a_host_that_cannot_be_reached_is_not_as_declared() -> None
     assert f"! {said}" in lines
     assert lines[-1] == "No changes to make; 1 host cannot be reached."
     assert "host gpu1 of fleet gpus is unreachable" in "".join(render_markdown(plan))
+    document = to_json(plan, version="0.1.0")
+    assert document["hosts_silent"] == [{"fleet": "gpus", "host": "gpu1", "reason": why}]
+    assert document["hosts_joining"] == []
     ready = replace(silent, state=InstanceState.READY, message="")
     assert plan.digest == planned(desired, replace(live, instances=(ready,))).digest
+
+
+def test_a_plan_names_hosts_that_are_not_set_up_yet() -> None:
+    """It says why, outside its digest, in text, in Markdown and in JSON."""
+    why = "port 22 refuses connections"
+    joining = Instance(
+        "i", "gpu1", "gpus", 0, InstanceState.PROVISIONING, message=why, provider="ssh"
+    )
+    live = replace(ledger(row(fleet("gpus"))), instances=(joining,))
+    desired = tree(fleet("gpus"))
+    plan = planned(desired, live)
+    said = f"host gpu1 of fleet gpus is not set up: {why}"
+    assert any(one.text.startswith(f"  ! {said}") for one in render(plan))
+    assert said in "".join(render_markdown(plan))
+    document = to_json(plan, version="0.1.0")
+    assert document["hosts_joining"] == [{"fleet": "gpus", "host": "gpu1", "reason": why}]
+    assert document["hosts_silent"] == []
+    untried = replace(joining, message="")
+    assert plan.digest == planned(desired, replace(live, instances=(untried,))).digest
 
 
 def test_a_look_that_gets_no_answer_makes_a_run_unknown() -> None:

@@ -19,7 +19,12 @@ from fleetform.spec.checks.hosts import provider_of
 from fleetform.spec.findings import Finding
 from fleetform.views import json_value
 from fleetform.views.plan.groups import LEAVING, document_after, document_before, nested, path_parts
-from fleetform.views.plan.notes import hosts_removed, hosts_set_up
+from fleetform.views.plan.notes import (
+    hosts_removed,
+    hosts_set_up,
+    joining_hosts,
+    silent_hosts,
+)
 from fleetform.views.plan.schema import (
     PLAN_FORMAT,
     ChangeBody,
@@ -27,6 +32,7 @@ from fleetform.views.plan.schema import (
     DriftChange,
     FieldBody,
     HeldBody,
+    HostBody,
     ImpactBody,
     KeptBody,
     OverrideBody,
@@ -86,6 +92,8 @@ def to_json(plan: Plan, *, version: str) -> PlanDocument:
             for one in plan.stale
         ],
         progressing=[str(key) for key in plan.progressing],
+        hosts_joining=[_body_of(HostBody, one) for one in joining_hosts(plan)],
+        hosts_silent=[_body_of(HostBody, one) for one in silent_hosts(plan)],
         overrides=[_body_of(OverrideBody, one) for one in plan.overrides],
         steps=[_body_of(StepBody, step) for step in plan.steps],
         predicates=[_body_of(PredicateBody, one) for one in plan.predicates],

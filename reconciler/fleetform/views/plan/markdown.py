@@ -36,6 +36,7 @@ from fleetform.views.plan.notes import (
     earlier_drift,
     earlier_runs,
     forecast_lines,
+    joining_texts,
     progressing,
     silent_texts,
     still_aborted_text,
@@ -118,7 +119,8 @@ def _blocks(plan: Plan) -> Iterator[str]:
         if more := _more(earlier.runs[LIST_MAX:]):
             yield f"| {more} | | |\n"
         yield "\n"
-    for sentence in (still_aborted_text(plan), *silent_texts(plan), *unknown_texts(plan)):
+    absent = (*joining_texts(plan), *silent_texts(plan))
+    for sentence in (still_aborted_text(plan), *absent, *unknown_texts(plan)):
         if sentence:
             yield f"{_escaped(sentence)}\n\n"
     yield from _stale(plan)

@@ -353,23 +353,47 @@ def hosts_set_up_text(plan: Plan, change: Change) -> str:
     )
 
 
+class AbsentHost(NamedTuple):
+    """A host that its fleet works without for now, and why; the reason may be empty."""
+
+    fleet: str
+    host: str
+    reason: str
+
+
+def joining_hosts(plan: Plan) -> tuple[AbsentHost, ...]:
+    """Return the hosts that are not set up yet, in fleets that the plan does not change."""
+    return _absent_hosts(plan, "hosts_joining")
+
+
+def silent_hosts(plan: Plan) -> tuple[AbsentHost, ...]:
+    """Return the hosts that were set up and are unreachable now."""
+    return _absent_hosts(plan, "hosts_silent")
+
+
+def _absent_hosts(plan: Plan, kind: str) -> tuple[AbsentHost, ...]:
+    return tuple(
+        AbsentHost(fleet, host, reason)
+        for fleet, hosts in plan.annex.get(kind, {}).items()
+        for host, reason in hosts.items()
+    )
+
+
 def joining_texts(plan: Plan) -> list[str]:
     """Say of each host that its fleet works without why it is not set up, and what tells more."""
     return [
-        f"host {name} of fleet {fleet} is not set up: {why}; it is asked again until it answers"
-        f" (`fleetform fleet check {fleet}`)"
-        for fleet, hosts in plan.annex.get("hosts_joining", {}).items()
-        for name, why in hosts.items()
+        f"host {printable(one.host)} of fleet {one.fleet} is not set up: {one.reason}; it is asked again"
+        f" until it answers (`fleetform fleet check {one.fleet}`)"
+        for one in joining_hosts(plan)
     ]
 
 
 def silent_texts(plan: Plan) -> list[str]:
     """Say of each host that was set up and cannot be reached why, and what tells more."""
     return [
-        f"host {printable(name)} of fleet {fleet} is unreachable{f': {why}' if why else ''}"
-        f" (`fleetform fleet check {fleet}`)"
-        for fleet, hosts in plan.annex.get("hosts_silent", {}).items()
-        for name, why in hosts.items()
+        f"host {printable(one.host)} of fleet {one.fleet} is unreachable"
+        f"{f': {one.reason}' if one.reason else ''} (`fleetform fleet check {one.fleet}`)"
+        for one in silent_hosts(plan)
     ]
 
 

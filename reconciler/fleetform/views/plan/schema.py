@@ -219,6 +219,14 @@ class StaleBody(TypedDict):
     inputs: Annotated[list[InputBody], "The changed inputs, with the kind of each change."]
 
 
+class HostBody(TypedDict):
+    """A host that its fleet works without for now."""
+
+    fleet: str
+    host: str
+    reason: Annotated[str, "The last failure to reach or to set up the host; empty if unknown."]
+
+
 class OverrideBody(TypedDict):
     """A limited-time decision of a person that outranks the configuration."""
 
@@ -320,6 +328,11 @@ class PlanDocument(TypedDict):
     progressing: Annotated[
         list[str], "The addresses of resources with work in progress that the plan does not change."
     ]
+    hosts_joining: Annotated[
+        list[HostBody],
+        "The hosts that are not set up yet, in fleets that the plan does not change.",
+    ]
+    hosts_silent: Annotated[list[HostBody], "The hosts that were set up and are unreachable now."]
     overrides: list[OverrideBody]
     steps: list[StepBody]
     predicates: list[PredicateBody]
