@@ -82,7 +82,7 @@ ROWS = (
     Row("show", "show", "Show a plan from the history or from a file.", "See"),
     Row("diff", "diff", "Compare two commits, environments or runs.", "See"),
     Row("blame", "blame", "Show who last changed each field of a resource.", "See"),
-    Row("fleet", "fleet", "List fleets, or show one with its instances.", "See"),
+    Row("fleet", "fleet", "List fleets and their hosts, or show one fleet.", "See"),
     Row("volume", "volume", "List volumes, or show one.", "See"),
     Row("offer", "offer", "List offers of clouds for a requirement, with prices.", "See"),
     Row("convert", "convert", "Convert files of dstack and batch scripts of Slurm.", "Tools"),

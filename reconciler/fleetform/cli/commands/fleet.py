@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,16 +18,23 @@ from fleetform.cli.tree import load, maybe_reader, open_reader, open_workspace, 
 from fleetform.model.figures import counted
 from fleetform.spec.desired import ResourceKey
 
+if TYPE_CHECKING:
+    from fleetform.model.live import Live
+    from fleetform.model.ports import SchedulerState
+    from fleetform.views.fleets import InstanceRow
+
 _EXAMPLES = (
     ("fleetform fleet list", "List the fleets and their use"),
     ("fleetform fleet show local", "Show one fleet with its instances"),
+    ("fleetform fleet hosts", "List the hosts of all fleets, and who uses them"),
+    ("fleetform fleet hosts gpus --format json", "List the hosts of one fleet for a script"),
     ("fleetform fleet check", "Check the hosts of all declared fleets, before or after an apply"),
 )
 
 
 @group("fleet", examples=_EXAMPLES)
 def command() -> None:
-    """List the applied fleets, show one with its instances, or check the hosts of declared ones."""
+    """List the applied fleets and their hosts, show one fleet, or check the hosts of declared ones."""
 
 
 @command.command("list", examples=_EXAMPLES[:1])
@@ -47,7 +56,7 @@ def list_fleets(path: str | None, as_json: bool) -> None:
 def show_fleet(name: str, path: str | None, as_json: bool) -> None:
     """Show the fleet NAME with its instances, and the runs that use each."""
     from fleetform.app.clock import SystemClock
-    from fleetform.views.fleets import fleet_rows, fleets_table, instance_rows, instances_table
+    from fleetform.views.fleets import fleet_rows, fleets_table, instances_table
 
     reader = open_reader(open_workspace(or_default(path)))
     live, book = reader.read_live(), reader.read_book()
@@ -56,9 +65,7 @@ def show_fleet(name: str, path: str | None, as_json: bool) -> None:
     if not found:
         refuse_host(live.instances, name)
         raise unknown("fleet", name, [row.name for row in fleets])
-    run_names = {str(uid): run.name for uid, run in book.runs.items()}
-    instances = [one for one in live.instances if one.fleet == name]
-    hosts = instance_rows(instances, book.allocations, run_names, live.overrides)
+    hosts = tuple(one for one in _host_rows(live, book) if one.fleet == name)
     out = screen()
     if as_json:
         out.json({"fleet": found[0], "instances": hosts})
@@ -69,9 +76,41 @@ def show_fleet(name: str, path: str | None, as_json: bool) -> None:
         out.table(instances_table(hosts, now_ms=SystemClock().now_ms()))
 
 
+@command.command("hosts", examples=_EXAMPLES[2:4])
+@click.argument("names", metavar="[FLEET]...", nargs=-1)
+@directory_option
+@json_option
+def list_hosts(names: tuple[str, ...], path: str | None, as_json: bool) -> None:
+    """
+    List the hosts of all fleets: their GPUs, and the runs and other processes that use them.
+
+    With the names of fleets, list the hosts of these.
+    """
+    from fleetform.app.clock import SystemClock
+    from fleetform.views.fleets import fleet_rows, instances_table
+
+    reader = open_reader(open_workspace(or_default(path)))
+    live, book = reader.read_live(), reader.read_book()
+    fleets = [row.name for row in fleet_rows(live)]
+    for name in names:
+        if name not in fleets:
+            refuse_host(live.instances, name)
+            raise unknown("fleet", name, fleets)
+    rows = [one for one in _host_rows(live, book) if one.fleet in names or not names]
+    table = functools.partial(instances_table, now_ms=SystemClock().now_ms())
+    screen().rows(rows, table, none="no hosts", as_json=as_json)
+
+
+def _host_rows(live: Live, book: SchedulerState) -> tuple[InstanceRow, ...]:
+    from fleetform.views.fleets import instance_rows
+
+    run_names = {str(uid): run.name for uid, run in book.runs.items()}
+    return instance_rows(live.instances, book.allocations, run_names, live.overrides)
+
+
 @command.command(
     "check",
-    examples=_EXAMPLES[2:],
+    examples=_EXAMPLES[4:],
     codes=(
         (Exit.ERROR, "A host would not work."),
         (Exit.OK, "All hosts work, or have warnings only."),

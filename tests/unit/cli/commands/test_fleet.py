@@ -24,3 +24,12 @@ def test_a_host_is_shown_by_its_fleet(typed, lab):
         assert code == 1
         assert err.startswith("error: `local-0` is a host of fleet local\n")
         assert "`fleetform fleet show local`" in err
+
+
+def test_the_hosts_of_all_fleets_are_listed(asked, typed, lab):
+    """Each with its fleet; the names of fleets select theirs."""
+    (host,) = asked("fleet", "hosts")
+    assert (host["name"], host["fleet"], host["state"]) == ("local-0", "local", "ready")
+    assert asked("fleet", "hosts", "local") == [host]
+    assert "local-0" in typed("fleet", "hosts")[1]
+    assert typed("fleet", "hosts", "locl")[2].endswith("did you mean `local`?\n")
