@@ -16,7 +16,7 @@ import pytest
 from fleetform.providers.contract.errors import AgentFound, PermanentError, TemporaryError
 from fleetform.providers.contract.hosts import InstanceRequest
 from fleetform.providers.ssh import host_program, setup
-from fleetform.providers.ssh.setup import MARKER, Bundle, Command, Output
+from fleetform.providers.ssh.setup import MARKER, Bundle, Command, Installed, Output, Python
 
 REQUEST = InstanceRequest("uid-1", "gpu-0", "gpu", {})
 CONTENT = b"the agent"
@@ -48,8 +48,8 @@ def operation(command: Command) -> str:
     ]
 
 
-def found(*, is_sound: bool) -> dict[str, object]:
-    return {"root": "/root/r", "bundle": "/root/b.pyz", "any_bundle": "/root/old.pyz", "is_sound": is_sound, "earlier": "", "volumes": "/v"}  # fmt: skip
+def found(*, is_sound: bool, is_ready: bool = False) -> dict[str, object]:
+    return {"root": "/root/r", "bundle": "/root/b.pyz", "any_bundle": "/root/old.pyz", "is_sound": is_sound, "earlier": "", "is_ready": is_ready, "volumes": "/v"}  # fmt: skip
 
 
 def test_the_search_for_python_passes_by_what_lacks_a_part(tmp_path: Path) -> None:
@@ -71,6 +71,13 @@ def test_the_search_for_python_passes_by_what_lacks_a_part(tmp_path: Path) -> No
 
 
 STARTED = {"bundle": "/root/b.pyz", "failure": "", "notes": []}
+
+
+def test_an_agent_that_serves_is_left_alone() -> None:
+    """To find it takes two commands, and no third is sent to start it."""
+    commands, installed = install(found(is_sound=True, is_ready=True))
+    assert [operation(command) for command in commands[1:]] == ["claim"]
+    assert installed == Installed(Python(PYTHON), "/root/b.pyz", "/root/r", "/v")
 
 
 def test_a_bare_host_gets_the_bundle() -> None:

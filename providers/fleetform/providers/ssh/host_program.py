@@ -69,7 +69,7 @@ def run(request: dict[str, Any]) -> None:
 
 
 def claim(request: dict[str, Any]) -> dict[str, Any]:
-    """Make the root folder this instance's; tell whether the bundle is missing."""
+    """Make the root folder this instance's; tell whether the bundle is missing, and whether it serves."""
     wanted = {name: request[name] for name in ("uid", "name", "fleet", "environment_uid")}
     root = _root(request)
     found = _identity(root)
@@ -88,7 +88,9 @@ def claim(request: dict[str, Any]) -> dict[str, Any]:
     if found != wanted:
         _refuse_unusable(root)
         _write(os.path.join(root, "instance.json"), json.dumps(wanted).encode())
-    return _described(request, root)
+    place = _described(request, root)
+    serves = place["is_sound"] and _running(root)[1] == place["bundle"] and _listens(root)
+    return {**place, "is_ready": serves}
 
 
 def find(request: dict[str, Any]) -> dict[str, Any]:

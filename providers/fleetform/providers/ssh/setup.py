@@ -172,6 +172,8 @@ class Claimed:
     folder: str
     earlier: str
     volumes: str
+    is_ready: bool
+    """The agent of the bundle runs and listens already."""
 
     @property
     def is_update(self) -> bool:
@@ -187,12 +189,20 @@ def claim(request: InstanceRequest, environment_uid: str, bundle: Bundle) -> Ste
         content = base64.b64encode(bundle.content).decode("ascii")
         yield from _operation(request.name, python, "store", {**facts, "content": content})
     return Claimed(
-        python, found["bundle"], found["root"], facts["folder"], found["earlier"], found["volumes"]
+        python,
+        found["bundle"],
+        found["root"],
+        facts["folder"],
+        found["earlier"],
+        found["volumes"],
+        found["is_ready"],
     )
 
 
 def start(name: str, claimed: Claimed, bundle: str) -> Steps[Installed]:
     """Have an agent of the bundle run; where it does not start, the earlier one runs."""
+    if claimed.is_ready and bundle == claimed.bundle:
+        return Installed(claimed.python, bundle, claimed.root, claimed.volumes)
     place = {"bundle": bundle, "root": claimed.root, "folder": claimed.folder}
     found = yield from _operation(name, claimed.python, "start", place)
     return Installed(
