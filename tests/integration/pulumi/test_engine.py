@@ -170,10 +170,10 @@ def test_up_refuses_a_program_that_was_not_previewed(shelf):
     async def play():
         async with shelf.open() as stack:
             await stack.preview(items("a"))
-            with pytest.raises(PermanentError, match="was not previewed"):
+            with pytest.raises(PermanentError, match="not the one that was previewed"):
                 await stack.up(items("a", "b"))
             await apply(stack, items("b"))
-            with pytest.raises(PermanentError, match="was not previewed"):
+            with pytest.raises(PermanentError, match="not the one that was previewed"):
                 await stack.up(items("a"))
 
     asyncio.run(play())

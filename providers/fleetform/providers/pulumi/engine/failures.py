@@ -2,8 +2,9 @@
 What failures of the engine and of clouds mean, in one table.
 
 Pulumi and its plugins report failures as text. A row names the kind by a pattern; the first row
-that matches wins. A kind says what failed and what to do next, and which error of the contract the
-caller gets: some are tried again, others need a person.
+that matches wins. A failure that is found without text has the last row of its kind. A kind says
+what failed and what to do next, and which error of the contract the caller gets: some are tried
+again, others need a person.
 """
 
 from __future__ import annotations
@@ -81,13 +82,14 @@ class Failure:
 @dataclass(frozen=True, slots=True)
 class _Row:
     kind: FailureKind
-    pattern: re.Pattern[str]
+    pattern: re.Pattern[str] | None
     what: str
     advice: str
 
 
-def _row(kind: FailureKind, pattern: str, what: str, advice: str) -> _Row:
-    return _Row(kind, re.compile(pattern, re.IGNORECASE | re.DOTALL), what, advice)
+def _row(kind: FailureKind, pattern: str | None, what: str, advice: str) -> _Row:
+    compiled = None if pattern is None else re.compile(pattern, re.IGNORECASE | re.DOTALL)
+    return _Row(kind, compiled, what, advice)
 
 
 _ROWS = (
@@ -103,6 +105,12 @@ _ROWS = (
         r"currently locked by .*?created by (?P<owner>\S+) \(pid (?P<pid>\d+)\) at (?P<at>\S+)",
         "{owner} (pid {pid}) has the stack locked since {at}",
         "wait until that process ends",
+    ),
+    _row(
+        FailureKind.LOCKED,
+        r"currently locked",
+        "another process changes the stack",
+        "wait until it ends",
     ),
     _row(
         FailureKind.PENDING,
@@ -215,35 +223,25 @@ _ROWS = (
         "the state has no stack {stack}",
         "restore the state from a backup, or rebuild it",
     ),
-)
-
-_NOT_RUN = {
-    FailureKind.MISSING_CLI: (
+    _row(
+        FailureKind.MISSING_CLI,
+        None,
         "the Pulumi CLI is not installed",
         "run `fleetform doctor --install-pulumi`, or put `pulumi` on PATH",
     ),
-    FailureKind.MISSING_PACKAGE: (
+    _row(
+        FailureKind.MISSING_PACKAGE,
+        None,
         "the Pulumi library is not installed",
         "run `pip install fleetform[aws]`",
     ),
-    FailureKind.INTERRUPTED: (
+    _row(
+        FailureKind.INTERRUPTED,
+        None,
         "the change was interrupted",
         "plan again: what was created is kept",
     ),
-    FailureKind.LOCKED: (
-        "another process changes the stack",
-        "wait until it ends",
-    ),
-    FailureKind.PENDING: (
-        "an earlier change was cut off, and it is not known which resources it created",
-        "recover the stack first",
-    ),
-    FailureKind.UNPLANNED: (
-        "the program was not previewed",
-        "plan again and review the new plan",
-    ),
-}
-"""Failures that are found without the engine's words: what, and the advice."""
+)
 
 _COLOUR = re.compile(r"<\{%[^%]*%\}>|\x1b\[[0-9;]*m")
 
@@ -252,7 +250,7 @@ def failure_of(text: str, *, where: str) -> Failure:
     """Read the words of the engine; `where` is the resource or the stack they are about."""
     text = _COLOUR.sub("", text).strip()
     for row in _ROWS:
-        found = row.pattern.search(text)
+        found = row.pattern.search(text) if row.pattern else None
         if found:
             # A group of a second spelling has the name with a digit.
             values = {name.rstrip("2"): value for name, value in found.groupdict().items() if value}
@@ -263,8 +261,8 @@ def failure_of(text: str, *, where: str) -> Failure:
 
 def failure(kind: FailureKind, *, where: str, why: str = "") -> Failure:
     """Return a failure that was found without the engine's words."""
-    what, advice = _NOT_RUN[kind]
-    return Failure(kind, where, what, why, advice)
+    row = [row for row in _ROWS if row.kind is kind][-1]
+    return Failure(kind, where, row.what, why, row.advice)
 
 
 _PERMANENT: dict[FailureKind, type[PermanentError]] = {
