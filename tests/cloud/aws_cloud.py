@@ -25,6 +25,7 @@ from botocore.config import Config
 
 from cloud import pulumi_program
 from cloud.catalog import ACCOUNT
+from cloud.descriptions import descriptions, end
 from cloud.faults import Fault
 from cloud.front import ACCESS_KEY, Answered, Front, Key, serve
 from cloud.moto_calls import forget_everything
@@ -157,14 +158,13 @@ class AwsCloud:
 
     def instances(self, *, ended: bool = False) -> list[Instance]:
         """Return the instances of all accounts and regions in the order of their creation."""
-        found = []
         with self.front.lock:
-            for ec2 in self.front.regions():
-                for identity in ec2.instances:
-                    row = ec2.describe(identity)
-                    if ended or row["State"]["Name"] != "terminated":
-                        found.append(_instance(row, ec2.account, ec2.region))
-        return found
+            found = [
+                _instance(row, region.account, region.name)
+                for region in self.front.regions()
+                for row in descriptions(region)
+            ]
+        return [one for one in found if ended or one.state != "terminated"]
 
     def client(self, service: str = "ec2", account: str = ACCOUNT, region: str = REGION) -> Any:
         """Return a client of botocore: another person, who looks or changes something by hand."""
@@ -205,8 +205,8 @@ class AwsCloud:
         """Let lists be so much older than the actual state."""
         with self.front.lock:
             self.front.lag_seconds = seconds
-            for ec2 in self.front.regions():
-                ec2.lag_seconds = seconds
+            for region in self.front.regions():
+                region.lag_seconds = seconds
 
     def reclaim_spot(self, identity: str) -> None:
         """Take a spot instance away."""
@@ -220,16 +220,16 @@ class AwsCloud:
 
     def _end(self, identity: str, code: str, message: str) -> None:
         with self.front.lock:
-            for ec2 in self.front.regions():
-                if identity in ec2.instances:
-                    ec2.end(identity, code, message)
+            for region in self.front.regions():
+                if identity in region.instances:
+                    end(region, identity, code, message)
 
     def set_console(self, identity: str, text: str) -> None:
         """Set what `GetConsoleOutput` returns."""
         with self.front.lock:
-            for ec2 in self.front.regions():
-                if identity in ec2.instances:
-                    ec2.consoles[identity] = text
+            for region in self.front.regions():
+                if identity in region.instances:
+                    region.consoles[identity] = text
 
 
 def _instance(row: dict[str, Any], account: str, region: str) -> Instance:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from cloud.ec2 import Pace
+from cloud.region import Pace
 from cloud.wire import Call, Refusal
 
 

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from cloud import ec2
 from cloud.account_services import answer_service
 from cloud.catalog import ACCOUNT, Catalog, region_exists
-from cloud.ec2 import Ec2, Pace
 from cloud.faults import Fault
+from cloud.region import Pace, Region
 from cloud.wire import Call, Refusal, read_call, read_signer, write_refusal, write_result
 
 ACCESS_KEY = "AKIAFLEETFORMTESTS00"
@@ -49,18 +50,18 @@ class Front:
     faults: list[Fault] = field(default_factory=list)
     record: list[Answered] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
-    _regions: dict[tuple[str, str], Ec2] = field(default_factory=dict)
+    _regions: dict[tuple[str, str], Region] = field(default_factory=dict)
     lag_seconds: float = 0.0
 
-    def ec2(self, account: str, region: str) -> Ec2:
+    def region(self, account: str, region: str) -> Region:
         key = (account, region)
         if key not in self._regions:
-            self._regions[key] = Ec2(
+            self._regions[key] = Region(
                 account, region, self.catalog, self.address, lag_seconds=self.lag_seconds
             )
         return self._regions[key]
 
-    def regions(self) -> list[Ec2]:
+    def regions(self) -> list[Region]:
         return list(self._regions.values())
 
     def respond(self, headers: Mapping[str, str], body: bytes) -> tuple[int, dict[str, str], bytes]:
@@ -98,7 +99,8 @@ class Front:
                     raise ConnectionError(call.region)
                 if call.service == "ec2":
                     pace = next((fault.pace for fault in met if fault.pace), Pace())
-                    result = self.ec2(account, call.region).answer(call, replace(pace))
+                    region = self.region(account, call.region)
+                    result = ec2.answer(region, call, replace(pace))
                 else:
                     result = answer_service(call, account, self.catalog)
                 code = ""

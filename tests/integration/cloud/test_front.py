@@ -290,7 +290,7 @@ def test_a_late_list_shows_neither_a_new_instance_nor_its_end(cloud, image):
     ec2 = cloud.client()
     old = run_one(ec2, image)["InstanceId"]
     cloud.lag(3600)
-    cloud.front.ec2("123456789012", "us-east-1").instances[old].created -= 3600
+    cloud.front.region("123456789012", "us-east-1").instances[old].created -= 3600
     new = run_one(ec2, image)["InstanceId"]
     ec2.terminate_instances(InstanceIds=[old])
     shown = {
