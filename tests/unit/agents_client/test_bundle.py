@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import py_compile
 import subprocess
 import sys
 import zipfile
@@ -54,6 +56,30 @@ def test_what_is_there_is_not_written_again(tmp_path) -> None:
     assert make_bundle(tmp_path) == path
     assert path.stat() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_archive_for_this_python_holds_its_code(tmp_path) -> None:
+    """What is compiled stands beside each source, and this Python runs it."""
+    path = make_bundle(tmp_path, for_this_python=True)
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+    assert "fleetform/agents/protocol/frames.pyc" in names
+    assert {name.removesuffix("c") for name in names if name.endswith(".pyc")} <= {*names}
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", SPEAK, str(path)], check=True, capture_output=True, text=True
+    )  # fmt: skip
+    assert done.stdout == "[Probe(id=7)] False\n"
+
+
+def test_code_of_another_source_is_left_out(tmp_path) -> None:
+    """A file that was changed since, or that no Python has compiled, is compiled by each agent."""
+    source = tmp_path / "one.py"
+    source.write_bytes(b"number = 1\n")
+    assert bundle._code(source, b"number = 1\n") == b""
+    py_compile.compile(str(source), doraise=True)
+    assert bundle._code(source, b"number = 1\n")
+    os.utime(source, (1, 1))
+    assert bundle._code(source, b"number = 1\n") == b""
 
 
 def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch) -> None:

@@ -13,7 +13,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,9 +27,9 @@ _START_SECONDS = 30.0
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-async def start(folder: Folder, archive: Path, *, idle_exit_seconds: int) -> None:
+async def start(folder: Folder, archive: Callable[[], Path], *, idle_exit_seconds: int) -> None:
     """
-    See to it that an agent serves the folder.
+    See to it that an agent serves the folder; `archive` is called where none does.
 
     Raises:
         TemporaryError: It does not begin to listen; says what it complained of.
@@ -37,7 +37,7 @@ async def start(folder: Folder, archive: Path, *, idle_exit_seconds: int) -> Non
     continue_stopped(folder)
     if await answers(folder):
         return
-    complaint = await asyncio.to_thread(_run, _command(folder, archive, idle_exit_seconds))
+    complaint = await asyncio.to_thread(_run, _command(folder, archive(), idle_exit_seconds))
     if complaint:
         raise TemporaryError(
             f"the agent of instance {folder.path.name} does not start: {complaint}",

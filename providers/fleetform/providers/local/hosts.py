@@ -161,7 +161,7 @@ class LocalHosts:
             facts,
             asked_at_ms=asked_at_ms,
             answered_at_ms=time.time_ns() // 1_000_000,
-            bundle=bundle_name(),
+            bundle=bundle_name(for_this_python=True),
         )
 
     async def _see(self, folder: Folder, request: InstanceRequest) -> HostSeen:
@@ -239,8 +239,10 @@ class LocalHosts:
         return named
 
     async def _start(self, folder: Folder) -> None:
-        with _machine_trouble(folder.path.name):
-            archive = make_bundle(self._state_home / "agent")
+        def archive() -> Path:
+            with _machine_trouble(folder.path.name):
+                return make_bundle(self._state_home / "agent", for_this_python=True)
+
         await daemon.start(folder, archive, idle_exit_seconds=self._idle_exit_seconds)
 
     async def _open(self, folder: Folder, hello: Hello) -> Session:
