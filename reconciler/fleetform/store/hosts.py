@@ -412,7 +412,10 @@ def end_unheard(
 
 def free_units(transaction: Transaction, job_uids: list[str]) -> None:
     """Give back what jobs held; their single units go with the allocation."""
-    transaction.many("DELETE FROM allocations WHERE job_uid = ?", ((uid,) for uid in job_uids))
+    transaction.execute(
+        "DELETE FROM allocations WHERE job_uid IN (SELECT value FROM json_each(?))",
+        (to_json(job_uids),),
+    )
 
 
 def _cause(state: str) -> Cause:

@@ -30,7 +30,7 @@ from fleetform.store.overrides import end_stopped, lift_overrides, put_overrides
 from fleetform.store.placements import commit_placements
 from fleetform.store.plans import accept, finish_apply, unfinished_apply
 from fleetform.store.reads import Reads
-from fleetform.store.records import commit_records
+from fleetform.store.records import commit_news, commit_records
 from fleetform.store.resources import Context
 from fleetform.store.rollouts import commit_exchanges
 from fleetform.store.steps import begin_steps, finish_steps
@@ -144,18 +144,7 @@ class StoredLedger(Reads):
         self, news: Sequence[HostNews], *, fence: int, now_ms: int
     ) -> tuple[JobKey, ...]:
         with self._database.write(fence=fence) as transaction:
-            moved = [
-                commit_records(
-                    transaction,
-                    one.instance_uid,
-                    one.records,
-                    one.cursor,
-                    snapshot=False,
-                    now_ms=now_ms,
-                )
-                for one in news
-            ]
-        return tuple(key for keys in moved for key in keys)
+            return commit_news(transaction, news, now_ms=now_ms)
 
     def commit_host(self, seen: HostSeen, *, fence: int, now_ms: int) -> tuple[JobKey, ...]:
         with self._database.write(fence=fence) as transaction:

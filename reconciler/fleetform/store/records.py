@@ -16,11 +16,12 @@ from typing import NamedTuple
 
 from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
 from fleetform.agents.protocol.states import Cause, JobState, moves_forward
+from fleetform.model.ports import HostNews
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.hosts import free_units, last_sign_of_life_ms
 from fleetform.store.runs import JOB_STATES, refresh_runs
 
-__all__ = ["commit_records"]
+__all__ = ["commit_news", "commit_records"]
 
 _MOVE = (
     "UPDATE jobs SET state = ?, gen = max(gen, ?), cause = ?, exit_code = ?, signal = ?,"
@@ -30,8 +31,19 @@ _MOVE = (
 )
 
 _READ = (
-    "SELECT run_uid, attempt, rank, uid, state, (SELECT submitted_at_ms FROM attempts"
+    "SELECT instance_uid, run_uid, attempt, rank, uid, state, (SELECT submitted_at_ms FROM attempts"
     " WHERE attempts.run_uid = jobs.run_uid AND number = jobs.attempt), started_at_ms FROM jobs"
+)
+
+_READ_ONE = (
+    _READ + " WHERE run_uid = ? AND attempt = ? AND rank = ? AND instance_uid = ?"
+    " AND state <> 'finished'"
+)
+
+_READ_PLACED = (
+    _READ  # noqa: S608 -- both parts are constants
+    + " INDEXED BY jobs_placed WHERE instance_uid IN (SELECT value FROM json_each(?))"
+    " AND instance_uid <> '' AND state <> 'finished'"
 )
 
 
@@ -45,17 +57,30 @@ def commit_records(
     now_ms: int,
 ) -> tuple[JobKey, ...]:
     """See `model.ports.Ledger.commit_records`."""
-    moved = _news(transaction, instance_uid, records)
-    transaction.many(_MOVE, (_values(*one, now_ms) for one in moved.values()))
+    news = HostNews(instance_uid, records, cursor)
+    moved = commit_news(transaction, [news], snapshot=snapshot, now_ms=now_ms)
     if snapshot:
         _fast_forward(transaction, records)
+    return moved
+
+
+def commit_news(
+    transaction: Transaction, news: Sequence[HostNews], *, snapshot: bool = False, now_ms: int
+) -> tuple[JobKey, ...]:
+    """
+    See `model.ports.Ledger.commit_news`.
+
+    Each statement is for all hosts together: between two statements this thread may have to wait for
+    the event loop, which is at work when a thousand hosts speak.
+    """
+    moved = _moved(transaction, news)
+    transaction.many(_MOVE, (_values(*one, now_ms) for one in moved.values()))
     ended = [record for record, _ in moved.values() if record.state is JobState.FINISHED]
     _end_with_their_boot(transaction, [one for one in ended if one.cause is Cause.LOST])
     free_units(transaction, [record.job_uid for record in ended])
     refresh_runs(transaction, dict.fromkeys(key.run_uid for key in moved), now_ms=now_ms)
     _log(transaction, ended, now_ms)
-    if cursor is not None:
-        _keep_cursor(transaction, instance_uid, cursor, snapshot=snapshot, now_ms=now_ms)
+    _keep_cursors(transaction, news, snapshot=snapshot, now_ms=now_ms)
     return tuple(moved)
 
 
@@ -67,52 +92,52 @@ class _Known(NamedTuple):
     started_at_ms: int | None
 
 
-def _news(
-    transaction: Transaction, instance_uid: str, records: Sequence[JobRecord]
+def _moved(
+    transaction: Transaction, news: Sequence[HostNews]
 ) -> dict[JobKey, tuple[JobRecord, _Known]]:
     """
-    Pick the records that move a job of this instance, the furthest of each.
+    Pick the records that move a job of the instance that says them, the furthest of each.
 
     A record without a row, or with another uid, is foreign: a drift check shows it, and it is never adopted here.
     """
-    known = _open_jobs(transaction, instance_uid, records)
-    news: dict[JobKey, tuple[JobRecord, _Known]] = {}
-    for record in records:
-        before = known.get((record.key, record.job_uid))
+    said = [(one.instance_uid, record) for one in news for record in one.records]
+    known = _open_jobs(transaction, said)
+    moved: dict[JobKey, tuple[JobRecord, _Known]] = {}
+    for instance_uid, record in said:
+        before = known.get((instance_uid, record.key, record.job_uid))
         if before is None:
             continue
-        furthest = news[record.key][0].state if record.key in news else before.state
+        furthest = moved[record.key][0].state if record.key in moved else before.state
         if moves_forward(furthest, record.state):
             # Kept in the order in which jobs were first heard of.
-            news[record.key] = record, before
-    return news
+            moved[record.key] = record, before
+    return moved
 
 
 def _open_jobs(
-    transaction: Transaction, instance_uid: str, records: Sequence[JobRecord]
-) -> dict[tuple[JobKey, str], _Known]:
+    transaction: Transaction, said: Sequence[tuple[str, JobRecord]]
+) -> dict[tuple[str, JobKey, str], _Known]:
     """
-    Read this instance's jobs that are not over, by key and uid.
+    Read these instances' jobs that are not over, by instance, key and uid.
 
-    One record is looked up by its key; more are found among all that the instance has, which is
-    what its places hold, in one statement.
+    One record is looked up by its key; more are found among all that their instances have, which is
+    what their places hold, in one statement.
     """
-    if len(records) == 1:
-        (record,) = records
+    if len(said) == 1:
+        ((instance_uid, record),) = said
         rows = transaction.execute(
-            _READ + " WHERE run_uid = ? AND attempt = ? AND rank = ? AND instance_uid = ?"
-            " AND state <> 'finished'",
+            _READ_ONE,
             (*record.key, instance_uid),
         )
     else:
+        instance_uids = list(dict.fromkeys(instance_uid for instance_uid, _ in said))
         rows = transaction.execute(
-            _READ + " INDEXED BY jobs_placed WHERE instance_uid = ? AND instance_uid <> ''"
-            " AND state <> 'finished'",
-            (instance_uid,),
+            _READ_PLACED,
+            (to_json(instance_uids),),
         )
     return {
-        (JobKey(*key), uid): _Known(JOB_STATES[state], submitted, started)
-        for *key, uid, state, submitted, started in rows
+        (instance_uid, JobKey(*key), uid): _Known(JOB_STATES[state], submitted, started)
+        for instance_uid, *key, uid, state, submitted, started in rows
     }
 
 
@@ -185,14 +210,18 @@ def _in_order(
     )
 
 
-def _keep_cursor(
-    transaction: Transaction, instance_uid: str, cursor: Cursor, *, snapshot: bool, now_ms: int
+def _keep_cursors(
+    transaction: Transaction, news: Sequence[HostNews], *, snapshot: bool, now_ms: int
 ) -> None:
     # A snapshot replaces the cursor; events of one log only move it forward.
-    transaction.execute(
+    transaction.many(
         "UPDATE instances SET log_id = ?1, log_number = ?2, seen_at_ms = ?5 WHERE uid = ?3"
         " AND (log_id <> ?1 OR log_number < ?2 OR ?4 = 1 AND log_number <> ?2)",
-        (cursor.log_id, cursor.number, instance_uid, int(snapshot), now_ms),
+        (
+            (one.cursor.log_id, one.cursor.number, one.instance_uid, int(snapshot), now_ms)
+            for one in news
+            if one.cursor is not None
+        ),
     )
 
 

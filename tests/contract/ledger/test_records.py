@@ -75,6 +75,26 @@ def test_news_of_many_hosts_are_recorded_together(two_hosts: Desk) -> None:
     assert desk.run("a").state is desk.run("b").state is RunState.RUNNING
 
 
+def test_ends_of_many_hosts_free_their_units_and_move_their_cursors(two_hosts: Desk) -> None:
+    """Each job takes the furthest of what its host says, and each host keeps its own cursor."""
+    desk = two_hosts
+    desk.submit(submit_step("a"), submit_step("b"), submit_step("c"))
+    desk.place_all(("a", [desk.share()]), ("b", [desk.share(on=1)]), ("c", [desk.share()]))
+    first, second = desk.instances
+    a, b = (desk.record(name, JobState.FINISHED, exit_code=0) for name in "ab")
+    running = [desk.record(name, JobState.RUNNING) for name in "ac"]
+    news = [
+        HostNews(first, running, Cursor("one", 4)),
+        HostNews(second, [b], Cursor("two", 9)),
+        HostNews(first, [a], Cursor("one", 5)),
+    ]
+    moved = desk.ledger.commit_news(news, fence=desk.fence, now_ms=desk.now_ms)
+    assert moved == (a.key, running[1].key, b.key)
+    book = desk.ledger.read_book()
+    assert [one.cursor for one in book.instances] == [Cursor("one", 5), Cursor("two", 9)]
+    assert [one.run_uid for one in book.allocations] == [running[1].key.run_uid]
+
+
 def test_a_lost_job_began_when_it_was_first_heard_of(desk: Desk) -> None:
     """Its agent was killed too, and knows no more than when it looked again."""
     desk.submit(submit_step("a"))
