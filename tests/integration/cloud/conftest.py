@@ -37,9 +37,10 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AwsCloud]:
 @pytest.fixture(autouse=True)
 def without_faults(request: pytest.FixtureRequest) -> Iterator[None]:
     """Take away the faults that a test injected."""
+    # Before, so that it is still there afterwards.
+    started = request.getfixturevalue("cloud") if "cloud" in request.fixturenames else None
     yield
-    if "cloud" in request.fixturenames:
-        started = request.getfixturevalue("cloud")
+    if started is not None:
         for fault in list(started.front.faults):
             started.remove(fault)
         started.lag(0)

@@ -1,13 +1,20 @@
-"""The programs that fleetform makes for AWS, through its own runner and the real engine."""
+"""The programs that fleetform makes for AWS, through its own runner and the real engine, on the EC2 of the tests."""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
+import os
+import signal
 
 import pytest
 
 from cloud import faults
+from cloud.aws_cloud import REGION, AwsCloud
+from cloud.catalog import ACCOUNT
+from fleetform.agents.host import processes
+from fleetform.providers.contract.errors import CredentialsRefused, ProviderError
+from fleetform.providers.pulumi.aws.inventory import AwsInventory
 from fleetform.providers.pulumi.aws.program import (
     AwsAccount,
     Batch,
@@ -20,6 +27,7 @@ from fleetform.providers.pulumi.aws.program import (
     shared_program,
     volume_program,
 )
+from fleetform.providers.pulumi.engine.deployment import resources_of
 from fleetform.providers.pulumi.engine.stack import open_stack
 from fleetform.providers.pulumi.engine.stack_settings import (
     StackSettings,
@@ -27,114 +35,162 @@ from fleetform.providers.pulumi.engine.stack_settings import (
     passphrase_file,
     stack_folder,
 )
+from fleetform.providers.pulumi.recovery.recover import recover
 
 pytestmark = pytest.mark.waits
 
-ACCOUNT = AwsAccount("us-east-1", "123456789012", "e1")
-SHARED = SharedRequest("f" * 32, "gpus", "o1", ("203.0.113.7/32",), "", is_cluster=True)
+UID = "f" * 32
+HOSTS = tuple(NewHost(f"u{number}", f"gpus-{number}", "o1", "#cloud-config") for number in range(3))
+ZONE = f"{REGION}a"
 
 
 @pytest.fixture
-def opened(pulumi, cloud, tmp_path):
-    """Return a function that opens a stack by its name."""
-    state = tmp_path / "environment"
-    passphrase = passphrase_file(tmp_path / "config", "e1")
+def cloud(pulumi, tmp_path):
+    """A cloud of one test: the names of shared parts are those of the fleet."""
+    with AwsCloud(tmp_path / "cloud") as running:
+        yield running
 
-    def open_one(name):
+
+class Site:
+    """The stacks of one environment over a cloud."""
+
+    def __init__(self, cloud, folder, image, public_key) -> None:
+        self.cloud = cloud
+        self.state = folder / "environment"
+        self.passphrase = passphrase_file(folder / "config", "e1")
+        self.account = AwsAccount(REGION, ACCOUNT, "e1", endpoint=cloud.url)
+        self.template = HostTemplate("g5.xlarge", image, 100)
+        self.shared = SharedRequest(UID, "gpus", "o1", ("203.0.113.7/32",), public_key)
+
+    def open(self, name, account=ACCOUNT):
         settings = StackSettings(
-            name=name, folder=stack_folder(state, name), backend=backend_url("", state), passphrase=passphrase
-        )  # fmt: skip
-        return open_stack(settings, environment=cloud.environment())
+            name, stack_folder(self.state, name), backend_url("", self.state), self.passphrase
+        )
+        return open_stack(settings, environment=self.cloud.environment(account))
 
-    return open_one
+    def inventory(self):
+        return AwsInventory(self.cloud.client(), "e1")
+
+    async def share(self):
+        async with self.open("shared") as stack:
+            await apply(stack, shared_program(self.account, self.shared))
+            ids = {one.name: one.id for one in resources_of(await stack.export_state())}
+        return SharedParts(ids["security-group"], ids["key"], ids.get("placement-group", ""))
+
+    def batch(self, shared, hosts=HOSTS):
+        return batch_program(self.account, Batch("b1", "gpus", self.template, hosts), shared)
+
+
+@pytest.fixture
+def site(cloud, tmp_path, image, public_key):
+    return Site(cloud, tmp_path, image, public_key)
 
 
 async def apply(stack, program):
     await stack.preview(program)
-    outcome = await stack.up(program)
-    outcome.require()
+    (await stack.up(program)).require()
     # What was just applied has nothing left to change.
     assert await stack.preview(program) == ()
-    return outcome
 
 
-async def shared_parts(stack, public_key):
-    request = dataclasses.replace(SHARED, public_key=public_key)
-    outcome = await apply(stack, shared_program(ACCOUNT, request))
-    ids = {one.name: one.id for one in outcome.changes}
-    return SharedParts(ids["security-group"], ids["key"], ids["placement-group"])
+def uids(cloud):
+    return sorted(one.tags["fleetform:uid"] for one in cloud.instances())
 
 
-def hosts(*names):
-    return tuple(NewHost(f"uid-{name}", name, "o1", "#cloud-config\n") for name in names)
+def test_a_batch_is_created_shrinks_and_is_found(cloud, site):
+    """A second preview is empty, and the inventory lists what exists, by type and uid."""
+
+    async def play():
+        shared = await site.share()
+        async with site.open("batch") as stack:
+            program = site.batch(shared)
+            await apply(stack, program)
+            assert uids(cloud) == ["u0", "u1", "u2"]
+            (first, *_) = resources_of(await stack.export_state())
+            assert first.outputs["privateIp"]
+            existing = await site.inventory().existing()
+            listed = {(one.type.rpartition(":")[2], one.tags["fleetform:uid"]) for one in existing}
+            assert {name for kind, name in listed if kind == "Instance"} == {"u0", "u1", "u2"}
+            assert {kind for kind, name in listed if name == UID} == {"SecurityGroup", "KeyPair"}
+
+            smaller = site.batch(shared, HOSTS[1:])
+            planned = await stack.preview(smaller)
+            assert [(one.action.value, one.name) for one in planned] == [("delete", "u0")]
+            (await stack.up(smaller)).require()
+            assert uids(cloud) == ["u1", "u2"]
+
+            ended = cloud.instances()[0]
+            cloud.client().terminate_instances(InstanceIds=[ended.id])
+            gone = await stack.refresh(smaller)
+            assert [(one.action.value, one.id) for one in gone] == [("delete", ended.id)], gone
+            await stack.destroy()
+        assert uids(cloud) == []
+
+    asyncio.run(play())
 
 
-def test_hosts_with_many_network_cards(cloud, opened, image, public_key):
+def test_hosts_that_a_killed_change_created_are_adopted(cloud, site):
+    """`kill -9` of the engine while it waits for hosts: recovery adopts each one by its uid."""
+
+    async def play():
+        shared = await site.share()
+        program = site.batch(shared)
+        async with site.open("batch") as stack:
+            await stack.preview(program)
+
+            def kill_engine(change):
+                if change.name in {"u0", "u1", "u2"}:
+                    children = processes.children(stack.pid)
+                    processes.send([one for one in children if one != os.getpid()], signal.SIGKILL)
+
+            with pytest.raises(ProviderError):
+                (await stack.up(program, on_change=kill_engine)).require()
+        async with site.open("batch") as stack:
+            await recover(stack, program, site.inventory(), settle_seconds=1, look_seconds=0.2)
+            await apply(stack, program)
+
+    asyncio.run(play())
+    assert uids(cloud) == ["u0", "u1", "u2"]
+
+
+def test_hosts_with_many_network_cards(cloud, site):
     """Each card is an interface of EFA, which only a launch template can say, and there is no public address."""
-    template = HostTemplate(
-        "p5.48xlarge", image, 100, zone="us-east-1a", network_cards=32, efa=True
+    site.shared = dataclasses.replace(site.shared, is_cluster=True)
+    site.template = dataclasses.replace(
+        site.template, instance_type="p5.48xlarge", zone=ZONE, network_cards=32, efa=True
     )
 
     async def play():
-        async with opened("shared") as shared, opened("cards") as cards:
-            parts = await shared_parts(shared, public_key)
-            batch = Batch("b2", "gpus", template, hosts("gpus-2"))
-            await apply(cards, batch_program(ACCOUNT, batch, parts))
-            found = described(cloud, "uid-gpus-2")
+        shared = await site.share()
+        async with site.open("batch") as stack:
+            await apply(stack, site.batch(shared, HOSTS[:1]))
+            (reservation,) = cloud.client().describe_instances()["Reservations"]
+            (found,) = reservation["Instances"]
             shown = [
                 (row["InterfaceType"], row["Attachment"]["NetworkCardIndex"])
                 for row in found["NetworkInterfaces"]
             ]
             assert shown == [("efa", card) for card in range(32)]
             assert "PublicIpAddress" not in found
-            await cards.destroy()
-            await shared.destroy()
+            assert found["Placement"]["GroupName"] == shared.placement_group
+            await stack.destroy()
 
     asyncio.run(play())
     assert cloud.instances() == []
     assert cloud.client().describe_launch_templates()["LaunchTemplates"] == []
 
 
-def described(cloud, uid):
-    """Return the description of the instance with this uid."""
-    rule = {"Name": "tag-key", "Values": ["fleetform:*"]}
-    rows = cloud.client().describe_instances(Filters=[rule])["Reservations"]
-    found = [one for row in rows for one in row["Instances"] if one["State"]["Name"] == "running"]
-    return next(one for one in found if uid in {tag["Value"] for tag in one["Tags"]})
-
-
-def test_a_volume_that_exists_is_adopted(cloud, opened):
-    """A volume that a person made is taken over under its id, and nothing else is created."""
-    ec2 = cloud.client()
-    identity = ec2.create_volume(
-        AvailabilityZone="us-east-1a", Size=20, VolumeType="gp3", Encrypted=True
-    )["VolumeId"]
-    before = len(ec2.describe_volumes()["Volumes"])
-
-    async def play():
-        disk = DiskRequest("v2", "data", "o1", "us-east-1a", 20, id=identity)
-        async with opened("adopted") as stack:
-            await apply(stack, volume_program(ACCOUNT, disk))
-
-    asyncio.run(play())
-    assert len(ec2.describe_volumes()["Volumes"]) == before
-    (found,) = ec2.describe_volumes(VolumeIds=[identity])["Volumes"]
-    assert {"Key": "fleetform:environment", "Value": "e1"} in found["Tags"]
-
-
-def test_no_capacity_is_a_failure_of_one_host(cloud, opened, image, public_key):
+def test_no_capacity_is_a_failure_of_one_host(cloud, site):
     """A refusal arrives after the attempts of the program, and names the code of AWS."""
     fault = cloud.inject(faults.no_capacity())
-    template = HostTemplate("g5.xlarge", image, 100, zone="us-east-1a", spot=True, price_max="1.5")
+    site.template = dataclasses.replace(site.template, zone=ZONE, spot=True, price_max="1.5")
 
     async def play():
-        async with opened("shared") as shared, opened("batch") as batch:
-            parts = await shared_parts(shared, public_key)
-            program = batch_program(ACCOUNT, Batch("b3", "gpus", template, hosts("gpus-3")), parts)
-            await batch.preview(program)
-            outcome = await batch.up(program, continue_on_error=True)
-            await batch.destroy()
-            await shared.destroy()
+        program = site.batch(await site.share(), HOSTS[:1])
+        async with site.open("batch") as stack:
+            await stack.preview(program)
+            outcome = await stack.up(program, continue_on_error=True)
+            await stack.destroy()
             return outcome
 
     outcome = asyncio.run(play())
@@ -142,3 +198,47 @@ def test_no_capacity_is_a_failure_of_one_host(cloud, opened, image, public_key):
     assert "InsufficientInstanceCapacity" in str(failure)
     assert fault.met == 3
     assert cloud.instances() == []
+
+
+def test_a_volume_outlives_its_program(cloud, site):
+    """It is protected, so a destroy is refused."""
+
+    async def play():
+        async with site.open("volume") as stack:
+            await apply(
+                stack, volume_program(site.account, DiskRequest("v1", "data", "o1", ZONE, 10))
+            )
+            with pytest.raises(ProviderError, match="protected"):
+                (await stack.destroy()).require()
+
+    asyncio.run(play())
+    assert len(cloud.client().describe_volumes()["Volumes"]) == 1
+
+
+def test_a_volume_that_exists_is_adopted(cloud, site):
+    """A volume that a person made is taken over under its id, and nothing else is created."""
+    ec2 = cloud.client()
+    identity = ec2.create_volume(AvailabilityZone=ZONE, Size=20, VolumeType="gp3", Encrypted=True)[
+        "VolumeId"
+    ]
+
+    async def play():
+        disk = DiskRequest("v2", "data", "o1", ZONE, 20, id=identity)
+        async with site.open("adopted") as stack:
+            await apply(stack, volume_program(site.account, disk))
+
+    asyncio.run(play())
+    (found,) = ec2.describe_volumes()["Volumes"]
+    assert found["VolumeId"] == identity
+    assert {"Key": "fleetform:environment", "Value": "e1"} in found["Tags"]
+
+
+def test_credentials_of_another_account_are_refused(site):
+    """The account is pinned, so nothing is created in the wrong one."""
+
+    async def play():
+        async with site.open("shared", account="210987654321") as stack:
+            await stack.preview(shared_program(site.account, site.shared))
+
+    with pytest.raises(CredentialsRefused, match="210987654321"):
+        asyncio.run(play())
