@@ -70,6 +70,10 @@ class Lab:
         """Return the id, on this machine, of process 1 of a running host."""
         return int(self.record["hosts"][host]["processes"][1][0])
 
+    def namespace(self, host: str) -> str:
+        """Return the name of the network namespace of a host."""
+        return str(self.record["hosts"][host]["namespace"])
+
     def kill(self, host: str) -> None:
         """Cut the power: nothing more is heard of the host."""
         self.call("kill", host)

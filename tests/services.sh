@@ -2,13 +2,15 @@
 # Installs the programs that tests use besides Python, where it may: as root on Debian.
 # Elsewhere the tests that need one are skipped with the reason.
 # `sh tests/services.sh lab` installs only what `make lab` needs, `… machines` what whole machines need;
-# `… cloud` builds the Pulumi CLI.
+# `… cloud` builds the Pulumi CLI, and unpacks cloud-init.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 
 if [ "${1:-}" = cloud ]; then
-    exec sh "$here/cloud/pulumi_cli/build.sh"
+    sh "$here/cloud/pulumi_cli/build.sh"
+    sh "$here/cloud/cloud_init/install.sh"
+    exit
 fi
 
 missing=

@@ -293,18 +293,11 @@ class Lab:
                 "link": f"{prefix}-up",
                 "switch": f"{prefix}-switch",
                 "hosts": {
-                    f"{'node' if kind == 'node' else 'machine'}{number}": {
-                        "kind": kind,
-                        "address": str(network[first + number]),
-                        # Kept over boots: others remember for a while who has which address.
-                        "mac": ":".join(
-                            ["02", *(f"{byte:02x}" for byte in secrets.token_bytes(5))]
-                        ),
-                        "namespace": f"{prefix}-{'node' if kind == 'node' else 'm'}{number}",
-                        "cgroups": [],
-                        "processes": [],
-                        "cut": False,
-                    }
+                    f"{'node' if kind == 'node' else 'machine'}{number}": new_host(
+                        kind,
+                        str(network[first + number]),
+                        f"{prefix}-{'node' if kind == 'node' else 'm'}{number}",
+                    )
                     for kind, first, number in numbers
                 },
             }
@@ -318,6 +311,30 @@ class Lab:
             call("ip", "address", "add", f"{network[1]}/{network.prefixlen}", "dev", link)
             call("ip", "link", "set", "dev", link, "up")
         self.record["complete"] = True
+        self.save()
+
+    def add(self, name: str, address: str, files: Path | None) -> None:
+        """
+        Boot one more host, for a test that starts and ends hosts; returns before it answers.
+
+        What is in `files` lies on its disk before it boots. Its keys are not in the files for SSH
+        clients: `files` may let it choose others.
+        """
+        if name in self.hosts:
+            raise LabError(f"the lab in {self.directory} has a host {name} already")
+        prefix = self.record["link"].removesuffix("-up")
+        self.record["hosts"][name] = new_host("node", address, f"{prefix}-{name}")
+        self.save()
+        self._make_disk(name)
+        if files is not None:
+            call("cp", "-a", f"{files}/.", str(self.disk(name) / "root"))
+        self._power_on(name)
+
+    def remove(self, name: str) -> None:
+        """End a host, and delete its disk."""
+        self.power_off(name)
+        shutil.rmtree(self.disk(name), ignore_errors=True)
+        del self.record["hosts"][name]
         self.save()
 
     # -- one host
@@ -655,10 +672,25 @@ class Lab:
             if "run" in state and host["kind"] == "node":
                 boot_id = (self.disk(name) / "boot_id").read_text().strip()
             print(f"{name:8} {host['address']:15} {state:13} {boot_id}".rstrip())
-        print(f"\nSign in: ssh -F {self.client_config} {next(iter(self.hosts))}")
+        if self.hosts:
+            print(f"\nSign in: ssh -F {self.client_config} {next(iter(self.hosts))}")
 
 
 # -- parts of a lab ------------------------------------------------------------------------------
+
+
+def new_host(kind: str, address: str, namespace: str) -> dict[str, Any]:
+    """Return the record of a host that has not been booted."""
+    return {
+        "kind": kind,
+        "address": address,
+        # Kept over boots: others remember for a while who has which address.
+        "mac": ":".join(["02", *(f"{byte:02x}" for byte in secrets.token_bytes(5))]),
+        "namespace": namespace,
+        "cgroups": [],
+        "processes": [],
+        "cut": False,
+    }
 
 
 def machine_boot_id() -> str:
@@ -724,8 +756,12 @@ def install(root: Path, name: str) -> None:
     etc = root / "etc"
     call("cp", "-a", "/etc", str(etc))
     (etc / "ssh").mkdir(exist_ok=True)
-    # Keys of this machine; a login that is closed here; servers that no host reaches.
-    for path in (*(etc / "ssh").glob("ssh_host_*"), etc / "nologin", etc / "resolv.conf"):
+    # Keys of this machine; a login that is closed here; its commands at boot; servers that no
+    # host reaches.
+    for path in (
+        *(etc / "ssh").glob("ssh_host_*"),
+        *(etc / file for file in ("nologin", "rc.local", "resolv.conf")),
+    ):
         path.unlink(missing_ok=True)
     for file, text in (
         ("hostname", f"{name}\n"),
@@ -838,9 +874,15 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         ("join", "Put the network cable of a host back"),
         ("rekey", "Give a host new SSH host keys"),
         ("run", "Run a command in a host as root, without SSH"),
+        ("add", "Boot one more host, for tests"),
+        ("remove", "End a host, and delete its disk"),
     ):
         command = add(name, text)
         command.add_argument("host", metavar="HOST")
+        if name == "add":
+            command.add_argument("--address", type=_address, required=True)
+            command.add_argument("--files", type=Path, metavar="DIR",
+                                 help="folder whose files lie on its disk when it boots")  # fmt: skip
         if name == "run":
             command.add_argument("words", nargs=argparse.REMAINDER, metavar="CMD")
     return parser.parse_args(arguments)
@@ -854,6 +896,10 @@ def _network(text: str) -> str:
     if not network.is_private:
         raise argparse.ArgumentTypeError(f"{text} is public; write for example {NETWORK}")
     return str(network)
+
+
+def _address(text: str) -> str:
+    return str(ipaddress.IPv4Address(text))
 
 
 def main(arguments: list[str]) -> int:
@@ -899,6 +945,10 @@ def execute(lab: Lab, options: argparse.Namespace) -> None:
         lab.power_on(options.host)
     elif options.command in {"cut", "join"}:
         lab.set_cut(options.host, options.command == "cut")
+    elif options.command == "add":
+        lab.add(options.host, options.address, options.files)
+    elif options.command == "remove":
+        lab.remove(options.host)
     elif options.command == "rekey":
         lab.rekey(options.host)
 

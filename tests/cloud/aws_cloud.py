@@ -29,6 +29,7 @@ from cloud.descriptions import descriptions, end
 from cloud.faults import Fault
 from cloud.front import ACCESS_KEY, Answered, Front, Key, serve
 from cloud.moto_calls import forget_everything
+from cloud.region import Hosts
 
 REGION = "us-east-1"
 TESTS = Path(__file__).parents[1]
@@ -54,7 +55,10 @@ class AwsCloud:
     """One cloud at a time in a process, because moto's state belongs to the process."""
 
     def __init__(
-        self, folder: Path, address: Callable[[Mapping[str, str]], str] | None = None
+        self,
+        folder: Path,
+        address: Callable[[Mapping[str, str]], str] | None = None,
+        hosts: Hosts | None = None,
     ) -> None:
         """
         Prepare a cloud with its files in `folder`.
@@ -62,9 +66,11 @@ class AwsCloud:
         Args:
             address: The address of an instance or an elastic address, by its tags: that of the
                 namespace that plays it. Without it each has an address of loopback of its own.
+            hosts: What boots behind instances, and gives them their addresses.
         """
         self.folder = folder
-        self.front = Front(address or _loopback_addresses())
+        address = address or (hosts.address if hosts else _loopback_addresses())
+        self.front = Front(address, hosts)
         self.dialled: list[str] = []
         self.programs = folder / "programs"
         self._session = botocore.session.Session()
@@ -212,6 +218,11 @@ class AwsCloud:
         """Take a spot instance away."""
         message = "Server.SpotInstanceTermination: Spot instance termination"
         self._end(identity, "Server.SpotInstanceTermination", message)
+
+    def announce_spot_end(self, identity: str, seconds: float = 120.0) -> None:
+        """Let the metadata service of a host announce that its spot capacity is taken away."""
+        assert self.front.hosts is not None
+        self.front.hosts.metadata(identity).announce_end(seconds)
 
     def shut_down(self, identity: str) -> None:
         """End an instance whose own system shuts down, and whose shutdown behaviour is `terminate`."""

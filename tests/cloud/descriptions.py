@@ -95,3 +95,5 @@ def note_end(region: Region, identity: str, code: str, message: str) -> None:
     for request in region.spot_requests.values():
         if request["InstanceId"] == identity:
             request["State"] = "closed"
+    if region.hosts is not None:
+        region.hosts.end(identity)

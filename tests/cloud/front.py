@@ -18,7 +18,7 @@ from cloud import ec2
 from cloud.account_services import answer_service
 from cloud.catalog import ACCOUNT, Catalog, region_exists
 from cloud.faults import Fault
-from cloud.region import Pace, Region
+from cloud.region import Hosts, Pace, Region
 from cloud.wire import Call, Refusal, read_call, read_signer, write_refusal, write_result
 
 ACCESS_KEY = "AKIAFLEETFORMTESTS00"
@@ -45,6 +45,7 @@ class Answered:
 @dataclass
 class Front:
     address: Callable[[Mapping[str, str]], str]
+    hosts: Hosts | None = None
     catalog: Catalog = field(default_factory=Catalog)
     keys: dict[str, Key] = field(default_factory=lambda: {ACCESS_KEY: Key(ACCOUNT)})
     faults: list[Fault] = field(default_factory=list)
@@ -57,7 +58,12 @@ class Front:
         key = (account, region)
         if key not in self._regions:
             self._regions[key] = Region(
-                account, region, self.catalog, self.address, lag_seconds=self.lag_seconds
+                account,
+                region,
+                self.catalog,
+                self.address,
+                self.hosts,
+                lag_seconds=self.lag_seconds,
             )
         return self._regions[key]
 

@@ -10,6 +10,9 @@ from cloud.filters import matches
 from cloud.region import Region
 from cloud.wire import Call, Refusal
 
+CONSOLE_CHARACTERS_MAX = 64 << 10
+"""EC2 keeps the last 64 KB."""
+
 
 def describe_instances(region: Region, call: Call) -> dict[str, Any]:
     parameters = call.parameters
@@ -78,7 +81,10 @@ def console_output(region: Region, call: Call) -> dict[str, Any]:
     identity = call.parameters["InstanceId"]
     if identity not in region.instances:
         raise Refusal("InvalidInstanceID.NotFound", f"The instance ID '{identity}' does not exist")
-    text = base64.b64encode(region.consoles.get(identity, "").encode()).decode()
+    printed = region.consoles.get(identity, "")
+    if region.hosts is not None and identity not in region.consoles:
+        printed = region.hosts.console(identity)[-CONSOLE_CHARACTERS_MAX:]
+    text = base64.b64encode(printed.encode()).decode()
     return {"InstanceId": identity, "Output": text}
 
 

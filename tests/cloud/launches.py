@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import secrets
 from collections.abc import Iterable
@@ -11,6 +12,7 @@ from typing import Any
 from cloud import catalog as cat
 from cloud.capacity import placement_group, request_spot, reserve
 from cloud.descriptions import describe, descriptions
+from cloud.metadata import Metadata
 from cloud.region import InstanceRecord, Pace, Parameters, Region, tags_of
 from cloud.wire import Call, Refusal
 
@@ -207,6 +209,19 @@ def record_instance(
         tags_of(parameters, "network-interface"),
         # moto's instances run at once; how long one is pending is decided here.
         seen={**instance, "State": {"Name": "running", "Code": 16}},
+    )
+    if region.hosts is not None:
+        region.hosts.boot(identity, metadata_of(region, identity, parameters))
+
+
+def metadata_of(region: Region, identity: str, parameters: Parameters) -> Metadata:
+    return Metadata(
+        identity,
+        parameters.get("InstanceType", "m1.small"),
+        region.instances[identity].extra["Placement"]["AvailabilityZone"],
+        region.instances[identity].address,
+        region.account,
+        base64.b64decode(parameters.get("UserData", "")).decode(),
     )
 
 

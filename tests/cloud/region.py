@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from cloud import catalog as cat
+from cloud.metadata import Metadata
 from cloud.moto_calls import call_moto
 from cloud.wire import Call
 
@@ -42,6 +43,25 @@ class InstanceRecord:
     ended: float | None = None
 
 
+class Hosts(Protocol):
+    """The hosts behind instances."""
+
+    def address(self, tags: Mapping[str, str]) -> str:
+        """Return an address for a new instance."""
+
+    def boot(self, identity: str, metadata: Metadata) -> None:
+        """Boot the host of a new instance."""
+
+    def end(self, identity: str) -> None:
+        """End the host of an instance."""
+
+    def console(self, identity: str) -> str:
+        """Return what the host has printed."""
+
+    def metadata(self, identity: str) -> Metadata:
+        """Return what the metadata service of the host knows."""
+
+
 @dataclass
 class Region:
     account: str
@@ -49,6 +69,8 @@ class Region:
     catalog: cat.Catalog
     address: Callable[[Mapping[str, str]], str]
     """Address of an instance or an elastic address, by its tags."""
+    hosts: Hosts | None = None
+    """What boots behind instances; None: nothing does."""
     clock: Callable[[], float] = time.monotonic
     lag_seconds: float = 0.0
     """For so long lists show neither a new instance nor the end of one."""

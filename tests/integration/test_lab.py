@@ -291,3 +291,22 @@ def test_labs_live_side_by_side(hosts, own):
     assert taken.returncode == 3
     assert "in use" in taken.stderr
     assert hosts.ssh("node1", "true").returncode == 0
+
+
+def test_a_host_is_added_with_files_and_removed(own: Lab, tmp_path: Path):
+    """It runs the commands in its files before its SSH server; nothing of it is left at the end."""
+    script = tmp_path / "files/etc/rc.local"
+    script.parent.mkdir(parents=True)
+    script.write_text("#!/bin/sh\nhostname >/run/booted\n")
+    script.chmod(0o755)
+    before = namespaces()
+    address = own.hosts["node1"].rpartition(".")[0] + ".99"
+    own.call("add", "extra", "--address", address, "--files", str(tmp_path / "files"))
+    wait_for(lambda: own.run("extra", "cat", "/run/booted", check=False) == "extra\n")
+    assert own.hosts["extra"] == address
+    pid = own.init_pid("extra")
+    own.call("remove", "extra")
+    assert has_ended(pid)
+    assert namespaces() == before
+    assert "extra" not in own.hosts
+    assert not (own.directory / "hosts/extra").exists()
