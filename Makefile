@@ -41,7 +41,7 @@ test-machines: $(VENV)/installed
 	@sh tests/services.sh machines
 	$(BIN)/python -m pytest tests/machines
 
-## make test-cloud  run the tests with the Pulumi CLI and a cloud of their own; builds the CLI once, with Go
+## make test-cloud  run the tests with the Pulumi CLI and a cloud of their own; builds the CLI once, with Go; hosts need root
 test-cloud: $(VENV)/installed
 	@sh tests/services.sh cloud
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/integration/cloud tests/integration/pulumi
