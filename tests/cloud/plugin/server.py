@@ -19,13 +19,11 @@ import grpc
 from google.protobuf import any_pb2, json_format, struct_pb2
 from google.protobuf.empty_pb2 import Empty
 from google.rpc import status_pb2
-from pulumi.runtime.proto import plugin_pb2
-from pulumi.runtime.proto import provider_pb2 as proto
-from pulumi.runtime.proto import provider_pb2_grpc as rpc
 
 from cloud.plugin.client import ATTEMPTS, Aws, CallError, Cancelled, forbid_other_machines
 from cloud.plugin.differences import Difference, compare, like, replaces
 from cloud.plugin.functions import FUNCTIONS
+from cloud.plugin.protocol import plugin_pb2, proto, rpc
 from cloud.plugin.resources import RESOURCES, PartialFailure, Resource
 
 VERSION = "7.51.1"

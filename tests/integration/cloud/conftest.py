@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,49 +59,59 @@ def public_key(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.with_suffix(".pub").read_text().strip()
 
 
-@dataclass
 class Stacks:
-    """Stacks of inline programs, through the Automation API and the real CLI."""
+    """Stacks of inline programs, through the Automation API and the real CLI, in one process."""
 
-    cloud: AwsCloud
+    def __init__(self, cloud: AwsCloud) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(_OPERATIONS)],
+            env=cloud.environment(),
+            start_new_session=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._cloud = cloud
 
-    def start(
+    def ask(
         self,
         stack: str,
         program: str,
-        operations: list[str],
-        *,
+        *operations: str,
         account: str = ACCOUNT,
         **arguments: Any,
-    ) -> subprocess.Popen[str]:
+    ) -> None:
+        """Let the process begin with operations, one after the other."""
+        environment = self._cloud.environment(account)
         asked = {
             "stack": stack,
             "program": program,
             "operations": operations,
             "arguments": arguments,
+            "variables": {name: environment[name] for name in _CREDENTIALS},
         }
-        return subprocess.Popen(
-            [sys.executable, str(_OPERATIONS), json.dumps(asked)],
-            env=self.cloud.environment(account),
-            start_new_session=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(asked) + "\n")
+        self.process.stdin.flush()
 
-    def run(
-        self, stack: str, program: str, *operations: str, **arguments: Any
-    ) -> list[dict[str, Any]]:
-        """Run operations one after the other; return their results up to the first that fails."""
-        with self.start(stack, program, list(operations), **arguments) as process:
-            output, errors = process.communicate(timeout=300)
-        assert process.returncode == 0, errors
-        return [json.loads(line) for line in output.splitlines()]
+    def run(self, stack: str, program: str, *operations: str, **given: Any) -> list[dict[str, Any]]:
+        """Run operations; return their results up to the first that fails, and that of `state`."""
+        self.ask(stack, program, *operations, **given)
+        assert self.process.stdout is not None
+        results: list[dict[str, Any]] = json.loads(self.process.stdout.readline())
+        return results
+
+    def end(self) -> None:
+        """End the process once it has done what it was asked."""
+        self.process.communicate()
 
 
 _OPERATIONS = Path(__file__).with_name("stack_operations.py")
+_CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
-@pytest.fixture
-def stacks(pulumi: Path, cloud: AwsCloud) -> Stacks:
-    return Stacks(cloud)
+@pytest.fixture(scope="module")
+def stacks(pulumi: Path, cloud: AwsCloud) -> Iterator[Stacks]:
+    started = Stacks(cloud)
+    yield started
+    started.end()

@@ -1,8 +1,10 @@
 """
-Operations on a stack in a process of its own, as fleetform runs them: `python stack_operations.py JSON`.
+Operations on stacks in a process of its own, as fleetform runs them.
 
-It prints a line of JSON for each operation, and ends after the first that fails. The Automation API keeps
-connections and threads for the life of its process, so no test imports it.
+It reads a request, which is a line of JSON, and prints a line with the result of each operation, up to
+the first that fails; `state` is read in any case. The Automation API keeps connections and threads for
+the life of its process, so no test imports it; importing it takes longer than an operation, so one
+process serves many requests.
 """
 
 from __future__ import annotations
@@ -115,20 +117,25 @@ def _instance_steps(events: list[automation.EngineEvent]) -> dict[str, list[str]
     }
 
 
-def main() -> None:
-    asked = json.loads(sys.argv[1])
-
+def answer(asked: dict[str, Any]) -> list[dict[str, Any]]:
     def program() -> None:
         PROGRAMS[asked["program"]](**asked["arguments"])
 
-    stack = automation.create_or_select_stack(asked["stack"], "tests", program)
+    options = automation.LocalWorkspaceOptions(env_vars=asked["variables"])
+    stack = automation.create_or_select_stack(asked["stack"], "tests", program, opts=options)
+    results: list[dict[str, Any]] = []
     for operation in asked["operations"]:
-        result = operate(stack, operation)
-        result["state"] = stack.export_stack().deployment
-        sys.stdout.write(json.dumps(result) + "\n")
+        if operation == "state":
+            results.append(stack.export_stack().deployment)
+        elif not any("error" in one for one in results):
+            results.append(operate(stack, operation))
+    return results
+
+
+def main() -> None:
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps(answer(json.loads(line))) + "\n")
         sys.stdout.flush()
-        if "error" in result:
-            return
 
 
 if __name__ == "__main__":
