@@ -71,6 +71,15 @@ def test_an_archive_for_this_python_holds_its_code(tmp_path) -> None:
     assert done.stdout == "[Probe(id=7)] False\n"
 
 
+def test_the_sources_name_a_release(tmp_path) -> None:
+    """Archives with and without compiled code differ in name, and not in the name of their release."""
+    portable, compiled = make_bundle(tmp_path), make_bundle(tmp_path, for_this_python=True)
+    assert compiled.name != portable.name
+    assert (
+        bundle.portable_name(compiled.name) == portable.name == bundle.portable_name(portable.name)
+    )
+
+
 def test_code_of_another_source_is_left_out(tmp_path) -> None:
     """A file that was changed since, or that no Python has compiled, is compiled by each agent."""
     source = tmp_path / "one.py"

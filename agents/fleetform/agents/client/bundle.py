@@ -17,6 +17,7 @@ import hashlib
 import importlib.util
 import io
 import os
+import re
 import stat
 import tempfile
 import zipfile
@@ -60,9 +61,24 @@ def make_bundle(folder: Path, *, for_this_python: bool = False) -> Path:
 
 
 def bundle_name(*, for_this_python: bool = False) -> str:
-    """Name the archive by its digest."""
-    content = _archive(for_this_python=for_this_python)
-    return f"fleetform-agent-{hashlib.sha256(content).hexdigest()[:16]}.pyz"
+    """
+    Name the archive by the digest of its sources.
+
+    An archive for this Python is named by its whole content as well: what has been compiled changes.
+    """
+    names = [_digest(_archive(for_this_python=False))]
+    if for_this_python:
+        names.append(_digest(_archive(for_this_python=True)))
+    return f"fleetform-agent-{'-'.join(names)}.pyz"
+
+
+def portable_name(name: str) -> str:
+    """Return the name of the archive for any Python that has the sources of this one."""
+    return re.sub(r"^(fleetform-agent-[0-9a-f]{16})-[0-9a-f]{16}(?=\.pyz$)", r"\1", name)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _is_sound(path: Path, content: bytes) -> bool:

@@ -13,10 +13,11 @@ import contextlib
 import functools
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fleetform.agents.client.bundle import bundle_name, make_bundle
+from fleetform.agents.client.bundle import bundle_name, make_bundle, portable_name
 from fleetform.agents.client.session import Session, open_session
 from fleetform.agents.protocol.messages import Cursor, Hello
 from fleetform.providers import host_facts
@@ -156,12 +157,13 @@ class LocalHosts:
         asked_at_ms = time.time_ns() // 1_000_000
         question = {"folder": str(self._state_home), "person": host_facts.account_name()}
         facts = HostFacts.read(await asyncio.to_thread(host_facts.read_facts, question))
+        agents = tuple(replace(one, bundle=portable_name(one.bundle)) for one in facts.agents)
         return HostChecked(
             "",
-            facts,
+            replace(facts, agents=agents),
             asked_at_ms=asked_at_ms,
             answered_at_ms=time.time_ns() // 1_000_000,
-            bundle=bundle_name(for_this_python=True),
+            bundle=bundle_name(),
         )
 
     async def _see(self, folder: Folder, request: InstanceRequest) -> HostSeen:
