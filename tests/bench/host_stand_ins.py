@@ -16,6 +16,7 @@ open and how many there have been. The process ends with its input.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
 import socket
@@ -62,7 +63,9 @@ class Channel:
 
     def write(self, data: bytes) -> None:
         if self.is_open:
-            self._process.stdout.write(bytes(data))
+            # The channel closes before `serve` hears of it.
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdout.write(bytes(data))
 
     def close(self) -> None:
         if self.is_open:
