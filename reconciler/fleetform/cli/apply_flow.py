@@ -67,6 +67,8 @@ class _End(NamedTuple):
     began_ms: int
     printed: frozenset[str] = frozenset()
     """Runs whose whole output is on the screen already."""
+    failures: frozenset[str] = frozenset()
+    """Lines about failed steps that are on the screen already."""
     changes: int = 0
     """How many changes the plans had that it entered."""
     blocked: int = 0
@@ -411,7 +413,16 @@ def _carry_out(apply: _Apply, plan: Plan) -> _End:
             _finish_output(output, result)
     code = Exit.INTERRUPTED if result is None else result.exit_code
     printed = {output.name} if output is not None and output.is_complete else ()
-    return _End(code, result, began_ms, frozenset(printed), len(plan.changes), len(plan.held))
+    failures = shown.failures if isinstance(shown, PlainProgress) else ()
+    return _End(
+        code,
+        result,
+        began_ms,
+        printed=frozenset(printed),
+        failures=frozenset(failures),
+        changes=len(plan.changes),
+        blocked=len(plan.held),
+    )
 
 
 def _output_of(apply: _Apply, plan: Plan) -> RunOutput | None:
@@ -450,6 +461,7 @@ def _show_end(
             began_ms=end.began_ms,
             finished=watching.finished,
             printed=end.printed,
+            failures=end.failures,
             left_blocked=0 if end.changes else end.blocked,
         )
         say_left(workspace, left)
@@ -489,7 +501,7 @@ def _watch(watching: Watching, output: RunOutput | None) -> Iterator[Progress]:
     out = screen()
     # What jobs print scrolls; a table that stays in place would fight with it for the screen.
     if not out.interactive or watching.show_output or watching.detach:
-        yield PlainProgress(out, show_output=watching.show_output)
+        yield PlainProgress(out, errors=error_screen(), show_output=watching.show_output)
         return
     from rich.console import Console
 

@@ -99,7 +99,7 @@ class EndLast(PlainProgress):
     """
 
     def __init__(self, screen: Screen) -> None:
-        super().__init__(screen)
+        super().__init__(screen, errors=error_screen())
         self._end: tuple[Run, str] | None = None
         self._has_said_running = False
         self._lock = threading.Lock()

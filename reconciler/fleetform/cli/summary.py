@@ -50,6 +50,7 @@ def show_summary(
     began_ms: int,
     finished: str,
     printed: frozenset[str] = frozenset(),
+    failures: frozenset[str] = frozenset(),
     left_blocked: int = 0,
 ) -> None:
     """
@@ -60,6 +61,7 @@ def show_summary(
         result: What came of it.
         began_ms: When it began. A run that had ended well before is not what was done.
         printed: Runs whose output is on the screen already, so that its end is not shown again.
+        failures: Lines about failed steps that are on the screen already.
         finished: Said where nothing else is to be said.
         left_blocked: Changes that are blocked, of an apply that made none.
     """
@@ -76,6 +78,8 @@ def show_summary(
     for message in result.messages:
         out.line(message)
     for failure in result.failed_steps:
+        if failure in failures:
+            continue
         error_screen().labelled("error", failure)
     for reason in result.blocked[:_TROUBLES_MAX]:
         error_screen().labelled("warning", reason)

@@ -32,6 +32,9 @@ HEARTBEATS_MISSED_SECONDS = 30.0
 LOOK_SECONDS = 5.0
 """Pause between two looks at all sessions; with a thousand hosts a look takes less than a millisecond."""
 
+STEP_MS = 3000
+"""How long a step may take from the row of a host to its wait for it; mostly some milliseconds."""
+
 _LATE_SECONDS = 2.0
 """A look so much later than planned proves nothing about hosts."""
 
@@ -106,16 +109,31 @@ class Silence:
                 self._await_grace(session, left_ms / 1000, heard_at_ms),
                 name=f"grace of host {session.instance.name}",
             )
-        if not was_reached and problem == session.problem:
-            return
+        is_news = was_reached or problem != session.problem
         session.problem = problem
-        if session.waiters:
+        if session.waiters and (is_news or problem != session.reported):
             self._tell_waiting(session)
-        elif problem != session.reported and not is_reported:
+            session.reported = problem
+        elif is_reported:
+            session.reported = problem
+        elif problem != session.reported and not self._is_awaited_soon(session):
             self._notices.problem(session.instance, problem)
-        session.reported = problem
+            session.reported = problem
+        if not is_news:
+            return
         state = InstanceState.RECOVERING if left_ms > 0 else InstanceState.UNREACHABLE
         await self._mark(session, state, problem, heard_at_ms)
+
+    def _is_awaited_soon(self, session: Session) -> bool:
+        """
+        Tell whether a step may be about to wait for the host, and to say why it fails.
+
+        The session of a host that was just declared begins with its row, and may fail before the step waits.
+        """
+        since_ms = session.unheard_since_ms
+        if since_ms is None or not session.instance.is_joining:
+            return False
+        return self._clock.boot_ms() - since_ms < STEP_MS
 
     async def _mark_overdue(self, session: Session) -> None:
         """Write down that a connected host has missed a heartbeat, or has been heard again."""

@@ -13,11 +13,16 @@ import pytest
 from fleetform.agents.protocol.host_report import GpuProcess, GpuReport, HostReport
 from fleetform.controllers.host_identity import refuse_same_machine
 from fleetform.controllers.hosts import HostSessions
-from fleetform.model.instance import GpuUse, Instance
+from fleetform.model.instance import GpuUse, Instance, InstanceState
 from fleetform.model.ports import LedgerUnavailable
 from fleetform.model.run import RunState
 from fleetform.plan.serialize import dump
-from fleetform.providers.contract.errors import SameMachine, TemporaryError
+from fleetform.providers.contract.errors import (
+    NameUnknown,
+    PermanentError,
+    SameMachine,
+    TemporaryError,
+)
 from fleetform.providers.contract.hosts import InstanceRequest
 from fleetform.spec.desired import Desired
 from simulation.agent import Agent
@@ -188,6 +193,45 @@ def test_what_comes_back_at_once_is_told_once(monkeypatch: pytest.MonkeyPatch) -
     assert [one for one in told if "cannot be stored" in one] == [
         "host pool-0: its report cannot be stored: the disk is full"
     ]
+
+
+def test_a_host_that_fails_before_its_step_waits_is_named_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By the step, or by a notice where no step waits for it."""
+    rig = Rig({})
+    told: list[str] = []
+    problem = "the name pool-0 cannot be resolved"
+
+    async def unknown(_request: InstanceRequest) -> None:
+        raise NameUnknown(problem)
+
+    async def story() -> None:
+        hosts, instance, _silence = await silent_host(rig)
+        monkeypatch.setattr(rig.world, "ensure", unknown)
+        monkeypatch.setattr(
+            hosts._notices._progress, "notice", lambda text, **_about: told.append(text)
+        )
+        declared = replace(
+            instance, provider="ssh", install_id="", state=InstanceState.PROVISIONING
+        )
+        watch = functools.partial(hosts.watch, [declared])
+        # The rows of a rig are shares of this machine, and each round reads them.
+        monkeypatch.setattr(hosts, "watch", lambda *_rows: watch())
+        watch()
+        await asyncio.sleep(1)
+        with pytest.raises(PermanentError, match=f"host pool-0 does not answer: {problem}"):
+            await hosts.reach(declared)
+        await asyncio.sleep(60)
+        assert told == []
+        session = hosts.session(instance.uid)
+        assert session is not None
+        await hosts._drop(session)
+        watch()
+        await asyncio.sleep(60)
+
+    rig.play(story())
+    assert told == [f"host pool-0: {problem}"]
 
 
 def test_gpus_that_become_used_outside_fleetform_are_recorded_within_a_minute(

@@ -48,11 +48,13 @@ class PlainProgress:
     """
     Writes to `screen` as things happen.
 
-    With `show_output`, what the jobs print follows too, each line with its run's name.
+    With `show_output`, what the jobs print follows too, each line with its run's name. Failed steps go
+    to `errors` if it is there.
     """
 
     screen: Screen
     _: KW_ONLY
+    errors: Screen | None = None
     show_output: bool = False
     clock: Callable[[], float] = time.monotonic
 
@@ -64,6 +66,8 @@ class PlainProgress:
         self._named: dict[str, int] = {}
         """How many failed elements of it there were."""
         self._output = OutputLines()
+        self.failures: set[str] = set()
+        """The lines of what was said of failed steps."""
 
     def step_started(self, step: Step) -> None:
         self._board.start_step(step)
@@ -71,10 +75,18 @@ class PlainProgress:
     def step_finished(self, step: Step, error: str) -> None:
         self._board.finish_step(step)
         if error:
-            self._say(f"{step.resource}: {printable_lines(error)}", "bad")
+            self._say_failure(f"{step.resource}: {error}")
         # Submitting touches nothing outside the ledger; the runs speak for themselves.
         elif not step.verb.startswith("run."):
             self._say(step_done(step))
+
+    def _say_failure(self, text: str) -> None:
+        self.failures.update(text.splitlines())
+        if self.errors is None:
+            self._say(printable_lines(text), "bad")
+        else:
+            self.errors.labelled("error", text)
+            self.errors.flush()
 
     def run_changed(self, run: Run, message: str) -> None:
         known = self._board.items.get(run.name)

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import applied
+from leftovers import end_agents
+
 
 def test_nobody_to_ask_is_a_refusal(typed, root, monkeypatch):
     """A pipeline that forgot -y changes nothing and is told what to pass."""
@@ -145,3 +148,21 @@ def test_what_jobs_print_is_not_promised_to_who_leaves(typed, root):
     assert (code, out) == (1, "")
     assert "--show-output does not go with --detach" in err
     assert "fleetform logs" in err
+
+
+@pytest.mark.parametrize("flags", [(), ("--detach",)], ids=str)
+def test_a_cause_is_printed_once(typed, tmp_path, monkeypatch, flags):
+    """In a pipe a failed step is printed as it fails, on standard error, and not again at the end."""
+    monkeypatch.setenv("FLEETFORM_STATE_HOME", str(tmp_path / "state"))
+    path = tmp_path / "words"
+    path.mkdir()
+    (path / "first").touch()
+    volume = f"type: volume\nname: words\nfleet: local\npath: {path}\n"
+    tree = applied.write_tree(tmp_path / "lab", applied.FLEET, volume)
+    try:
+        code, out, err = typed("apply", "-y", "-C", str(tree), *flags)
+    finally:
+        end_agents(tmp_path / "state")
+    assert code == 1
+    cause = "error: volume/words: "
+    assert (out.count("volume/words: "), err.count(cause)) == (0, 1), out + err
