@@ -43,6 +43,7 @@ from fleetform.model.override import Override, OverrideKind, holding
 from fleetform.model.plan import HeldBy, Permissions, Plan
 from fleetform.model.ports import FenceLost, LedgerUnavailable
 from fleetform.model.refusals import PolicyRefused
+from fleetform.plan.blockers.freeze import is_unfinished
 from fleetform.plan.exit import CONVERGED, ERROR, POLICY, apply_code
 from fleetform.plan.serialize import dump
 from fleetform.plan.wait_targets import waited_for
@@ -343,7 +344,7 @@ class _Keeping:
                 self._tell_name(loaded.desired.environment.name)
             self._bases[:] = loaded.bases
             planned = await _plan(loaded, self.ledger, self.gate, self.drift)
-            if planned.plan is not None:
+            if planned.plan is not None and not _is_during_apply(planned.plan):
                 await self._record_blocked(planned.plan)
             return planned
         finally:
@@ -352,7 +353,14 @@ class _Keeping:
                 self._followed.update(waited_for(self._plan))
             if self._plan is None or self._plan.is_empty:
                 self._refusal = None
-                self.looked.set()
+                self._note_looked()
+
+    def _note_looked(self) -> None:
+        """What an apply in progress will have done is known from the next plan only."""
+        if self._plan is not None and _is_during_apply(self._plan):
+            self.looked.clear()
+        else:
+            self.looked.set()
 
     async def _record_blocked(self, plan: Plan) -> None:
         """Record what is blocked whenever that changes, for `status`, and that a failure is over."""
@@ -386,7 +394,7 @@ class _Keeping:
             self.looked.set()
             raise
         self._refusal = None
-        self.looked.set()
+        self._note_looked()
 
     async def _enter(self, plan: Plan) -> None:
         try:
@@ -443,7 +451,14 @@ async def _plan(loaded: Loaded, ledger: StoredLedger, gate: Gate, drift: DriftWa
         return Planned(None, (*notices, *not_planned(problem.message)))
     except LedgerUnavailable as problem:
         return Planned(None, (*notices, *not_planned(str(problem))))
-    return Planned(plan, notices, held_notices(plan.held))
+    # This process itself finishes an earlier apply, so there is nothing that a person has to do.
+    held = [one for one in plan.held if not is_unfinished(one)]
+    return Planned(plan, notices, held_notices(held))
+
+
+def _is_during_apply(plan: Plan) -> bool:
+    """Tell whether an earlier apply has not finished with all that the plan would change."""
+    return any(map(is_unfinished, plan.held))
 
 
 def locked(workspace: Workspace) -> Locked:

@@ -218,6 +218,22 @@ def test_the_log_of_serve_says_what_it_applied_and_what_is_blocked(lab: Lab) -> 
         server.wait(timeout=PATIENCE_SECONDS)
 
 
+def test_serve_does_not_warn_of_its_own_apply(lab: Lab) -> None:
+    """A plan that it makes while a step waits for a host is not blocked by an earlier apply."""
+    host = "{hostname: 127.0.0.1, port: 9}"
+    slow = f"type: fleet\nname: slow\nssh_config: {{user: root, hosts: [{host}], host_keys: first-use}}\n"
+    lab.declare(slow)
+    serve = lab.start("serve")
+    assert serve.stdout is not None
+    begun = _read_until(serve.stdout, "waiting for host")
+    lab.declare(slow, task("one", "true"))
+    lab.wait_until(lambda: len(lab.json("history", "--applies")) == 2, "the second apply")
+    serve.terminate()
+    _, rest = lab.finish(serve)
+    assert "127.0.0.1:9" in begun
+    assert "blocked" not in begun + rest
+
+
 def _events(lines: str) -> list[dict[str, str]]:
     return [json.loads(line) for line in lines.splitlines()]
 
