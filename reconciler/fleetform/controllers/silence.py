@@ -116,7 +116,7 @@ class Silence:
             session.reported = problem
         elif is_reported:
             session.reported = problem
-        elif problem != session.reported and not self._is_awaited_soon(session):
+        elif problem != session.reported and not self._may_have_waiter_soon(session):
             self._notices.problem(session.instance, problem)
             session.reported = problem
         if not is_news:
@@ -124,7 +124,7 @@ class Silence:
         state = InstanceState.RECOVERING if left_ms > 0 else InstanceState.UNREACHABLE
         await self._mark(session, state, problem, heard_at_ms)
 
-    def _is_awaited_soon(self, session: Session) -> bool:
+    def _may_have_waiter_soon(self, session: Session) -> bool:
         """
         Tell whether a step may be about to wait for the host, and to say why it fails.
 

@@ -88,7 +88,7 @@ class BlobChannels:
         self._give_room()
 
     def lose(self) -> list[asyncio.Future[None]]:
-        """Hand out those that wait for room, to be told that the connection has ended."""
+        """Hand out the calls that wait for room: the connection has ended."""
         waiting, self._awaiting_room = self._awaiting_room, []
         return waiting
 
