@@ -12,7 +12,7 @@ import base64
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from fleetform.agents.client.errors import RequestRefused
+from fleetform.agents.client.errors import ConnectionLost, HelloRejected, RequestRefused
 from fleetform.agents.protocol.frames import Message
 from fleetform.agents.protocol.link import BLOBS, Window
 from fleetform.agents.protocol.messages import (
@@ -51,6 +51,7 @@ class BlobChannels:
         self._window = Window()
         self._awaiting_room: list[asyncio.Future[None]] = []
         self._ended: dict[int, ChannelEnded] = {}
+        self._failure: ConnectionLost | HelloRejected | None = None
 
     def open_blob(self, parameters: dict[str, Any]) -> tuple[int, asyncio.Future[Reply]]:
         number = self._next_channel()
@@ -58,6 +59,8 @@ class BlobChannels:
         return number, self._submit(request, BLOBS)
 
     async def await_room(self, channel: int) -> Window:
+        if self._failure is not None:
+            raise self._failure.with_traceback(None)
         while not self._window.has_room and channel not in self._ended:
             room = self._loop.create_future()
             self._awaiting_room.append(room)
@@ -87,12 +90,16 @@ class BlobChannels:
         self._ended[ended.channel] = ended
         self._give_room()
 
-    def lose(self) -> list[asyncio.Future[None]]:
-        """Hand out the calls that wait for room: the connection has ended."""
+    def lose(self, failure: ConnectionLost | HelloRejected) -> list[asyncio.Future[None]]:
+        """Let no call wait for room any more; returns the futures of those that do."""
+        self._failure = failure
+        return self._take_waiting()
+
+    def _take_waiting(self) -> list[asyncio.Future[None]]:
         waiting, self._awaiting_room = self._awaiting_room, []
         return waiting
 
     def _give_room(self) -> None:
-        for room in self.lose():
+        for room in self._take_waiting():
             if not room.done():
                 room.set_result(None)

@@ -554,7 +554,7 @@ class Session:
         waiting: list[asyncio.Future[Any]] = [
             self._greeting,
             *self._replies.values(),
-            *self._blobs.lose(),
+            *self._blobs.lose(failure),
         ]
         self._replies.clear()
         for channel in self._channels.values():
