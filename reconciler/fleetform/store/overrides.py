@@ -8,7 +8,7 @@ expires stays as a row: each reader compares its time.
 from __future__ import annotations
 
 # ruff: noqa: S608 -- statements are put together from constants of this room; values are bound.
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fleetform.model.override import Override, OverrideKind, PastOverride, PutInForce
@@ -24,6 +24,7 @@ __all__ = [
     "put_overrides",
     "read_overrides",
     "read_past_overrides",
+    "rename_targets",
 ]
 
 
@@ -135,6 +136,14 @@ def end_quarantine(transaction: Transaction, host: str, *, now_ms: int) -> None:
     for row in rows:
         title = _override(row).title
         transaction.log("override.lifted", now_ms, f"lifted the {title}: the host has left")
+
+
+def rename_targets(transaction: Transaction, names: Iterable[tuple[str, str]]) -> None:
+    """Let overrides follow what they name: each pair has the target before and after."""
+    transaction.many(
+        "UPDATE overrides SET target = ? WHERE target = ?",
+        ((after, before) for before, after in names),
+    )
 
 
 def read_overrides(connection: Transaction | Statements) -> tuple[Override, ...]:

@@ -17,6 +17,7 @@ from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import split_element
 from fleetform.spec.renaming import Renames, digests_of, rename_references
 from fleetform.store.database import Transaction, to_json
+from fleetform.store.overrides import rename_targets
 
 if TYPE_CHECKING:
     from fleetform.model.apply import StepOutcome
@@ -158,14 +159,11 @@ def _rename(transaction: Transaction, moves: Sequence[_Move], before: str, after
     transaction.many("UPDATE snapshots SET volume = ? WHERE volume = ? AND place = path", volumes)
 
 
-_RETARGET = "UPDATE overrides SET target = ? WHERE target = ?"
-
-
 def _rename_targets(transaction: Transaction, pairs: Mapping[ResourceKey, ResourceKey]) -> None:
     """Rename the targets of overrides, also those of a whole sweep."""
     names = {str(before): str(after) for before, after in pairs.items()}
-    transaction.many(_RETARGET, ((after + _ON_THE_WAY, old) for old, after in names.items()))
-    transaction.many(_RETARGET, ((after, after + _ON_THE_WAY) for after in names.values()))
+    rename_targets(transaction, ((old, after + _ON_THE_WAY) for old, after in names.items()))
+    rename_targets(transaction, ((after + _ON_THE_WAY, after) for after in names.values()))
 
 
 def _rename_hosts(transaction: Transaction, moves: Sequence[_Move]) -> None:
@@ -185,9 +183,8 @@ def _rename_hosts(transaction: Transaction, moves: Sequence[_Move]) -> None:
         transaction.many(
             "UPDATE instances SET name = ? WHERE uid = ?", ((after, uid) for uid, _, after in names)
         )
-        transaction.many(
-            _RETARGET,
-            ((f"host/{after}", f"host/{before}") for _, before, after in names),
+        rename_targets(
+            transaction, ((f"host/{before}", f"host/{after}") for _, before, after in names)
         )
 
 

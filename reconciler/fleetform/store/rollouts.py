@@ -29,6 +29,7 @@ from fleetform.model.rollout import (
 from fleetform.model.verbs import Verb
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Transaction, to_json
+from fleetform.store.overrides import rename_targets
 
 if TYPE_CHECKING:
     from fleetform.model.plan import Plan, Step
@@ -253,13 +254,16 @@ def _settle(transaction: Transaction, fleet: str, one: Exchange) -> None:
         "SELECT uid FROM instances WHERE fleet = ? AND number = ? AND state <> 'terminated'",
         (fleet, one.number),
     )
-    if taken is None:
+    before = transaction.one("SELECT name FROM instances WHERE uid = ?", (one.uid,))
+    if taken is None and before is not None:
+        name = f"{fleet}-{one.number}"
+        rename_targets(transaction, [(f"host/{before[0]}", f"host/{name}")])
         transaction.execute(
             "UPDATE instances SET number = ?, name = ?, generation = generation + 1,"
             # It was to leave, and the host that was to stay has left.
             " drained = CASE WHEN drained IN (?, ?) THEN '' ELSE drained END"
             " WHERE uid = ?",
-            (one.number, f"{fleet}-{one.number}", *RESTING_TEXTS, one.uid),
+            (one.number, name, *RESTING_TEXTS, one.uid),
         )
 
 

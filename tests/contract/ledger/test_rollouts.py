@@ -7,6 +7,7 @@ import pytest
 from contract.ledgers import Desk, carry_out, enter, fleet_step, plan_of, submit_step
 from fleetform.model.apply import StepOutcome
 from fleetform.model.instance import InstanceState
+from fleetform.model.override import OverrideKind
 from fleetform.model.ports import Ledger
 from fleetform.model.rollout import (
     ENDED_TEXTS,
@@ -109,6 +110,25 @@ def test_who_comes_early_takes_the_place(ledger: Ledger) -> None:
     exchange(desk, Exchange(Move.SETTLE, early.uid, 0))
     first = ledger.read_live().instances[0]
     assert (first.uid, first.name, first.number) == (early.uid, "local-0", 0)
+
+
+def test_a_quarantine_follows_the_host_that_takes_the_place(ledger: Ledger) -> None:
+    """The new host was quarantined before the old one was gone, under a name that it loses."""
+    desk = opened(ledger)
+    exchange(desk, Exchange(Move.MAKE, number=SURGE))
+    early = next(one for one in ledger.read_live().instances if one.number == SURGE)
+    ledger.put_overrides(
+        OverrideKind.QUARANTINE,
+        [f"host/{early.name}"],
+        reason="it fails",
+        who="x",
+        now_ms=1,
+        until_ms=None,
+    )
+    exchange(desk, Exchange(Move.LEAVE, desk.instances[0]))
+    ledger.retire(desk.instances[0], fence=desk.fence, now_ms=2)
+    exchange(desk, Exchange(Move.SETTLE, early.uid, 0))
+    assert [one.target for one in ledger.read_overrides()] == ["host/local-0"]
 
 
 def test_who_was_to_go_and_gets_the_place_rests_no_more(ledger: Ledger) -> None:
