@@ -310,12 +310,14 @@ def retire(transaction: Transaction, instance_uid: str, *, now_ms: int) -> None:
         "UPDATE instances SET state = 'terminated', generation = generation + 1,"
         # This message says that another host takes its place.
         " message = CASE WHEN message IN (?, ?, ?, ?) THEN message ELSE '' END"
-        " WHERE uid = ? AND state = 'terminating' RETURNING name",
+        " WHERE uid = ? AND state = 'terminating' RETURNING name, endpoint, message",
         (*EXCHANGED_TEXTS, instance_uid),
     )
     if row is None:
         return
-    (name,) = row
+    name, endpoint, message = row
     lose_jobs(transaction, instance_uid, f"host {name} was released", now_ms=now_ms)
-    end_quarantine(transaction, name, now_ms=now_ms)
+    # A rollout gives the machine that a configuration names another agent: what is broken stays so.
+    if not (endpoint and message in EXCHANGED_TEXTS):
+        end_quarantine(transaction, name, now_ms=now_ms)
     transaction.log("host.terminated", now_ms, f"host {name} was released")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from contract.ledgers import Desk, carry_out, step, submit_step, written
 from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.model.instance import InstanceState, request_of
+from fleetform.model.override import OverrideKind
 from fleetform.model.plan import Step
 from fleetform.model.ports import Ledger
+from fleetform.model.rollout import Exchange, Move, Template
 
 
 def ssh_step(*names: str, verb: str = "fleet.make", lost: dict[str, str] | None = None) -> Step:
@@ -93,3 +95,26 @@ def test_a_lost_host_takes_its_jobs_with_it(ledger: Ledger) -> None:
     assert (job.state, job.cause) == (JobState.FINISHED, Cause.LOST)
     assert "host b is declared lost: fire" in job.message
     assert not ledger.read_book().allocations
+
+
+def test_a_quarantine_outlasts_a_rollout(ledger: Ledger) -> None:
+    """The new host is the same machine; a host that leaves the fleet takes its quarantine along."""
+    desk = opened(ledger, "a", "b")
+    wanted = ssh_step("a", "b", verb="fleet.update")
+    wanted.arguments["template"] = "two"
+    carry_out(ledger, [wanted])
+    for name in ("a", "b"):
+        ledger.put_overrides(
+            OverrideKind.QUARANTINE, [f"host/{name}"], reason="", who="x", now_ms=1, until_ms=None
+        )
+    template = Template("two", "drain", 2, (0, 1))
+    leaving = [Exchange(Move.LEAVE, desk.instances[0])]
+    ledger.commit_exchanges("gpu", template, leaving, fence=desk.fence, now_ms=2)
+    ledger.retire(desk.instances[0], fence=desk.fence, now_ms=2)
+    ledger.commit_exchanges(
+        "gpu", template, [Exchange(Move.MAKE, number=0)], fence=desk.fence, now_ms=2
+    )
+    assert numbers(ledger) == {"a": 0, "b": 1}
+    carry_out(ledger, [ssh_step("a", verb="fleet.update")])
+    ledger.retire(desk.instances[1], fence=desk.fence, now_ms=2)
+    assert [one.target for one in ledger.read_overrides()] == ["host/a"]
