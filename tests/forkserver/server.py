@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import fcntl
+import functools
 import gc
 import importlib
 import marshal
 import os
 import pkgutil
-import select
+import selectors
 import signal
 import socket
-import socketserver
 import sys
 import threading
 import time
@@ -25,59 +26,68 @@ Request = tuple[list[str], str, dict[bytes, bytes], int, list[int], list[int]]
 """Arguments, working directory, variables, umask, numbers of the open files, ignored signals."""
 
 
-class Server(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
-    """Forks for each launcher; ends with the process that started it."""
+class Server:
+    """Forks for each launcher, passes on its signals, and tells it the exit code."""
 
-    request_queue_size = 64
-    block_on_close = False
-    max_children = 1000
+    def __init__(self, address: str) -> None:
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(address)
+        self._listener.listen(64)
+        self._watched = selectors.DefaultSelector()
+        self._watched.register(self._listener, selectors.EVENT_READ, self._start)
 
-    def service_actions(self) -> None:
-        super().service_actions()
-        if os.getppid() != PARENT:
-            sys.exit()
+    def serve(self) -> None:
+        """Go on for as long as the process that started this one."""
+        while os.getppid() == PARENT:
+            # One at a time: what is done for it may close another that is ready.
+            for key, _ in self._watched.select(0.5)[:1]:
+                key.data()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        traceback.print_exc()
-
-
-class Launcher(socketserver.BaseRequestHandler):
-    """What is done for one launcher: its command is a child of this process."""
-
-    request: socket.socket
-
-    def handle(self) -> None:
-        asked, files = _receive(self.request)
-        pid = os.fork()
-        if not pid:
-            _run(asked, files)
+    def _start(self) -> None:
+        connection, _ = self._listener.accept()
+        asked, files = _receive(connection)
+        if asked is not None:
+            pid = os.fork()
+            if not pid:
+                _run(asked, files)
+            ended = os.pidfd_open(pid)
+            signals = functools.partial(self._pass_on, connection, pid)
+            end = functools.partial(self._end, connection, pid, ended)
+            self._watched.register(connection, selectors.EVENT_READ, signals)
+            self._watched.register(ended, selectors.EVENT_READ, end)
+        else:
+            connection.close()
         # A reader of the output of the command waits until every process has closed it.
         for one in files:
             os.close(one)
-        ended = os.pidfd_open(pid)
-        poller = select.poll()
-        for one in (self.request.fileno(), ended):
-            poller.register(one, select.POLLIN)
-        while True:
-            ready = dict(poller.poll())
-            if ended in ready:
-                _, status = os.waitpid(pid, 0)
-                self.request.sendall(marshal.dumps(os.waitstatus_to_exitcode(status)))
-                return
-            for number in self.request.recv(64) or [signal.SIGKILL]:
-                os.kill(pid, number)
+
+    def _pass_on(self, connection: socket.socket, pid: int) -> None:
+        """Send signals of the launcher to its command; a launcher that was killed kills it."""
+        numbers = connection.recv(64)
+        if not numbers:
+            self._watched.unregister(connection)
+        for number in numbers or [signal.SIGKILL]:
+            os.kill(pid, number)
+
+    def _end(self, connection: socket.socket, pid: int, ended: int) -> None:
+        _, status = os.waitpid(pid, 0)
+        with contextlib.suppress(BrokenPipeError):
+            connection.sendall(marshal.dumps(os.waitstatus_to_exitcode(status)))
+        with contextlib.suppress(KeyError):  # Its launcher was killed.
+            self._watched.unregister(connection)
+        self._watched.unregister(ended)
+        os.close(ended)
+        connection.close()
 
 
-def _receive(connection: socket.socket) -> tuple[Request, list[int]]:
+def _receive(connection: socket.socket) -> tuple[Request | None, list[int]]:
+    """Read what a launcher asks for, with its files; nothing if it ends meanwhile."""
     start, files, _, _ = socket.recv_fds(connection, 4, FILES_MAX)
     size = int.from_bytes(start, "little")
     data = b""
-    while len(data) < size:
-        more = connection.recv(size - len(data))
-        if not more:
-            sys.exit()
+    while len(data) < size and (more := connection.recv(size - len(data))):
         data += more
-    return marshal.loads(data), files
+    return (marshal.loads(data) if size and len(data) == size else None), files
 
 
 def _run(asked: Request, files: list[int]) -> NoReturn:
@@ -87,13 +97,9 @@ def _run(asked: Request, files: list[int]) -> NoReturn:
     held = [fcntl.fcntl(one, fcntl.F_DUPFD, aside) for one in files]
     for one, number in zip(held, numbers, strict=True):
         os.dup2(one, number)
-    wanted = set(numbers)
-    for one in range(max(held) + 1):
-        if one not in wanted:
-            try:
-                os.close(one)
-            except OSError:
-                continue
+    for one in {int(name) for name in os.listdir("/proc/self/fd")} - {*numbers}:
+        with contextlib.suppress(OSError):  # That of the listing is closed.
+            os.close(one)
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for one in ignored:
@@ -137,6 +143,6 @@ PARENT = os.getppid()
 
 if __name__ == "__main__":
     _import_product()
-    with Server(sys.argv[1], Launcher) as serving:
-        print("ready", flush=True)
-        serving.serve_forever()
+    server = Server(sys.argv[1])
+    print("ready", flush=True)
+    server.serve()
