@@ -38,6 +38,13 @@ POLL_SECONDS = 0.02
 REST_MAX_MS = 1000
 """A round is due by then whatever happens: deadlines pass, and waiting takeovers are looked for."""
 
+STEPS_SECONDS = 15.0
+"""
+How long the runs of a plan wait for its steps before they start on the hosts that are there.
+
+A fleet gives its hosts ten seconds after the first one has answered, which takes three.
+"""
+
 UNAVAILABLE_SECONDS = 1.0
 """Pause when the ledger cannot be written: a full disk is not emptied faster."""
 
@@ -280,6 +287,7 @@ class Manager:
     async def _carry_out(
         self, accepted: Accepted, plan: Plan, runs: RunController, access: ManagedHostAccess
     ) -> None:
+        reading = asyncio.create_task(self._read_again(runs))
         try:
             outcome = await execute(
                 plan,
@@ -310,8 +318,20 @@ class Manager:
             )
             await asyncio.sleep(UNAVAILABLE_SECONDS)
         finally:
+            reading.cancel()
             self._applying = ""
             self._look_for_plans = True
+            runs.reload()
+            self.wake()
+
+    async def _read_again(self, runs: RunController) -> None:
+        """
+        Let runs of the plan start on the hosts that are there while a step waits for others.
+
+        At once they would all start on the host that answers first.
+        """
+        while True:
+            await asyncio.sleep(STEPS_SECONDS)
             runs.reload()
             self.wake()
 

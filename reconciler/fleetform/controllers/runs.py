@@ -353,7 +353,8 @@ class RunController:
                 one.run_uid,
                 Finish(RunState.UNSCHEDULABLE, "impossible", "; ".join(one.reasons)),
             )
-            for one in decisions.impossible
+            # A step of the plan may be about to write the rows of hosts that could take it.
+            for one in (() if self._has_plan else decisions.impossible)
         ]
         ends.extend(
             (uid, Finish(RunState.ABORTED, DEPENDENCY, sentence))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from fleetform.controllers.manager import POLL_SECONDS
 from fleetform.model.ports import LedgerUnavailable
 from fleetform.model.run import RunState
 from fleetform.providers.contract.errors import RefusedForNow
+from fleetform.providers.contract.hosts import InstanceRequest
 from simulation.controller import Silent, VirtualClock
 from simulation.scenario import make_desired
 from unit.controllers.rig import Rig, pool, task
@@ -257,3 +259,34 @@ def test_what_others_write_is_seen_within_a_look() -> None:
     rig.play(story())
     # A look, and a round that was under way; a round comes only once a second.
     assert max(late) < 0.2
+
+
+def test_a_run_does_not_wait_for_a_host_that_a_step_waits_for() -> None:
+    """It starts on another host; none is unschedulable while a step may still bring in hosts."""
+    rig = Rig({"one": 1})
+    connect, is_there = rig.world.connect, asyncio.Event()
+
+    async def connect_later(request: InstanceRequest, *more: Any) -> Any:
+        if request.name == "pool-1":
+            await is_there.wait()
+        return await connect(request, *more)
+
+    rig.world.connect = connect_later  # type: ignore[method-assign]  # a host that is off
+    big = task(resources={"cpu": {"min": 9000, "max": 9000}})
+    desired = make_desired(pool(2), {"one": task(), "big": big})
+    # A run that names its fleet is submitted after the step of the fleet.
+    anywhere = {key: replace(one, references=()) for key, one in desired.resources.items()}
+
+    async def story() -> None:
+        applying = asyncio.create_task(rig.apply(replace(desired, resources=anywhere)))
+        await rig.until(lambda: bool(rig.ledger.read_runs(["one"])))
+        await rig.until(lambda: rig.state("one") is RunState.DONE)
+        assert 10 < asyncio.get_running_loop().time() < 20
+        assert not applying.done()
+        assert rig.state("big") is RunState.SUBMITTED
+        is_there.set()
+        await applying
+        await rig.until(lambda: rig.state("big") is RunState.UNSCHEDULABLE)
+
+    rig.play(story())
+    assert not rig.judge.violations
