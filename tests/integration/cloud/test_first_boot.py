@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 import os
@@ -23,10 +24,12 @@ from fleetform.providers.contract.hosts import InstanceRequest
 from fleetform.providers.first_boot.cloud_config import ACCOUNT, cloud_config
 from fleetform.providers.first_boot.console import printed_host_key
 from fleetform.providers.first_boot.host_key import first_key
+from fleetform.providers.pulumi.aws.program import NewHost
 from fleetform.providers.ssh.connection import open_connection
 from fleetform.providers.ssh.endpoint import Endpoint
 from fleetform.providers.ssh.hosts import SshHosts
 from fleetform.providers.ssh.own_key import replace_first_key
+from integration.cloud.test_aws_programs import Site, apply
 from lab import lab
 
 pytestmark = pytest.mark.waits
@@ -92,6 +95,14 @@ class Booted:
         return await replace_first_key(self.request, self.first, self.pin, self.connect)
 
 
+def request_for(uid: str, address: str, identity: Path, pinned: str) -> InstanceRequest:
+    endpoint = {
+        "hostname": address, "user": ACCOUNT, "become": "sudo", "identity_file": str(identity),
+        "host_keys": "first-use", "openssh_config": "off",
+    }  # fmt: skip
+    return InstanceRequest(uid, uid, "gpus", {}, endpoint=endpoint, host_key=pinned)
+
+
 @pytest.fixture
 def boot(cloud, identity, image):
     """Return a function that runs an instance with our user data; the test ends with all of them."""
@@ -103,12 +114,8 @@ def boot(cloud, identity, image):
         (found,) = cloud.client().run_instances(
             ImageId=image, InstanceType="g5.xlarge", MinCount=1, MaxCount=1, UserData=document
         )["Instances"]
-        endpoint = {
-            "hostname": found["PrivateIpAddress"], "user": ACCOUNT, "become": "sudo",
-            "identity_file": str(identity), "host_keys": "first-use", "openssh_config": "off",
-        }  # fmt: skip
         pinned = "" if console else key.public
-        request = InstanceRequest(uid, uid, "gpus", {}, endpoint=endpoint, host_key=pinned)
+        request = request_for(uid, found["PrivateIpAddress"], identity, pinned)
         return Booted(found["InstanceId"], request, key.public)
 
     yield run
@@ -175,6 +182,58 @@ def test_an_instance_behaves_as_an_ssh_host(boot, tmp_path) -> None:
             await provider.close()
 
     asyncio.run(play())
+
+
+def test_a_host_of_a_program_boots(cloud, hosts, identity, image, tmp_path, pulumi) -> None:
+    """
+    Through the real engine the user data arrives as it is, and is nowhere in clear.
+
+    Neither the state, the plan nor the events of the stack have the private half of the key, and no
+    process has it as an argument while the host is created.
+    """
+    site = Site(cloud, tmp_path, image, identity.with_suffix(".pub").read_text())
+    key = first_key(SECRET, "engine")
+    private = key.private.splitlines()[2]
+    document = cloud_config(site.shared.public_key, key)
+    seen: list[bytes] = []
+
+    async def play():
+        shared = await site.share()
+        async with site.open("batch") as stack:
+            program = site.batch(shared, (NewHost("engine", "gpus-0", "o1", document),))
+            done = asyncio.Event()
+            watch = asyncio.create_task(watch_all_arguments(done, seen))
+            await apply(stack, program)
+            done.set()
+            await watch
+            (found,) = cloud.instances()
+            assert hosts.metadata(found.id).user_data == document
+            booted = Booted(
+                found.id, request_for("engine", found.private_ip, identity, key.public), key.public
+            )
+            assert await booted.replace_key() != key.public
+            await stack.destroy()
+
+    asyncio.run(play())
+    assert any(b"pulumi" in arguments for arguments in seen)
+    assert not any(private.encode() in arguments for arguments in seen)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(b"userData" in path.read_bytes() for path in files)
+    assert [path for path in files if private.encode() in path.read_bytes()] == []
+
+
+async def watch_all_arguments(done: asyncio.Event, seen: list[bytes]) -> None:
+    while not done.is_set():
+        seen += arguments_of_all()
+        await asyncio.sleep(0.1)
+
+
+def arguments_of_all() -> list[bytes]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(path.read_bytes())
+    return found
 
 
 class KilledError(Exception):
