@@ -19,7 +19,7 @@ for _name in ("pulumi", "pulumi.runtime"):
     sys.modules[_name] = _package
 
 from pulumi.runtime.proto import plugin_pb2  # noqa: E402 -- below the empty packages
-from pulumi.runtime.proto import provider_pb2 as proto  # noqa: E402
-from pulumi.runtime.proto import provider_pb2_grpc as rpc  # noqa: E402
+from pulumi.runtime.proto import provider_pb2 as proto  # noqa: E402 -- as above
+from pulumi.runtime.proto import provider_pb2_grpc as rpc  # noqa: E402 -- as above
 
 __all__ = ["plugin_pb2", "proto", "rpc"]
