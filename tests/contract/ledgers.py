@@ -224,10 +224,20 @@ class Desk:
         return self.place_all((name, shares or (self.share(),)))[0]
 
     def place_all(self, *wanted: tuple[str, Sequence[Share]]) -> tuple[bool, ...]:
-        placements = []
-        for name, shares in wanted:
-            run = self.run(name)
-            placements.append(Placement(run.uid, run.generation, run.attempt, tuple(shares)))
+        return self.commit(*(self.placement(name, shares) for name, shares in wanted))
+
+    def place_gangs(self, **ports: int) -> tuple[bool, ...]:
+        """Place runs on two hosts, each with this master port."""
+        shares = (self.share(0), self.share(1, on=1))
+        return self.commit(*(self.placement(name, shares, port) for name, port in ports.items()))
+
+    def placement(
+        self, name: str, shares: Sequence[Share], master_port: int | None = None
+    ) -> Placement:
+        run = self.run(name)
+        return Placement(run.uid, run.generation, run.attempt, tuple(shares), master_port)
+
+    def commit(self, *placements: Placement) -> tuple[bool, ...]:
         return self.ledger.commit_placements(placements, fence=self.fence, now_ms=self.now_ms)
 
     def record(self, name: str, state: JobState, *, rank: int = 0, **facts: object) -> JobRecord:

@@ -92,7 +92,7 @@ def documented() -> set[str]:
     """Names in the guide's table, without those that only elements, volumes and nodes have."""
     rows = re.findall(r"^\| (`[A-Z].*?) \|", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
     names = set(re.findall(r"`([A-Z_]+)`", " ".join(rows)))
-    nodes = {"FLEETFORM_HOSTFILE", "DSTACK_MPI_HOSTFILE", "FLEETFORM_RSH"}
+    nodes = {"FLEETFORM_MASTER_PORT", "FLEETFORM_HOSTFILE", "DSTACK_MPI_HOSTFILE", "FLEETFORM_RSH"}
     return names - nodes - {"FLEETFORM_ARRAY_INDEX"}
 
 

@@ -133,7 +133,8 @@ class Host:
         if ending.is_silent(self.boot_ms()):
             cause, code = Cause.PREPARE_FAILED, 0
         else:
-            self._judge.began(self.now(), self.name, job.key, nodes, job.cpu_millicores)
+            port = job.env.get("FLEETFORM_MASTER_PORT")
+            self._judge.began(self.now(), self.name, job.key, nodes, job.cpu_millicores, port)
             try:
                 cause, code = await self._execute(directory, ending)
             except asyncio.CancelledError:

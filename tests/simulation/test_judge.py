@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -85,3 +85,27 @@ def test_a_host_that_is_given_too_much_is_seen(monkeypatch: pytest.MonkeyPatch) 
     # The product is told three times what the host has.
     monkeypatch.setattr(judge.Judge, "host_exists", smaller)
     assert "runs more than it has" in first_violation()
+
+
+@pytest.mark.parametrize(
+    ("ports", "violation"),
+    [
+        (dict.fromkeys(range(3), 20_000), "has the master port 20000 while"),
+        ({0: 20_000, 1: 20_001, 2: 20_002}, "another master port than a rank before it"),
+        ({}, "nodes is told the master port None"),
+    ],
+    ids=["of two gangs", "of each rank", "none"],
+)
+def test_a_wrong_port_is_seen(
+    monkeypatch: pytest.MonkeyPatch, ports: Mapping[int, int], violation: str
+) -> None:
+    """Two gangs at work with one port are caught, and so are ranks with different ones or without."""
+    real = sending.job_request
+
+    def told_wrong(run, attempt, job, *others):
+        if len(attempt.jobs) > 1:
+            attempt = dataclasses.replace(attempt, master_port=ports.get(job.key.rank))
+        return real(run, attempt, job, *others)
+
+    monkeypatch.setattr(sending, "job_request", told_wrong)
+    assert violation in first_violation()

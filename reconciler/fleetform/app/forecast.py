@@ -45,6 +45,7 @@ _NOT_FOR_ROOM = frozenset(
         "override",
         "recovering",
         "volume-leaving",
+        "master-port",
     }
 )
 

@@ -40,6 +40,8 @@ class Mirror:
     overrides: tuple[Override, ...] = ()
     queue_fleets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     default_queue: str = ""
+    master_ports: dict[RunUid, int] = field(default_factory=dict)
+    environment_uid: str = ""
 
     @property
     def lingering(self) -> tuple[Job, ...]:
@@ -65,6 +67,8 @@ class Mirror:
             overrides=self.overrides,
             queue_fleets=self.queue_fleets,
             default_queue=self.default_queue,
+            master_ports=self.master_ports,
+            environment_uid=self.environment_uid,
         )
 
     def replace(self, book: SchedulerState) -> None:
@@ -74,6 +78,8 @@ class Mirror:
         self.lingering_by_run.clear()
         self.allocations_by_run.clear()
         self.outcomes.clear()
+        self.master_ports.clear()
+        self.environment_uid = book.environment_uid
         # Only a plan changes volumes and queues, and after a plan everything is read again.
         self.volume_fleets = book.volume_fleets
         self.volume_hosts = book.volume_hosts
@@ -96,10 +102,12 @@ class Mirror:
             self.attempts.pop(uid, None)
             self.lingering_by_run.pop(uid, None)
             self.allocations_by_run.pop(uid, None)
+            self.master_ports.pop(uid, None)
         self.serial = book.serial
         self.runs.update(book.runs)
         self.attempts.update(book.attempts)
         self.outcomes.update(book.outcomes)
+        self.master_ports.update(book.master_ports)
         if instances is None:
             self.instances = book.instances
         elif instances:

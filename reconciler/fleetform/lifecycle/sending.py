@@ -247,6 +247,8 @@ def _facts(run: Run, attempt: Attempt, job: Job, peers: Mapping[int, Instance]) 
         "GPUS_PER_NODE": str(len(job.gpus)),
         "GPUS_NUM": str(sum(len(other.gpus) for other in attempt.jobs)),
     }
+    if attempt.master_port is not None:
+        facts["MASTER_PORT"] = str(attempt.master_port)
     if template.index is not None:
         facts["ARRAY_INDEX"] = str(template.index)
     for key, value in template.matrix.items():

@@ -39,6 +39,8 @@ class Placement:
     run_generation: int
     attempt: int
     shares: tuple[Share, ...]
+    master_port: int | None = None
+    """Where rank 0 of a run on several nodes listens; None for a run on one node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Waiting:
 
     code: `dependency`, `not-before`, `concurrency`, `resources`, `gang`, `fleet-not-ready`,
     `recovering`, `priority`, `stopped`, `override`, `volume-leaving`, `volume-hosts`,
-    `queue`, `account`. `detail` is a sentence with figures.
+    `queue`, `account`, `master-port`. `detail` is a sentence with figures.
     """
 
     code: str

@@ -117,6 +117,8 @@ class SchedulerState:
         leaving_volumes: Those that a plan under way takes away: nobody begins with one mounted.
         queue_fleets: The fleets that each queue leads to, by the queue's name; none: to all.
         default_queue: The queue of runs that name none; empty: they have none.
+        master_ports: Those of attempts of which a job may still run, by run uid.
+        environment_uid: The environment that all of this is of.
         templates: Of fleets whose hosts are being exchanged, by name.
         overrides: Those that nobody has lifted, also where `only` was asked for. Some may be out
             of date.
@@ -136,6 +138,8 @@ class SchedulerState:
     overrides: tuple[Override, ...] = ()
     queue_fleets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     default_queue: str = ""
+    master_ports: Mapping[RunUid, int] = field(default_factory=dict)
+    environment_uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,6 +368,8 @@ class Ledger(Reader, Protocol):
     ) -> tuple[bool, ...]:
         """
         Reserve whole gangs; a gang that misses is left as it was. True where it holds.
+
+        A gang misses also where a job of another one that has its master port may still run.
 
         A gang of one passes its commit point in the same transaction: its job is `starting`.
         """

@@ -307,6 +307,8 @@ class Attempt:
     """When its units were reserved: the time to prepare counts from here."""
     starting_at_ms: int | None = None
     """When it passed its commit point: the time to start counts from here."""
+    master_port: int | None = None
+    """Where rank 0 listens; None: it has one node or no place, or an earlier release placed it."""
 
     @property
     def begun_ms(self) -> int | None:

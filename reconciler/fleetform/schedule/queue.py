@@ -50,6 +50,8 @@ class Queue:
         delayed_since: When the delay of a run that is tried again began, by run uid.
         queue_fleets: The fleets of each declared queue, by its name; none: it leads to all.
         default_queue: The queue of runs that name none; empty: they have none.
+        master_ports: Those that other runs on several nodes have.
+        environment_uid: Its runs look for a port from one of its own on; see `master_ports`.
     """
 
     runs: tuple[Run, ...]
@@ -65,6 +67,8 @@ class Queue:
     delayed_since: Mapping[str, int] = field(default_factory=dict)
     queue_fleets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     default_queue: str = ""
+    master_ports: frozenset[int] = frozenset()
+    environment_uid: str = ""
 
 
 def queue_from_state(book: SchedulerState) -> Queue:
@@ -105,6 +109,8 @@ def queue_from_state(book: SchedulerState) -> Queue:
         delayed_since=delayed,
         queue_fleets=book.queue_fleets,
         default_queue=book.default_queue,
+        master_ports=frozenset(book.master_ports.values()),
+        environment_uid=book.environment_uid,
     )
 
 

@@ -20,11 +20,14 @@ from fleetform.model.run import Requirement, Run, RunUid, Template
 from fleetform.schedule.dependencies import Dependencies
 from fleetform.schedule.equivalence_class import EquivalenceClass, Pick, make_equivalence_class
 from fleetform.schedule.holds import choose_hold
+from fleetform.schedule.master_ports import PORTS, free_ports
 from fleetform.schedule.queue import Policies, Queue, end_after, partition_of
 from fleetform.schedule.reasons import impossible_reasons, waiting_reasons
 from fleetform.schedule.space import Hold, build_fleets
 
 _STOPPED = Waiting("stopped", "its document says `state: stopped`")
+
+_NO_PORT = Waiting("master-port", f"all {len(PORTS)} ports for runs on several nodes are in use")
 
 _SUCCESSOR = Waiting("dependency", "waits for the end of the earlier run of this name")
 
@@ -58,6 +61,8 @@ class Round:
         )
         self._dependencies = Dependencies(queue.outcomes)
         self._places = dict(queue.concurrency)
+        self._ports = free_ports(queue.environment_uid, queue.master_ports)
+        self._next_port = next(self._ports, None)
         self._classes: dict[_ClassKey, EquivalenceClass] = {}
         self._full_groups: dict[tuple[str, int], tuple[Waiting, ...]] = {}
         self._headed: set[str] = set()
@@ -109,6 +114,8 @@ class Round:
             reasons += (Waiting("queue", f"queue {template.queue} has not been applied"),)
         if run.after_uid in self._queue.unfinished:
             reasons += (_SUCCESSOR,)
+        if template.nodes > 1 and self._next_port is None:
+            reasons += (_NO_PORT,)
         if template.volumes and self._queue.leaving_volumes:
             reasons += self._leaving(template)
         if template.depends_on:
@@ -212,7 +219,10 @@ class Round:
         group = run.template.concurrency_group
         if group:
             self._places[group] = self._places.get(group, 0) + 1
-        return Placement(run.uid, run.generation, max(run.attempt, 1), shares)
+        port = None
+        if run.template.nodes > 1:
+            port, self._next_port = self._next_port, next(self._ports, None)
+        return Placement(run.uid, run.generation, max(run.attempt, 1), shares, port)
 
     def _take(self, rank: int, pick: Pick, end_ms: int | None) -> Share:
         space, take = pick.space, pick.take

@@ -27,6 +27,7 @@ from fleetform.store.lineage import record_upstream
 from fleetform.store.overrides import read_overrides
 from fleetform.store.rollouts import read_cordon
 from fleetform.store.runs import gpus_text, silence_text
+from fleetform.store.scheduler_state import read_master_ports
 from fleetform.store.volume_hosts import leaving_volumes, read_volume_hosts
 
 if TYPE_CHECKING:
@@ -162,6 +163,8 @@ class _Round:
             self._waiting.pop(uid, None)
         self._homes = _volume_homes(transaction, uids)
         self._silence = _read_silence(transaction, uids)
+        has_gang = any(one.master_port is not None for one in placements)
+        self._ports = set(read_master_ports(transaction).values()) if has_gang else set[int]()
         self._jobs: list[tuple[Any, ...]] = []
         self._allocations: list[tuple[Any, ...]] = []
         self._units: list[tuple[str, str, str]] = []
@@ -179,6 +182,8 @@ class _Round:
             return False
         if {share.rank for share in shares} != jobs.keys():
             return False
+        if placement.master_port in self._ports:
+            return False
         rooms = [self._rooms.get(share.instance_uid) for share in shares]
         *_, owner = self._waiting[placement.run_uid]
         home = self._homes.get(placement.run_uid)
@@ -192,12 +197,14 @@ class _Round:
             assert room is not None
             account = job_account(room.instance, owner)
             self._reserve(placement, share, jobs[share.rank], room, account, alone=alone)
-        now_ms = self._now_ms
+        now_ms, port = self._now_ms, placement.master_port
         self._attempts.append(
-            ("starting", now_ms, now_ms, placement.run_uid, placement.attempt)
+            ("starting", now_ms, now_ms, port, placement.run_uid, placement.attempt)
             if alone
-            else ("reserved", now_ms, None, placement.run_uid, placement.attempt)
+            else ("reserved", now_ms, None, port, placement.run_uid, placement.attempt)
         )
+        if port is not None:
+            self._ports.add(port)
         self._placed.add(placement.run_uid)
         return True
 
@@ -242,7 +249,7 @@ class _Round:
         many("INSERT INTO allocations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._allocations)
         many("INSERT INTO units VALUES (?, ?, ?)", self._units)
         many(
-            "UPDATE attempts SET state = ?, reserved_at_ms = ?, starting_at_ms = ?"
+            "UPDATE attempts SET state = ?, reserved_at_ms = ?, starting_at_ms = ?, master_port = ?"
             " WHERE run_uid = ? AND number = ?",
             self._attempts,
         )

@@ -64,7 +64,7 @@ RUN = (
 )  # fmt: skip
 ATTEMPT = (
     "run_uid", "number", "state", "submitted_at_ms", "started_at_ms", "finished_at_ms", "cause",
-    "message", "reserved_at_ms", "starting_at_ms",
+    "message", "reserved_at_ms", "starting_at_ms", "master_port",
 )  # fmt: skip
 JOB = (
     "uid", "run_uid", "attempt", "rank", "state", "gen", "instance_uid", "boot_id",

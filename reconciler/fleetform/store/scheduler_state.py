@@ -34,9 +34,17 @@ from fleetform.store.volume_hosts import leaving_volumes, read_volume_hosts
 
 if TYPE_CHECKING:
     from fleetform.model.ports import RunQuery
+    from fleetform.store.database import Transaction
     from fleetform.store.statements import Statements
 
-__all__ = ["read_array", "read_book", "read_histories", "read_history_page", "read_queues"]
+__all__ = [
+    "read_array",
+    "read_book",
+    "read_histories",
+    "read_history_page",
+    "read_master_ports",
+    "read_queues",
+]
 
 
 _THESE = "r.uid IN (SELECT value FROM json_each(?1))"
@@ -47,7 +55,9 @@ def read_book(
 ) -> SchedulerState:
     """Read the open runs, or those of `only`; statements differ in that condition alone."""
     which, values = ("TRUE", ()) if only is None else (_THESE, (json.dumps(list(only)),))
-    (serial,) = connection.execute("SELECT serial FROM meta").fetchone()
+    serial, environment_uid = connection.execute(
+        "SELECT serial, environment_uid FROM meta"
+    ).fetchone()
     runs = {
         RunUid(row[0]): run_of(row)
         for row in connection.execute(
@@ -96,6 +106,8 @@ def read_book(
         overrides=read_overrides(connection),
         queue_fleets=queue_fleets,
         default_queue=default_queue,
+        master_ports=read_master_ports(connection, which, values),
+        environment_uid=environment_uid,
     )
 
 
@@ -120,6 +132,22 @@ def _lingering(connection: Statements, which: str, values: Sequence[str]) -> tup
         values,
     )
     return tuple(job_of(row) for row in rows)
+
+
+def read_master_ports(
+    connection: Statements | Transaction, which: str = "TRUE", values: Sequence[str] = ()
+) -> dict[RunUid, int]:
+    """Read the port of each attempt of which a job may still run, by its run."""
+    # The partial index has the jobs that may run; without the hint all attempts would be read.
+    hint = "INDEXED BY jobs_placed" if not values else ""
+    rows = connection.execute(
+        f"SELECT DISTINCT r.uid, a.master_port FROM jobs j {hint} JOIN runs r ON r.uid = j.run_uid"
+        " JOIN attempts a ON a.run_uid = j.run_uid AND a.number = j.attempt"
+        " WHERE j.instance_uid <> '' AND j.state <> 'finished' AND a.master_port IS NOT NULL"
+        f" AND {which} ORDER BY r.uid",
+        values,
+    )
+    return {RunUid(uid): port for uid, port in rows}
 
 
 def _outcomes(connection: Statements, which: str, values: Sequence[str]) -> dict[str, Outcome]:

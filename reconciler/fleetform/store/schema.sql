@@ -247,6 +247,7 @@ CREATE TABLE attempts (
     cause TEXT DEFAULT '' NOT NULL,
     message TEXT DEFAULT '' NOT NULL,
     upstream TEXT DEFAULT '' NOT NULL,
+    master_port INTEGER,
     PRIMARY KEY (run_uid, number),
     FOREIGN KEY(run_uid) REFERENCES runs (uid)
 ) WITHOUT ROWID;
@@ -325,4 +326,4 @@ CREATE TABLE alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO alembic_version VALUES ('0007');
+INSERT INTO alembic_version VALUES ('0008');

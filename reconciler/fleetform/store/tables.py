@@ -225,6 +225,8 @@ attempts = Table(
     _text("message"),
     # The attempts of other runs whose results it started from, as JSON; `lineage` says how.
     _text("upstream", since="0002"),
+    # Where rank 0 listens for the others: the same for all ranks, and in each message that is sent again.
+    _optional("master_port", since="0008"),
     sqlite_with_rowid=False,
 )
 Index("attempts_upstream", attempts.c.run_uid, info=_since("0002"), **_where("upstream <> ''"))

@@ -251,3 +251,46 @@ def test_the_env_of_a_fleet_is_frozen_when_a_job_is_placed(
     desk.decide("g", Requeue(0, Cause.EXITED, "exit code 1"))
     assert desk.place("g", desk.share(0, on=0), desk.share(1, on=1))
     assert [one.env["CACHE"] for one in starts(desk.ledger)] == ["new"] * 2
+
+
+def test_a_gang_keeps_its_master_port(two_hosts: Desk, reopen: Callable[[], Ledger]) -> None:
+    """All ranks get it, and the same after a restart; the next attempt gets its own."""
+    desk = two_hosts
+    desk.submit(submit_step("g", nodes=2), submit_step("one"))
+    assert desk.place_gangs(g=20_007) == (True,)
+    assert desk.place("one")
+
+    def ports(ledger: Ledger, name: str) -> list[str | None]:
+        book = ledger.read_book()
+        uid = desk.run(name).uid
+        attempt = book.attempts[uid]
+        requests = [job_request(book.runs[uid], attempt, job, {}, {}) for job in attempt.jobs]
+        return [one.env.get("FLEETFORM_MASTER_PORT") for one in requests]
+
+    again = reopen()
+    assert ports(again, "g") == ports(desk.ledger, "g") == ["20007", "20007"]
+    assert ports(again, "one") == [None]
+    again.close()
+    for rank in range(2):
+        desk.say(desk.record("g", JobState.FINISHED, rank=rank, exit_code=1), on=rank)
+    desk.decide("g", Requeue(0, Cause.EXITED, "exit code 1"))
+    assert desk.place_gangs(g=20_008) == (True,)
+    assert ports(desk.ledger, "g") == ["20008", "20008"]
+    (history,) = desk.ledger.read_runs(["g"])
+    assert [one.master_port for one in history.attempts] == [20_007, 20_008]
+
+
+def test_a_master_port_is_given_once(two_hosts: Desk) -> None:
+    """Another gang gets it when every rank of the first has ended, also if its run is over before that."""
+    desk = two_hosts
+    desk.submit(*(submit_step(name, nodes=2) for name in "fgh"))
+    uid = desk.run("g").uid
+    assert desk.place_gangs(g=20_000, h=20_000, f=20_001) == (True, False, True)
+    assert desk.ledger.read_book().master_ports == {uid: 20_000, desk.run("f").uid: 20_001}
+    desk.say(desk.record("g", JobState.RUNNING), desk.record("g", JobState.FINISHED))
+    desk.finish("g", RunState.STOPPED, "superseded")
+    assert desk.place_gangs(h=20_000) == (False,)
+    assert desk.ledger.read_book([uid]).master_ports == {uid: 20_000}
+    desk.say(desk.record("g", JobState.FINISHED, rank=1), on=1)
+    assert desk.ledger.read_book([uid]).master_ports == {}
+    assert desk.place_gangs(h=20_000) == (True,)

@@ -100,6 +100,24 @@ def test_adoption_keeps_a_run_from_starting_twice(desk: Desk) -> None:
     assert desk.run("b").state is RunState.FAILED
 
 
+def test_adoption_keeps_the_master_port_that_the_ledger_has(two_hosts: Desk) -> None:
+    """Of a run that only hosts know, none is known, and none is sent."""
+    desk, unknown = two_hosts, "c" * 32
+    desk.submit(submit_step("g", nodes=2))
+    assert desk.place_gangs(g=20_000) == (True,)
+    jobs = desk.ledger.read_runs(["g"])[0].attempts[0].jobs
+    for rank, host in enumerate(desk.instances):
+        records = [
+            JobRecord(jobs[rank].key, jobs[rank].uid, 5, "", JobState.RUNNING, started_at_ms=3),
+            JobRecord(JobKey(unknown, 1, rank), f"{rank}" * 32, 5, "", JobState.RUNNING),
+        ]
+        desk.ledger.adopt_records(host, records, names={}, now_ms=7)
+    book = desk.ledger.read_book()
+    ports = {uid: attempt.master_port for uid, attempt in book.attempts.items()}
+    assert ports == {desk.run("g").uid: 20_000, unknown: None}
+    assert book.master_ports == {desk.run("g").uid: 20_000}
+
+
 def test_a_let_go_host_comes_back_with_a_fleet_that_is_declared(desk: Desk) -> None:
     """To the place that it had, in the stead of what was begun there; others stay let go."""
     (uid,) = desk.instances

@@ -44,11 +44,16 @@ placement: cluster
 """
 
 MEET = r"""
-import os, socket, time
+import os, pathlib, socket, sys, time
 
 rank, master = os.environ["FLEETFORM_NODE_RANK"], os.environ["FLEETFORM_MASTER_NODE_IP"]
+port = int(os.environ["FLEETFORM_MASTER_PORT"])
 if rank == "0":
-    with socket.create_server((master, 29500)) as door:
+    with socket.create_server((master, port)) as door:
+        # The runs that are named go on when rank 0 of each listens, on this host.
+        pathlib.Path("/root", os.environ["FLEETFORM_RUN_NAME"]).touch()
+        while not all(pathlib.Path("/root", name).exists() for name in sys.argv[1:]):
+            time.sleep(0.05)
         peer, (address, _) = door.accept()
         with peer, peer.makefile("rw") as line:
             print(f"{line.readline().strip()} at {address}", flush=True)
@@ -56,7 +61,7 @@ if rank == "0":
 else:
     while True:
         try:
-            peer = socket.create_connection((master, 29500))
+            peer = socket.create_connection((master, port))
             break
         except ConnectionRefusedError:
             time.sleep(0.05)
@@ -145,6 +150,25 @@ def test_the_ranks_meet_at_the_master_address(pair: Pair) -> None:
     first, second = (pair.output("meet", rank) for rank in (0, 1))
     assert first == [*addresses, *hostfile, *hostfile, f"node2 at {addresses[1]}"]
     assert second == [*addresses, *hostfile, *hostfile, f"node1 at {addresses[0]}"]
+
+
+def test_two_runs_on_the_same_hosts_listen_on_ports_of_their_own(pair: Pair) -> None:
+    """Both ranks 0 are on one host and listen at the same time; all ranks of a run know its port."""
+    pair.write("meet.py", MEET)
+    names = ("first", "second")
+    commands = ('echo "$FLEETFORM_MASTER_PORT"', f"python3 meet.py {' '.join(names)}")
+    small = {"cpu": 1, "memory": "64MB"}
+    for name in names:
+        document = task(name, *commands, files=["meet.py"], resources=small)
+        pair.write(f"task-{name}.yaml", document)
+    assert "2 runs succeeded" in pair.run("apply", "-y")
+    ports = set()
+    for name in names:
+        (port, met), (other_port, other_met) = (pair.output(name, rank) for rank in (0, 1))
+        assert port == other_port
+        assert (met.split()[0], other_met.split()[0]) == ("node2", "node1")
+        ports.add(port)
+    assert len(ports) == 2
 
 
 @pytest.mark.parametrize("fleet", ["pair", "shares"])

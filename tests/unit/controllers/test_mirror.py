@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from fleetform.controllers.mirror import Mirror
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.ports import SchedulerState
+from fleetform.model.run import RunUid
 
 PLACES = st.integers(0, 5)
 CHANGES = st.lists(st.dictionaries(PLACES, st.none() | st.integers(1, 9)), max_size=8)
@@ -57,3 +59,13 @@ def test_instances_that_are_read_by_parts_are_those_of_a_whole_reading(
         part = {place: now[place] for place in change if place in now}
         mirror.merge((), [f"uid-{place}" for place in change], book(part))
         assert mirror.instances == book(now).instances
+
+
+def test_a_port_is_free_when_a_run_is_read_again_without_it() -> None:
+    """And those of runs that are not read stay in use."""
+    mirror, first, second = Mirror(), RunUid("first"), RunUid("second")
+    mirror.replace(replace(book({}), master_ports={first: 20_000, second: 20_001}))
+    mirror.merge((first,), (), book({}))
+    assert mirror.as_scheduler_state().master_ports == {second: 20_001}
+    mirror.replace(book({}))
+    assert mirror.as_scheduler_state().master_ports == {}

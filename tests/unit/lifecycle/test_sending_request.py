@@ -69,6 +69,19 @@ def test_the_environment_of_a_rank():
     }
 
 
+def test_all_ranks_get_the_port_of_their_attempt():
+    """Under no name of dstack, which has none; an attempt without one is sent none."""
+    placed = replace(GANG, master_port=20_007)
+    for job in placed.jobs:
+        env = job_request(ROW, placed, job, PEERS, {"my-data": "/d"}).env
+        assert env["FLEETFORM_MASTER_PORT"] == "20007"
+        assert "DSTACK_MASTER_PORT" not in env
+    assert (
+        "FLEETFORM_MASTER_PORT"
+        not in job_request(ROW, GANG, GANG.jobs[0], PEERS, {"my-data": "/d"}).env
+    )
+
+
 def test_the_env_of_the_run_wins_over_that_of_its_fleet():
     """A job has the variables of its own fleet, below those of the run and the product."""
     fleet = {"LR": "fleet", "NCCL_DEBUG": "fleet", "FLEETFORM_NODE_RANK": "fleet"}

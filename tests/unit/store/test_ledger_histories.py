@@ -20,14 +20,14 @@ from hypothesis import strategies as st
 from contract.ledgers import ENVIRONMENT, CountingIds, Desk, StillClock, step, submit_step
 from fleetform.agents.protocol.messages import JobRecord
 from fleetform.agents.protocol.states import ORDER, Cause, JobState
-from fleetform.model.decision import AllPrepared, Finish, Placement, Requeue, Share, StopGang
+from fleetform.model.decision import AllPrepared, Finish, Requeue, Share, StopGang
 from fleetform.model.run import FINAL, RunState
 from fleetform.store.ledger import StoredLedger
 from fleetform.store.opening import open_ledger
 from fleetform.store.reads import open_snapshot
 
-NAMES = ("a", "b", "g")
-NODES = {"a": 1, "b": 1, "g": 2}
+NAMES = ("a", "b", "g", "h")
+NODES = {"a": 1, "b": 1, "g": 2, "h": 2}
 VERDICTS = (
     AllPrepared(),
     StopGang("stopped", "by anna"),
@@ -69,13 +69,9 @@ class History:
         shares: list[Share] = [
             self.desk.share(rank, on=(hosts + rank) % 2, gpus=(gpu,)) for rank in range(NODES[name])
         ]
-        run = self.desk.run(name)
-        self.desk.ledger.commit_placements(
-            # Twice at once: the second must miss.
-            [Placement(run.uid, run.generation, run.attempt, tuple(shares))] * 2,
-            fence=self.desk.fence,
-            now_ms=self.desk.now_ms,
-        )
+        port = 20_000 + hosts % 2 if NODES[name] > 1 else None
+        # Twice at once: the second must miss.
+        self.desk.commit(*[self.desk.placement(name, shares, port)] * 2)
 
     def _say(self, name: str, state: JobState, rank: int) -> None:
         rank = min(rank, NODES[name] - 1)
@@ -133,6 +129,13 @@ def judge(connection: sqlite3.Connection) -> None:
         " GROUP BY i.uid HAVING sum(a.cpu_millicores) > i.cpu_millicores"
     ).fetchall()
     assert not crowded
+    # No two gangs of which a job may run have the same port.
+    doubled = connection.execute(
+        "SELECT a.master_port FROM attempts a WHERE a.master_port IS NOT NULL AND EXISTS"
+        " (SELECT 1 FROM jobs j WHERE j.run_uid = a.run_uid AND j.attempt = a.number"
+        " AND j.state <> 'finished') GROUP BY a.master_port HAVING count(*) > 1"
+    ).fetchall()
+    assert not doubled
     # A run has one attempt that is not over, its latest, with a job a node.
     for attempt, latest, nodes, jobs, state, final in connection.execute(
         "SELECT a.number, r.attempt, r.nodes, count(j.rank), a.state, r.final FROM attempts a"

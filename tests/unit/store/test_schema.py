@@ -103,6 +103,16 @@ def test_versions_are_those_that_the_tables_name() -> None:
     assert max(named) == schema.VERSION
 
 
+def test_attempts_of_an_earlier_release_have_no_master_port() -> None:
+    """Their jobs were started without one, and messages that are sent again must not differ."""
+    connection = recorded(FIRST)
+    connection.executescript(rows_of(FIRST))
+    upgrade_schema(connection)
+    ports = connection.execute("SELECT DISTINCT master_port FROM attempts").fetchall()
+    assert ports == [(None,)]
+    connection.close()
+
+
 def test_upgrade_is_whole_or_nothing() -> None:
     """An upgrade that fails half way leaves the tables and rows of before."""
     connection = recorded(FIRST)

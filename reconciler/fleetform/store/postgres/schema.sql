@@ -248,6 +248,7 @@ CREATE TABLE attempts (
     cause TEXT COLLATE "C" DEFAULT '' NOT NULL,
     message TEXT COLLATE "C" DEFAULT '' NOT NULL,
     upstream TEXT COLLATE "C" DEFAULT '' NOT NULL,
+    master_port BIGINT,
     PRIMARY KEY (run_uid, number),
     FOREIGN KEY(run_uid) REFERENCES runs (uid)
 );
@@ -326,4 +327,4 @@ CREATE TABLE alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO alembic_version VALUES ('0007');
+INSERT INTO alembic_version VALUES ('0008');
