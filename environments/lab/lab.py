@@ -590,7 +590,13 @@ class Lab:
             # Port 22 and the state "listening", in the notation of proc_net_tcp.
             return any(":0016 00000000:0000 0A" in line for line in lines)
 
-        wait_for(is_up, f"{name} does not listen on port 22; see {self.disk(name) / 'log'}")
+        # Commands of its own come first, and take as long as they do.
+        has_commands = (self.disk(name) / "root/etc/rc.local").exists()
+        wait_for(
+            is_up,
+            f"{name} does not listen on port 22; see {self.disk(name) / 'log'}",
+            seconds=MACHINE_SECONDS if has_commands else PATIENCE_SECONDS,
+        )
 
     def _boot_error(self, name: str) -> LabError:
         log = self.disk(name) / "log"
