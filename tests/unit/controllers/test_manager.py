@@ -271,7 +271,7 @@ def test_a_run_does_not_wait_for_a_host_that_a_step_waits_for() -> None:
             await is_there.wait()
         return await connect(request, *more)
 
-    rig.world.connect = connect_later  # type: ignore[method-assign]  # a host that is off
+    rig.world.connect = connect_later  # a host that is off
     big = task(resources={"cpu": {"min": 9000, "max": 9000}})
     desired = make_desired(pool(2), {"one": task(), "big": big})
     # A run that names its fleet is submitted after the step of the fleet.
