@@ -32,9 +32,15 @@ fleetform loads, validates and plans every kind and field of the language. This 
 
 """
 
+_AWS = (
+    'regions: us-east-1\naws: {account: "123456789012", ssh_from: 203.0.113.7/32,'
+    " image: ami-0f1e2d3c4b5a69788}"
+)
+
 _FLEETS = {
     "`local`": "local: true",
     "`ssh_config`": "ssh_config: {user: me, hosts: [node-1.example.com]}",
+    "`aws`": _AWS,
     "`kubernetes`": "kubernetes: {context: lab}",
     "`slurm`": "slurm: {cluster: lab}",
     "none of these: in a cloud": "nodes: 0..2",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 ENTRY_POINT_GROUP = "fleetform.providers"
 
 _OURS = {
+    "aws": "fleetform.providers.pulumi.aws.hosts:AwsHosts",
     "local": "fleetform.providers.local.hosts:LocalHosts",
     "ssh": "fleetform.providers.ssh.hosts:SshHosts",
 }

@@ -8,6 +8,7 @@ are asked one by one, and prove whom they obey when they are greeted.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,11 +16,16 @@ from fleetform.agents.protocol.messages import Cursor
 from fleetform.providers.contract.checks import HostChecked
 from fleetform.providers.contract.errors import PermanentError
 from fleetform.providers.contract.hosts import (
+    CloudProvider,
+    CreatedHost,
     Host,
     HostProvider,
     Identity,
     InstanceRequest,
     JobStreams,
+    Pin,
+    PreviewedChange,
+    Report,
 )
 from fleetform.providers.contract.observed import (
     HostSeen,
@@ -31,10 +37,11 @@ from fleetform.providers.contract.observed import (
 from fleetform.providers.registry import environment_variables, provider
 
 LOCAL = "local"
+SSH = "ssh"
 
 
 class RoutedHosts:
-    """Implements `contract.hosts.HostProvider` and `contract.checks.HostChecker`."""
+    """Implements `HostProvider` and `HostCreator` of `contract.hosts`, and `contract.checks.HostChecker`."""
 
     def __init__(self, state: Path, environment_uid: str) -> None:
         self._state = state
@@ -52,29 +59,67 @@ class RoutedHosts:
             )
         return self._providers[name]
 
+    async def create(self, request: InstanceRequest, report: Report) -> CreatedHost:
+        return await self._creator(request.provider).create(request, report)
+
+    async def secure(self, request: InstanceRequest, pin: Pin) -> None:
+        first = self._creator(request.provider).first_host_key(request.uid)
+        if first not in request.host_key.splitlines():
+            return
+        provider, reached = self._reached(request)
+        secure = getattr(provider, "secure", None)
+        assert secure is not None, f"provider {reached.provider} replaces no host keys"
+        await secure(reached, first, pin)
+
+    async def preview(self, requests: Sequence[InstanceRequest]) -> Sequence[PreviewedChange]:
+        return await self._creator(requests[0].provider).preview(requests) if requests else ()
+
+    def _reached(self, request: InstanceRequest) -> tuple[HostProvider, InstanceRequest]:
+        """
+        Return the provider that reaches a host, and the request in its terms.
+
+        An instance of a cloud is a host over SSH as soon as its address is known.
+        """
+        owner = self._of(request.provider)
+        endpoint = owner.ssh_endpoint(request) if isinstance(owner, CloudProvider) else None
+        if endpoint is None:
+            return owner, request
+        return self._of(SSH), dataclasses.replace(request, provider=SSH, endpoint=endpoint)
+
+    def _creator(self, name: str) -> CloudProvider:
+        creator = self._of(name)
+        if not isinstance(creator, CloudProvider):
+            raise PermanentError(f"provider {name} creates no hosts")
+        return creator
+
     async def ensure(self, request: InstanceRequest) -> Sequence[str]:
-        return await self._of(request.provider).ensure(request)
+        provider, request = self._reached(request)
+        return await provider.ensure(request)
 
     async def connect(
         self, request: InstanceRequest, identity: Identity, cursor: Cursor | None
     ) -> Host:
-        return await self._of(request.provider).connect(request, identity, cursor)
+        provider, request = self._reached(request)
+        return await provider.connect(request, identity, cursor)
 
     async def release(self, request: InstanceRequest) -> None:
         await self._of(request.provider).release(request)
 
     async def observe(self, request: InstanceRequest) -> HostSeen | None:
-        return await self._of(request.provider).observe(request)
+        provider, request = self._reached(request)
+        return await provider.observe(request)
 
     async def check(self, request: InstanceRequest) -> HostChecked:
-        found = getattr(self._of(request.provider), "check", None)
+        provider, request = self._reached(request)
+        found = getattr(provider, "check", None)
         if found is None:
             raise PermanentError(f"provider {request.provider} cannot check hosts")
         checked: HostChecked = await found(request)
         return checked
 
     async def open_streams(self, request: InstanceRequest) -> JobStreams:
-        return await self._of(request.provider).open_streams(request)
+        provider, request = self._reached(request)
+        return await provider.open_streams(request)
 
     async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
         return await self._of(LOCAL).inventory(environment_uid)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fleetform.app.problems import WorkspaceProblem
 from fleetform.model.figures import first_of
 from fleetform.model.instance import Gpu
+from fleetform.model.live import FleetOffers
 from fleetform.model.run import GpuRequirement
 from fleetform.providers.offers import catalogue
 from fleetform.schedule.demand import gpu_matches
@@ -102,6 +103,23 @@ def find_offers(document: Mapping[str, Any], backend_types: Mapping[str, str]) -
         if not any(gpu_matches(GpuRequirement(1, names=(name,)), one) for one in models.values()):
             _refuse_unknown("GPU", {name}, models)
     return select(offers, request)
+
+
+def offers_of_fleet(document: Mapping[str, Any]) -> FleetOffers:
+    """Choose among the offers of AWS for the hosts of a fleet; without any, say why."""
+    narrowed = {name: document[name] for name in FIELDS if name in document}
+    try:
+        found = find_offers({**narrowed, "backends": ["aws"]}, {})
+    except WorkspaceProblem as problem:
+        return FleetOffers((), str(problem), problem.advice)
+    if found.offers:
+        return FleetOffers(found.offers)
+    counts = ", ".join(f"{count} by {reason}" for reason, count in sorted(found.reasons.items()))
+    return FleetOffers(
+        (),
+        f"no offer satisfies it: of the offers of AWS {counts} are excluded",
+        "loosen `resources`, `regions`, `instance_types` or `max_price`; `fleetform offer` lists offers",
+    )
 
 
 def _refuse_unknown(what: str, names: Iterable[str], known: Iterable[str]) -> None:

@@ -20,7 +20,7 @@ from fleetform.checker import check
 from fleetform.model.figures import first_of
 from fleetform.model.instance import LOCAL
 from fleetform.model.ledger import LedgerStatus
-from fleetform.model.live import Live, RowsOutdated, unchanged_digests
+from fleetform.model.live import FleetOffers, Live, RowsOutdated, unchanged_digests
 from fleetform.model.plan import WHOLE, HeldBy, Permissions, Plan, Scope
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import Claim
@@ -159,7 +159,8 @@ def _without_lost(live: Live, lost: Sequence[str]) -> Live:
     """
     if not lost:
         return live
-    names = {one.name for one in live.instances if one.provider != LOCAL}
+    # One that was bought costs until it is released, whether it answers or not.
+    names = {one.name for one in live.instances if one.provider != LOCAL and not one.is_bought}
     unknown = sorted(set(lost) - names)
     if unknown:
         raise ScopeProblem(
@@ -207,7 +208,7 @@ def checked_plan(
     *,
     now_ms: int,
 ) -> Plan:
-    live = dataclasses.replace(live, person=this_account())
+    live = dataclasses.replace(live, person=this_account(), offers=_Offers(desired))
     desired = with_sealed_names(desired, live)
     _refuse_idle(desired, live, scope)
     scope = with_new_names(desired, scope)
@@ -219,6 +220,25 @@ def checked_plan(
             "nothing was changed; please report it with the output of `fleetform plan --format json`",
         )
     return with_notes(made, live)
+
+
+class _Offers(Mapping[str, FleetOffers]):
+    """The offers for declared fleets on clouds; catalogues are read for those that change."""
+
+    def __init__(self, desired: Desired) -> None:
+        self._desired = desired
+
+    def __getitem__(self, name: str) -> FleetOffers:
+        # Here: most plans buy no host.
+        from fleetform.app.offers import offers_of_fleet
+
+        return offers_of_fleet(self._desired.resources[ResourceKey("fleet", name)].document)
+
+    def __iter__(self) -> Iterator[str]:
+        return (key.name for key in self._desired.resources if key.kind == "fleet")
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def _refuse_idle(desired: Desired, live: Live, scope: Scope) -> None:

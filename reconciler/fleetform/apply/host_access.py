@@ -25,6 +25,14 @@ class HostAccess(Protocol):
     async def is_exchanging(self, fleet: str) -> bool:
         """Tell whether hosts of the fleet make room for others: where none is there, one will be."""
 
+    async def create(self, instance: Instance) -> None:
+        """
+        Create the instance of a cloud, unless that is done; its id and address are in the ledger then.
+
+        Raises:
+            ProviderError: It does not exist; the message says why.
+        """
+
     async def reach(self, instance: Instance) -> Host:
         """
         Make the instance exist and say hello, or return the open session.

@@ -15,15 +15,20 @@ from fleetform.agents.protocol.states import Cause
 from fleetform.model.leadership import ManagerLease
 from fleetform.model.refusals import FenceLost, LedgerUnusable
 from fleetform.providers.contract.hosts import (
+    CreatedHost,
     ExecRequest,
     ExecSession,
     Host,
+    HostCreator,
     HostProvider,
     Identity,
     InstanceRequest,
     JobStreams,
+    Pin,
+    PreviewedChange,
     RankCall,
     RankStreams,
+    Report,
 )
 from fleetform.providers.contract.observed import (
     HostSeen,
@@ -38,7 +43,7 @@ __all__ = ["FencedHosts"]
 
 class FencedHosts:
     """
-    Implements `providers.contract.hosts.HostProvider`; the docstrings there hold here.
+    Implements `HostProvider` and `HostCreator` of `providers.contract.hosts`; the docstrings there hold here.
 
     Each call that causes something raises FenceLost, and causes nothing, once the manager lease is over.
     """
@@ -50,6 +55,21 @@ class FencedHosts:
     @property
     def environment_variables(self) -> tuple[str, ...]:
         return self._provider.environment_variables
+
+    async def create(self, request: InstanceRequest, report: Report) -> CreatedHost:
+        self._manager_lease.require()
+        return await self._creator().create(request, report)
+
+    async def secure(self, request: InstanceRequest, pin: Pin) -> None:
+        self._manager_lease.require()
+        await self._creator().secure(request, pin)
+
+    async def preview(self, requests: Sequence[InstanceRequest]) -> Sequence[PreviewedChange]:
+        return await self._creator().preview(requests)
+
+    def _creator(self) -> HostCreator:
+        assert isinstance(self._provider, HostCreator), "the provider creates no hosts"
+        return self._provider
 
     async def ensure(self, request: InstanceRequest) -> Sequence[str]:
         self._manager_lease.require()

@@ -166,7 +166,9 @@ class Departures:
 
     async def _let_go(self, instance: Instance) -> None:
         try:
-            await self._hosts.release(instance)
+            ended = await self._hosts.release(instance)
+            if instance.is_bought and not ended:
+                return
             await self._gate(
                 lambda: self._ledger.retire(
                     instance.uid, fence=self._fence, now_ms=self._clock.now_ms()
@@ -246,7 +248,7 @@ def _is_ending(mirror: Mirror, job: Job) -> bool:
 
 def _with_way_out(instance: Instance, problem: Exception) -> Exception:
     """Say what to do about a machine that may never answer again; shares of this one do."""
-    if instance.provider == LOCAL:
+    if instance.provider == LOCAL or instance.is_bought:
         return problem
     way_out = (
         f"if host {instance.name} never returns, `fleetform destroy --lost {instance.name}`"

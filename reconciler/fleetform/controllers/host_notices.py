@@ -43,12 +43,13 @@ class HostNotices:
             f"waiting for host {instance.name} to answer, for up to {limit}{why}",
         )
 
+    def creating(self, instance: Instance, said: str) -> None:
+        """Say how far the creation of an instance is; `said` may be about others of its batch."""
+        self._progress.notice(said, event="host.creating", details={"fleet": instance.fleet})
+
     def releasing(self, instance: Instance) -> None:
-        self._warn(
-            instance,
-            "host.waiting",
-            f"waiting for host {instance.name} to end its jobs and its agent",
-        )
+        what = "be deleted" if instance.is_bought else "end its jobs and its agent"
+        self._warn(instance, "host.waiting", f"waiting for host {instance.name} to {what}")
 
     def given_up(self, instance: Instance, problem: Exception) -> None:
         self._warn(

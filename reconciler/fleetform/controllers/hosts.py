@@ -57,7 +57,7 @@ from fleetform.providers.contract.errors import (
     SignInRefused,
     TemporaryError,
 )
-from fleetform.providers.contract.hosts import Host, HostProvider, Identity
+from fleetform.providers.contract.hosts import Host, HostCreator, HostProvider, Identity
 
 RECONNECT_FIRST_SECONDS = 0.05
 RECONNECT_MAX_SECONDS = 10.0
@@ -307,9 +307,9 @@ class HostSessions:
             session.is_wait_reported = True
             self._notices.waiting(session.instance, session.problem, REACH_TIMEOUT_SECONDS)
 
-    async def release(self, instance: Instance) -> None:
+    async def release(self, instance: Instance) -> bool:
         """
-        End a leaving instance for good; nothing when it is gone, or was taken back meanwhile.
+        End a leaving instance for good; False when it is gone, or was taken back meanwhile.
 
         From the look at its row on nobody reaches it: who takes it back later makes it anew.
         """
@@ -317,7 +317,7 @@ class HostSessions:
         departing = self._departing[instance.uid] = asyncio.Event()
         try:
             if not await self._is_leaving(instance):
-                return
+                return False
             session = self._sessions.get(instance.uid)
             if session is not None:
                 await self._drop(session)
@@ -331,12 +331,13 @@ class HostSessions:
                 await self._provider.release(request_of(instance))
             except ProviderError as problem:
                 # No job was ever given to it, so nothing is lost with it: a wrong address must
-                # not keep its fleet for ever.
-                if instance.install_id or instance.provider == LOCAL:
+                # not keep its fleet for ever. What was bought costs until it is released.
+                if instance.install_id or instance.provider == LOCAL or instance.is_bought:
                     raise
                 self._notices.given_up(instance, problem)
             finally:
                 told.cancel()
+            return True
         finally:
             del self._departing[instance.uid]
             departing.set()
@@ -411,7 +412,47 @@ class HostSessions:
         except LedgerUnavailable:
             return False
 
+    async def create(self, instance: Instance) -> None:
+        """See `apply.host_access.HostAccess.create`."""
+        if instance.is_created:
+            return
+        assert isinstance(self._provider, HostCreator), (
+            f"the provider of {instance.name} creates no hosts"
+        )
+        created = await self._provider.create(
+            request_of(instance),
+            lambda said: self._notices.creating(instance, said),
+        )
+        await self._gate(
+            lambda: self._ledger.note_created(
+                instance.uid,
+                created,
+                fence=self._identity.fence,
+                now_ms=self._clock.now_ms(),
+            )
+        )
+        self.rows_changed = True
+        self.wake()
+
+    async def _secure(self, session: Session) -> None:
+        """Have a new host of a cloud use a key of its own, which is pinned in the ledger."""
+        assert isinstance(self._provider, HostCreator)
+        uid = session.instance.uid
+
+        async def pin(keys: str) -> None:
+            await self._gate(
+                lambda: self._ledger.pin_host_key(uid, keys, fence=self._identity.fence)
+            )
+
+        await self._provider.secure(request_of(session.instance), pin)
+        session.instance = await self._row_of(uid) or session.instance
+
     async def _greet(self, session: Session) -> Host:
+        if session.instance.is_bought and not session.instance.is_created:
+            await self.create(session.instance)
+            session.instance = await self._row_of(session.instance.uid) or session.instance
+        if session.instance.is_bought and session.instance.is_joining:
+            await self._secure(session)
         request = request_of(session.instance)
         # After a lost connection the agent is most likely there: one call tells, where `ensure` takes
         # six commands on a host over SSH. When a switch fails, all hosts of a fleet are lost at once.

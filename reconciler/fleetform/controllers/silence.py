@@ -122,6 +122,9 @@ class Silence:
         if not is_news:
             return
         state = InstanceState.RECOVERING if left_ms > 0 else InstanceState.UNREACHABLE
+        if session.instance.is_bought and session.instance.is_joining:
+            # It is not there yet, or boots for the first time.
+            state = InstanceState.PROVISIONING
         await self._mark(session, state, problem, heard_at_ms)
 
     def _may_have_waiter_soon(self, session: Session) -> bool:

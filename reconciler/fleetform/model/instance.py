@@ -23,6 +23,10 @@ SSH = "ssh"
 """The provider of hosts that exist already, and that documents list by name."""
 
 
+CLOUDS = frozenset({"aws"})
+"""Providers of hosts that are bought: they exist from their creation to their release, and cost as long."""
+
+
 class InstanceState(enum.StrEnum):
     """
     `PROVISIONING` is wanted and not yet reached; `READY` takes jobs. `RECOVERING` has lost its
@@ -120,6 +124,16 @@ class Instance:
     def is_named(self) -> bool:
         """Whether a document lists it by name, so that its directories are found there again."""
         return self.provider == SSH
+
+    @property
+    def is_bought(self) -> bool:
+        """Whether it is an instance of a cloud: it is created for the fleet, and must be released."""
+        return self.provider in CLOUDS
+
+    @property
+    def is_created(self) -> bool:
+        """Whether the cloud has said which instance it is."""
+        return "id" in self.endpoint
 
     @property
     def is_joining(self) -> bool:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fleetform.model.lineage import InputChange
     from fleetform.model.override import Override
     from fleetform.model.volume import Claim, RetainedData
+    from fleetform.providers.offers.catalogue import Offer
 
 __all__ = ["Rows", "RowsOutdated", "changed_rows", "present_rows", "unchanged_digests"]
 
@@ -146,6 +147,15 @@ def references_of(kind: str, document: Mapping[str, Any]) -> frozenset[ResourceK
 
 
 @dataclass(frozen=True, slots=True)
+class FleetOffers:
+    """The offers for the hosts of a fleet on a cloud, the cheapest first; without any, `problem` says why."""
+
+    offers: tuple[Offer, ...] = ()
+    problem: str = ""
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Live:
     """
     Everything a plan compares with.
@@ -194,6 +204,8 @@ class Live:
     """The commit applied last where the tree's is one that it was made from; else empty."""
     given_up: frozenset[str] = frozenset()
     """Names of hosts that a person says are gone for good: nothing is asked of them any more."""
+    offers: Mapping[str, FleetOffers] = field(default_factory=dict)
+    """By name of a fleet on a cloud that is declared: what its new hosts may be."""
     observed_at_ms: int | None = None
     """When the actual state was read, Unix milliseconds; None: this is the ledger alone."""
 

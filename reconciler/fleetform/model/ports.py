@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from fleetform.model.rollout import Exchange, Template
     from fleetform.model.run import ArrayFacts, Attempt, Job, Run, RunState, RunUid
     from fleetform.model.volume import Snapshot
+    from fleetform.providers.contract.hosts import CreatedHost
     from fleetform.providers.contract.observed import HostSeen
     from fleetform.spec.desired import ResourceKey
 
@@ -446,6 +447,14 @@ class Ledger(Reader, Protocol):
         The caller has the proof. Their hosts still have a record of them. A job in state `unknown` is
         left as it is: its host has said that nothing may be ending it.
         """
+
+    def note_created(
+        self, instance_uid: str, created: CreatedHost, *, fence: int, now_ms: int
+    ) -> None:
+        """Record that a cloud has created an instance, and how it is reached."""
+
+    def pin_host_key(self, instance_uid: str, keys: str, *, fence: int) -> None:
+        """Record the keys that the host of an instance may have, one a line."""
 
     def note_gpu_processes(
         self, instance_uid: str, processes: Mapping[str, GpuProcess | None], *, fence: int

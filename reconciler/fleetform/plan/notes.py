@@ -7,13 +7,13 @@ equal plans differ.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from fleetform.model.drift import Drift
 from fleetform.model.figures import counted
-from fleetform.model.instance import InstanceState
+from fleetform.model.instance import CLOUDS, InstanceState
 from fleetform.model.live import Live
 from fleetform.model.plan import Action, Change, Plan
 from fleetform.model.run_state import Outdated
@@ -22,6 +22,7 @@ from fleetform.model.windows import loosened, next_spell, spell_at
 from fleetform.plan.draft import LEAVING, PlanDraft
 from fleetform.plan.impact import work_impacted
 from fleetform.plan.status import outdated_by_plan, stale_results, still_aborted, unknown_runs
+from fleetform.spec.checks.hosts import provider_of
 from fleetform.spec.desired import ResourceKey, Rules
 from fleetform.spec.names import natural_order
 
@@ -38,7 +39,8 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
     `at_stake` has, by address, running work that the plan or something held would end: `ms` that
     the longest of it has been going, `gpu_ms` of all of it, and `since` when that counts: `start`,
     because runs do not report their checkpoints yet. `hosts_removed` names, by fleet, the hosts
-    that its change removes, `hosts_set_up` those on which its change installs and starts the agent.
+    that its change removes, `hosts_set_up` those on which its change installs and starts the agent,
+    `hosts_created` those that its change buys from a cloud.
     `hosts_joining` has, by fleet, the hosts that it works without until they answer, with the reason,
     and `hosts_silent` those that were set up and cannot be reached now.
     """
@@ -80,7 +82,8 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
         "outdates": list(outdated_by_plan(draft)),
         # Absent where no host goes: the record of most plans stays as it was.
         **({"hosts_removed": removed} if (removed := _hosts_removed(draft)) else {}),
-        **({"hosts_set_up": new} if (new := _hosts_set_up(draft)) else {}),
+        **({"hosts_set_up": new} if (new := _hosts_brought_in(draft, bought=False)) else {}),
+        **({"hosts_created": new} if (new := _hosts_brought_in(draft, bought=True)) else {}),
         **({"hosts_joining": late} if (late := _hosts_joining(draft)) else {}),
         **({"hosts_silent": silent} if (silent := _hosts_silent(draft)) else {}),
     }
@@ -124,8 +127,8 @@ def _hosts(draft: PlanDraft) -> dict[str, Any]:
     }
 
 
-def _hosts_set_up(draft: PlanDraft) -> dict[str, list[str]]:
-    """Name the hosts of other machines that changes of fleets bring in."""
+def _hosts_brought_in(draft: PlanDraft, *, bought: bool) -> dict[str, list[str]]:
+    """Name the hosts that changes of fleets bring in: instances of clouds, or other machines that exist."""
     found: dict[str, list[str]] = {}
     for key, change in draft.changes.items():
         if key.kind != "fleet":
@@ -134,13 +137,15 @@ def _hosts_set_up(draft: PlanDraft) -> dict[str, list[str]]:
         known = {
             one.name
             for one in draft.live.instances
-            if one.fleet == key.name and not goes and not one.is_joining
+            if one.fleet == key.name and not goes and not (one.is_joining and not one.is_created)
         }
         names = [
             place["name"]
             for step in change.steps
             for place in step.arguments.get("instances", ())
-            if "endpoint" in place and place["name"] not in known
+            if "endpoint" in place
+            and place["name"] not in known
+            and (place["provider"] in CLOUDS) is bought
         ]
         if names:
             found[key.name] = sorted(names, key=natural_order)
@@ -376,7 +381,8 @@ def _before(draft: PlanDraft, change: Change) -> int | None:
     row = draft.live.resources.get(change.key._replace(name=name))
     if row is None or not change.uid or not row.document:
         return None
-    return hourly_cost(row.parsed)
+    bought = [one.endpoint for one in draft.live.instances if one.is_bought and one.fleet == name]
+    return _sum_of_prices(bought) if bought else hourly_cost(row.parsed)
 
 
 def _after(draft: PlanDraft, change: Change) -> int | None:
@@ -386,7 +392,18 @@ def _after(draft: PlanDraft, change: Change) -> int | None:
     beyond = draft.desired.beyond.get(change.key)
     if declared is None and beyond is not None:
         declared = beyond.declared
-    return None if declared is None else hourly_cost(declared.document)
+    if declared is None:
+        return None
+    wanted = [step.arguments["instances"] for step in change.steps if "instances" in step.arguments]
+    if wanted and provider_of(declared.document) in CLOUDS:
+        return _sum_of_prices([place["endpoint"] for place in wanted[-1]])
+    return hourly_cost(declared.document)
+
+
+def _sum_of_prices(endpoints: Sequence[Mapping[str, Any]]) -> int | None:
+    """Sum up what instances of a cloud cost an hour; None: the price of one is unknown."""
+    prices = [one.get("price_micros") for one in endpoints]
+    return None if None in prices else sum(int(one or 0) for one in prices)
 
 
 # Adds to a finished plan what people must know of runs that it does not change.

@@ -23,6 +23,7 @@ from fleetform.plan.hosts import count_hosts, hasten_exchanges
 from fleetform.plan.impact import add_stakes
 from fleetform.plan.kinds import KINDS
 from fleetform.plan.notes import add_costs, annex_of, cautions
+from fleetform.plan.offers import choose_offers
 from fleetform.plan.order import order_steps
 from fleetform.plan.preconditions import predicates_of
 from fleetform.plan.reattach import take_back
@@ -50,6 +51,8 @@ _CHAIN: tuple[Callable[[PlanDraft], None], ...] = (
     # Of what is left in the plan; before the holds, which judge what it will be.
     take_back,
     hasten_exchanges,
+    # Before the cost and the digest: the offer is a part of what is bought.
+    choose_offers,
     *PASSES,
     # The passes may have held what is left for another plan anyway.
     defer_the_held,

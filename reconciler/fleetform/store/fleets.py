@@ -10,15 +10,18 @@ and its removal releases what was created.
 
 from __future__ import annotations
 
+# ruff: noqa: S608 -- statements are put together from constants of this room; values are bound.
 import itertools
+import json
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from fleetform.model.figures import counted
-from fleetform.model.instance import LOCAL
+from fleetform.model.instance import CLOUDS, LOCAL
 from fleetform.model.rollout import EXCHANGED_TEXTS, SURGE, UNWANTED
 from fleetform.model.verbs import Verb
+from fleetform.providers.contract.hosts import BATCH_MAX, CreatedHost
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.hosts import lose_jobs
 from fleetform.store.overrides import end_quarantine
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
     from fleetform.model.apply import StepOutcome
     from fleetform.model.plan import Step
 
+STACK_FLEET_MAX = 60
+"""Characters of the name of a fleet in that of a stack, which has 100 at most."""
+
 __all__ = [
     "begin_adopt",
     "begin_make",
@@ -37,6 +43,7 @@ __all__ = [
     "finish_forget",
     "finish_remove",
     "finish_write",
+    "note_created",
     "retire",
 ]
 
@@ -57,19 +64,39 @@ def begin_update(context: Context, step: Step) -> None:
     places = numbered(context.transaction, step)
     wanted = {place["number"] for place in places}
     there = {*_numbers(context.transaction, fleet).values()}
+    new = sorted((one for one in places if one["number"] not in there), key=itemgetter("number"))
+    uids = [context.ids.uid() for _ in new]
     context.transaction.many(
-        "INSERT INTO instances (uid, name, fleet, number, state, address, provider)"
-        " VALUES (?, ?, ?, ?, 'provisioning', '127.0.0.1', ?)",
+        "INSERT INTO instances (uid, name, fleet, number, state, address, provider, endpoint)"
+        " VALUES (?, ?, ?, ?, 'provisioning', '127.0.0.1', ?, ?)",
         (
-            (context.ids.uid(), one["name"], fleet, one["number"], one.get("provider", LOCAL))
-            for one in sorted(places, key=itemgetter("number"))
-            if one["number"] not in there
+            (
+                uids[position],
+                one["name"],
+                fleet,
+                one["number"],
+                one.get("provider", LOCAL),
+                _bought(one, batch_uid=uids[position - position % BATCH_MAX], fleet=fleet),
+            )
+            for position, one in enumerate(new)
         ),
     )
     _describe(context.transaction, step, places)
     # An instance that stands in for another one stays until that one is gone.
     standing_in = {number for number in there if number - SURGE in wanted}
     _leave(context.transaction, fleet, sorted(there - wanted - standing_in))
+
+
+def _bought(place: Mapping[str, Any], *, batch_uid: str, fleet: str) -> str:
+    """
+    Return the endpoint with which an instance of a cloud is created, and empty text for other hosts.
+
+    The instances that one step brings in are created as one batch, in a stack of the provider that is named here: a
+    controller that takes over from a dead one finds them by it.
+    """
+    if place.get("provider") not in CLOUDS:
+        return ""
+    return to_json({**place["endpoint"], "stack": f"{fleet[:STACK_FLEET_MAX]}-{batch_uid[-12:]}"})
 
 
 def numbered(transaction: Transaction, step: Step) -> list[dict[str, Any]]:
@@ -240,6 +267,29 @@ def finish_forget(context: Context, steps: Sequence[Step], _: Sequence[StepOutco
 # -- instances ----------------------------------------------------------------------------
 
 
+_IS_BOUGHT = f"(provider IN ({', '.join(repr(one) for one in sorted(CLOUDS))}) AND endpoint <> '')"
+
+
+def note_created(
+    transaction: Transaction, instance_uid: str, created: CreatedHost, *, now_ms: int
+) -> None:
+    """See `model.ports.Ledger.note_created`."""
+    row = transaction.one(
+        "SELECT name, endpoint FROM instances WHERE uid = ? AND state <> 'terminated'",
+        (instance_uid,),
+    )
+    if row is None:
+        return
+    endpoint = {**json.loads(row[1]), "id": created.id, "hostname": created.address}
+    transaction.execute(
+        "UPDATE instances SET endpoint = ?, address = ?, host_key = ?, message = '',"
+        " generation = generation + 1 WHERE uid = ?",
+        (to_json(endpoint), created.address, created.host_key, instance_uid),
+    )
+    said = f"host {row[0]} was created: {created.id} at {created.address}"
+    transaction.log("host.created", now_ms, said)
+
+
 def _describe(transaction: Transaction, step: Step, places: Sequence[Mapping[str, Any]]) -> None:
     """
     Write what the document says of each host into the instances.
@@ -261,10 +311,12 @@ def _describe(transaction: Transaction, step: Step, places: Sequence[Mapping[str
         " ELSE template_digest END,"
         " declared = ?3, parts = ?4, cpu_millicores = coalesce(?5, cpu_millicores),"
         " memory_bytes = coalesce(?6, memory_bytes), disk_bytes = coalesce(?7, disk_bytes),"
-        " name = ?8, drained = ?11, env = ?13, endpoint = ?14, run_as = ?15,"
+        " name = ?8, drained = ?11, env = ?13, run_as = ?15,"
+        # An instance of a cloud stays as it was created.
+        f" endpoint = CASE WHEN {_IS_BOUGHT} THEN endpoint ELSE ?14 END,"
         # An instance that was leaving is wanted again, or a silent one has another address: it is requested again.
         " state = CASE WHEN state = 'terminating' OR state IN ('recovering', 'unreachable')"
-        " AND endpoint <> ?14"
+        f" AND endpoint <> ?14 AND NOT {_IS_BOUGHT}"
         " THEN 'provisioning' ELSE state END"
         " WHERE fleet = ?9 AND number = ?10 AND state <> 'terminated'",
         (
@@ -304,20 +356,22 @@ def retire(transaction: Transaction, instance_uid: str, *, now_ms: int) -> None:
     """
     Record that a leaving instance has left: nothing runs on it any more.
 
-    An instance that is not leaving any more is wanted again meanwhile, and stays.
+    An instance that is not leaving any more is wanted again meanwhile, and stays. One of a cloud that was released does not
+    exist, and its place gets another one.
     """
     row = transaction.one(
         "UPDATE instances SET state = 'terminated', generation = generation + 1,"
         # This message says that another host takes its place.
         " message = CASE WHEN message IN (?, ?, ?, ?) THEN message ELSE '' END"
-        " WHERE uid = ? AND state = 'terminating' RETURNING name, endpoint, message",
+        f" WHERE uid = ? AND state <> 'terminated' AND (state = 'terminating' OR {_IS_BOUGHT})"
+        " RETURNING name, endpoint, message, provider",
         (*EXCHANGED_TEXTS, instance_uid),
     )
     if row is None:
         return
-    name, endpoint, message = row
+    name, endpoint, message, provider = row
     lose_jobs(transaction, instance_uid, f"host {name} was released", now_ms=now_ms)
     # A rollout gives the machine that a configuration names another agent: what is broken stays so.
-    if not (endpoint and message in EXCHANGED_TEXTS):
+    if provider in CLOUDS or not (endpoint and message in EXCHANGED_TEXTS):
         end_quarantine(transaction, name, now_ms=now_ms)
     transaction.log("host.terminated", now_ms, f"host {name} was released")

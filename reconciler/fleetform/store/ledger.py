@@ -16,7 +16,7 @@ from fleetform.model.ports import HostNews, Ids, InstanceMark, LedgerOutgrown
 from fleetform.store import rebuild
 from fleetform.store.adoption import adopt_evidence
 from fleetform.store.database import to_json
-from fleetform.store.fleets import retire
+from fleetform.store.fleets import note_created, retire
 from fleetform.store.hosts import (
     commit_host,
     end_unheard,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from fleetform.model.recovery import Evidence, Recovered
     from fleetform.model.rollout import Exchange, Template
     from fleetform.model.run import RunUid
+    from fleetform.providers.contract.hosts import CreatedHost
     from fleetform.providers.contract.observed import HostSeen
     from fleetform.spec.desired import ResourceKey
     from fleetform.store.statements import Storage
@@ -190,6 +191,19 @@ class StoredLedger(Reads):
     def end_unheard(self, keys: Sequence[JobKey], *, fence: int, now_ms: int) -> tuple[JobKey, ...]:
         with self._database.write(fence=fence) as transaction:
             return end_unheard(transaction, keys, now_ms=now_ms)
+
+    def note_created(
+        self, instance_uid: str, created: CreatedHost, *, fence: int, now_ms: int
+    ) -> None:
+        with self._database.write(fence=fence) as transaction:
+            note_created(transaction, instance_uid, created, now_ms=now_ms)
+
+    def pin_host_key(self, instance_uid: str, keys: str, *, fence: int) -> None:
+        with self._database.write(fence=fence) as transaction:
+            transaction.execute(
+                "UPDATE instances SET host_key = ?, generation = generation + 1 WHERE uid = ?",
+                (keys, instance_uid),
+            )
 
     def note_gpu_processes(
         self, instance_uid: str, processes: Mapping[str, GpuProcess | None], *, fence: int

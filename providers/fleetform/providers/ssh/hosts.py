@@ -29,6 +29,7 @@ from fleetform.providers.contract.hosts import (
     Identity,
     InstanceRequest,
     JobStreams,
+    Pin,
 )
 from fleetform.providers.contract.observed import (
     HostSeen,
@@ -242,6 +243,23 @@ class SshHosts:
             return await check_host(connection, request)
         finally:
             await connection.close()
+
+    async def secure(self, request: InstanceRequest, first: str, pin: Pin) -> None:
+        """Replace the first key of a new host by one that the host makes; see `own_key`."""
+        from fleetform.providers.ssh.connection import open_connection
+        from fleetform.providers.ssh.own_key import replace_first_key
+
+        async def connect(request: InstanceRequest) -> Connection:
+            # One of its own: each step is about which key the host has now.
+            return await open_connection(
+                request.name,
+                _endpoint(request),
+                request.host_key,
+                connect_seconds=self._connect_seconds,
+                keepalive_seconds=self._keepalive_seconds,
+            )
+
+        await replace_first_key(request, first, pin, connect)
 
     async def open_streams(self, request: InstanceRequest) -> JobStreams:
         _, session = await self._look(request)

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from fleetform.providers.contract.errors import PermanentError, ProviderError
-from fleetform.providers.contract.hosts import InstanceRequest
+from fleetform.providers.contract.hosts import InstanceRequest, Pin
 from fleetform.providers.ssh import own_key_program, setup
 from fleetform.providers.ssh.driver import drive
 from fleetform.providers.ssh.setup import Steps
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from fleetform.providers.ssh.connection import Connection
 
 Connect = Callable[[InstanceRequest], Awaitable["Connection"]]
-Pin = Callable[[str], Awaitable[None]]
-"""Makes the keys durable that the host may have, one a line; later requests have them as `host_key`."""
 
 _RESTART_SECONDS = 20.0
 """How long the SSH server of a busy host may take until it has read its keys again."""

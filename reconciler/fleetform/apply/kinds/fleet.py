@@ -16,7 +16,7 @@ from fleetform.providers.contract.errors import PermanentError
 
 async def make(step: Step, begun: Begun, access: HostAccess) -> None:
     """
-    Reach the instances whose rows the intent has written, but for known hosts that are silent.
+    Create the instances of clouds whose rows the intent has written, and reach all others but known hosts that are silent.
 
     Of other machines one that cannot be reached does not keep the others from work: the step is
     done with those that answer, and fails only where none does.
@@ -26,9 +26,13 @@ async def make(step: Step, begun: Begun, access: HostAccess) -> None:
         for instance in await access.instances(step.resource.name)
         if not _leaving(instance) and not _is_silent(instance)
     ]
+    # Nobody waits for their first boot here: they join when their agents answer.
+    bought = [one for one in instances if one.is_bought]
+    await together(access.create(instance) for instance in bought)
     shares = [one for one in instances if one.provider == LOCAL]
     await together(access.reach(instance) for instance in shares)
-    await access.reach_some([one for one in instances if one.provider != LOCAL])
+    elsewhere = [one for one in instances if one.provider != LOCAL and not one.is_bought]
+    await access.reach_some(elsewhere)
 
 
 update = make

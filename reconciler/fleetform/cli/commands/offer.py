@@ -107,9 +107,15 @@ def command(
         if more := len(found.offers) - len(rows):
             out.line(not_shown(more), "dim")
         out.line(priced_on(PRICED_ON, rows), "dim")
-        if (nodes := document.get("nodes", 1)) > 1:
+        if (nodes := _nodes(document)) > 1:
             out.line(several_hosts(str(name), nodes), "dim")
     return Exit.OK if rows else Exit.ERROR
+
+
+def _nodes(document: Mapping[str, Any]) -> int:
+    """How many hosts a run wants, or a fleet when it is created."""
+    nodes = document.get("nodes", 1)
+    return int(nodes if isinstance(nodes, int) else nodes["target"])
 
 
 def _declared(path: str | None, name: str) -> tuple[Mapping[str, Any], Mapping[str, str]]:

@@ -63,6 +63,11 @@ _EXAMPLES = (
     help="Save the plan in FILE for `apply FILE`; only the owner of FILE can read it.",
 )
 @click.option(
+    "--preview",
+    is_flag=True,
+    help="Ask the clouds which resources the plan would create there; creates nothing.",
+)
+@click.option(
     "--destroy", is_flag=True, help="Plan the removal of every resource, as `destroy` does."
 )
 def command(
@@ -71,6 +76,7 @@ def command(
     detailed: bool,
     out: str | None,
     destroy: bool,
+    preview: bool,
     refresh: bool,
     refresh_only: bool,
     **permissions: object,
@@ -78,12 +84,12 @@ def command(
     """
     Show what apply would change, value by value.
 
-    Compares the configuration with the ledger. Changes nothing, and contacts no host unless
-    --refresh is given. The exit code is 0 unless planning fails or the ledger is recovering;
+    Compares the configuration with the ledger. Changes nothing, contacts no host unless --refresh is
+    given, and no cloud unless --preview is. The exit code is 0 unless planning fails or the ledger is recovering;
     --detailed-exitcode adds 2, 3 and 4.
     """
     if refresh_only:
-        beside = {"out": out, "destroy": destroy, "refresh": refresh}
+        beside = {"out": out, "destroy": destroy, "preview": preview, "refresh": refresh}
         beside["format markdown"] = form == "markdown"
         refuse_with_refresh_only(permissions | beside)
         return _show_drift_only(open_workspace(path), as_json=form == "json", detailed=detailed)
@@ -118,6 +124,10 @@ def command(
         live=None if found is None else found.live,
         notice=say_line,
     )
+    if preview:
+        from fleetform.app.preview import with_preview
+
+        plan = with_preview(workspace, plan)
     print_plan_warnings(loaded, plan)
     if out is not None:
         from fleetform.app.saved import write_plan_file

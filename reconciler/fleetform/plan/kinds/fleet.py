@@ -227,7 +227,29 @@ def _elsewhere(document: Mapping[str, Any]) -> dict[str, Any]:
     """The provider of hosts that are not shares of this machine, and its field as their endpoint."""
     if not is_elsewhere(document):
         return {}
-    return {"provider": provider_of(document), "endpoint": document[source_of(document)]}
+    endpoint = _aws_endpoint(document) if "aws" in document else document[source_of(document)]
+    return {"provider": provider_of(document), "endpoint": endpoint}
+
+
+ROOT_DISK_GB = 100
+"""The disk of an instance whose fleet declares none: an image with CUDA fills half of it."""
+
+_GB = 1 << 30
+
+
+def _aws_endpoint(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all that a fleet says of its instances on AWS; the offer is chosen by another pass."""
+    disk = (document.get("resources", {}).get("disk") or {}).get("min")
+    endpoint = {
+        **document["aws"],
+        "region": document["regions"][0],
+        "root_gb": ROOT_DISK_GB if disk is None else -(-disk // _GB),
+    }
+    if zones := document.get("availability_zones"):
+        endpoint["zone"] = zones[0]
+    if document.get("placement") == "cluster":
+        endpoint["placement"] = "cluster"
+    return endpoint
 
 
 # What a host over SSH has from its fleet unless it has its own.
@@ -285,7 +307,20 @@ def has_other_source(before: Mapping[str, Any], after: Mapping[str, Any]) -> boo
     An agent in another folder is another agent: the one there would run on, with its jobs.
     """
     folders = [one.get("ssh_config", {}).get("agent_dir") for one in (before, after)]
-    return provider_of(before) != provider_of(after) or folders[0] != folders[1]
+    bought = [_bought_as(one) for one in (before, after)]
+    return (
+        provider_of(before) != provider_of(after)
+        or folders[0] != folders[1]
+        or bought[0] != bought[1]
+    )
+
+
+_CHOICE = ("aws", "regions", "availability_zones", "instance_types", "resources", "placement")
+
+
+def _bought_as(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an instance of a cloud is created by: it cannot become another one."""
+    return {name: document.get(name) for name in _CHOICE} if "aws" in document else {}
 
 
 def lost_hosts(document: Mapping[str, Any]) -> dict[str, str]:

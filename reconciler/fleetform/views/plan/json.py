@@ -20,6 +20,7 @@ from fleetform.spec.findings import Finding
 from fleetform.views import json_value
 from fleetform.views.plan.groups import LEAVING, document_after, document_before, nested, path_parts
 from fleetform.views.plan.notes import (
+    hosts_created,
     hosts_removed,
     hosts_set_up,
     joining_hosts,
@@ -235,6 +236,10 @@ def change_json(plan: Plan, change: Change) -> ResourceChange:
     if change.key.kind == "fleet":
         found["hosts_removed"] = list(hosts_removed(plan, change))
         found["hosts_set_up"] = list(hosts_set_up(plan, change))
+        if created := hosts_created(plan, change):
+            found["hosts_created"] = list(created)
+        if rows := plan.annex.get("preview", {}).get(change.key.name):
+            found["preview"] = rows
     if change.moved_from:
         found["previous_address"] = str(change.key._replace(name=change.moved_from))
     if change.element:

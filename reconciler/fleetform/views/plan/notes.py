@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -121,6 +122,8 @@ def depth_text(plan: Plan) -> str:
         age = _age(plan, annex.get("observed_at_ms"))
         return "compared with the actual state" + (f" of {figures.span(age)} ago" if age else "")
     text = "compared with the ledger"
+    if annex.get("depth") == "preview":
+        text = "compared with the ledger, and previewed in the clouds"
     if annex.get("watched_by"):
         return text
     hosts = annex.get("hosts", {})
@@ -298,6 +301,8 @@ def block_facts(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[
         ("impact", group_impact_text(plan, group)),
         ("hosts removed", hosts_removed_text(plan, change)),
         ("sets up", hosts_set_up_text(plan, change)),
+        ("creates", hosts_created_text(plan, change)),
+        ("preview", preview_text(plan, change)),
         ("cost", "" if group.is_many else cost_text(change, ceiling=ceiling)),
     )
     return ((name, text) for name, text in facts if text)
@@ -317,6 +322,46 @@ def hosts_removed_text(plan: Plan, change: Change) -> str:
 
 AGENT_DIR = "~/.local/state/fleetform"
 """Where agents are unless the fleet says another folder: `providers.ssh.host_program`."""
+
+
+def hosts_created(plan: Plan, change: Change) -> tuple[str, ...]:
+    """Name the hosts that the change of a fleet buys from a cloud."""
+    if change.key.kind != "fleet":
+        return ()
+    return tuple(plan.annex.get("hosts_created", {}).get(change.key.name, ()))
+
+
+def hosts_created_text(plan: Plan, change: Change) -> str:
+    """Write `gpus-0, gpus-1 (g5.xlarge in us-east-1, $1.01/h each)`; empty for a change that buys none."""
+    new = hosts_created(plan, change)
+    endpoints = [
+        place["endpoint"]
+        for step in change.steps
+        for place in step.arguments.get("instances", ())
+        if place["name"] in new
+    ]
+    if not endpoints:
+        return ""
+    offer = endpoints[0]
+    price = offer.get("price_micros")
+    each = " each" if len(new) > 1 else ""
+    cost = "at an unknown price" if price is None else f"{figures.dollars(price)}/h{each}"
+    return (
+        f"{_host_names(new)} ({offer['instance_type']} in {printable(offer['region'])}, {cost},"
+        f" account {offer['account']})"
+    )
+
+
+def preview_text(plan: Plan, change: Change) -> str:
+    """Write `create 1 aws:ec2/keyPair:KeyPair, 2 aws:ec2/instance:Instance`; empty without a preview."""
+    rows = (
+        plan.annex.get("preview", {}).get(change.key.name, ()) if change.key.kind == "fleet" else ()
+    )
+    counts = Counter((row["action"], row["type"]) for row in rows)
+    by_action: dict[str, list[str]] = {}
+    for (action, kind), count in sorted(counts.items()):
+        by_action.setdefault(action, []).append(f"{count} {kind}")
+    return "; ".join(f"{action} {', '.join(parts)}" for action, parts in by_action.items())
 
 
 def hosts_set_up(plan: Plan, change: Change) -> tuple[str, ...]:

@@ -102,6 +102,14 @@ class ImpactBody(TypedDict):
     gpus: int
 
 
+class PreviewedResource(TypedDict):
+    """A resource of a cloud that the change of a fleet creates, as the engine says."""
+
+    action: Annotated[str, "A verb, such as `create`."]
+    type: Annotated[str, "The type in the terms of Pulumi, such as `aws:ec2/instance:Instance`."]
+    name: str
+
+
 class ResourceChange(TypedDict):
     """One resource and its change."""
 
@@ -135,6 +143,15 @@ class ResourceChange(TypedDict):
             list[str],
             "Of a fleet: the hosts of other machines on which the change installs the agent.",
         ]
+    ]
+    hosts_created: NotRequired[
+        Annotated[
+            list[str],
+            "Of a fleet on a cloud: the hosts that the change creates; absent without any.",
+        ]
+    ]
+    preview: NotRequired[
+        Annotated[list[PreviewedResource], "Of a fleet on a cloud, with `--preview`."]
     ]
     cost_before: Annotated[
         int | None, "Micro-dollars per hour before the change; null if no price is known."

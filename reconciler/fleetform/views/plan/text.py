@@ -145,7 +145,13 @@ def _title(group: Group) -> Line:
     return Line((_SIGN_SPANS[change.action], title, _dim(f"  {reason}")))
 
 
-_FACT_TONES = {"hosts removed": "warn", "sets up": "info", "cost": "info"}
+_FACT_TONES = {
+    "hosts removed": "warn",
+    "sets up": "info",
+    "creates": "info",
+    "preview": "info",
+    "cost": "info",
+}
 
 _SIGN_SPANS = {action: Span(f"{sign:>3} ", tone) for action, (sign, tone) in SIGNS.items()}
 

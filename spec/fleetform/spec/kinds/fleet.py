@@ -1,10 +1,9 @@
 """
 A fleet: a pool of hosts of one make, and how runs share each of them.
 
-Hosts come from one of five places: this machine, a list of hosts that are reached over SSH, a
-Kubernetes cluster, a Slurm cluster, or else the clouds. This version makes fleets of the
-machine that it runs on: each node of a local fleet is an agent of its own, with an equal part
-of what the machine has, or with the capacity declared here.
+Hosts come from one of these places: this machine, a list of hosts that are reached over SSH, AWS, a
+Kubernetes cluster, a Slurm cluster, or else the other clouds. Each node of a local fleet is an agent of its
+own, with an equal part of what the machine has, or with the capacity declared here.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from pydantic import (
 
 from fleetform.spec.field_facts import control
 from fleetform.spec.findings import Problem
+from fleetform.spec.kinds.aws import AwsHosts
 from fleetform.spec.kinds.backend import KubernetesHosts, SlurmHosts
 from fleetform.spec.kinds.base import (
     Model,
@@ -169,6 +169,7 @@ class Source(NamedTuple):
 SOURCES: Mapping[str, Source] = {
     "local": Source("on this machine", frozenset({*_CLOUD_FIELDS, "resources"})),
     "ssh_config": Source("reached over SSH", frozenset({*_CLOUD_FIELDS, "resources", "nodes"})),
+    "aws": Source("on AWS", frozenset({"backend_options"})),
     "kubernetes": Source(
         "of a Kubernetes cluster",
         _CLUSTER_UNFIT,
@@ -240,6 +241,13 @@ class Fleet(OfferChoice):
     ~/.ssh/id_ed25519, hosts: ["gpu[01-16]"]}`.
     """
 
+    aws: Annotated[AwsHosts | None, control("providers.aws")] = None
+    """
+    Create instances on AWS. Their type is the cheapest in the region that satisfies `resources` and
+    `instance_types`. Example: `{account: "123456789012", ssh_from: [203.0.113.7/32], image:
+    ami-0f1e2d3c4b5a69788}`.
+    """
+
     kubernetes: (
         Annotated[
             KubernetesHosts,
@@ -260,7 +268,7 @@ class Fleet(OfferChoice):
     ) = None
     """Allocations of a Slurm cluster. Example: `{partitions: [gpu], account: vision}`."""
 
-    resources: Annotated[Resources | None, control()] = None
+    resources: Annotated[Resources | None, control("plan")] = None
     """
     The resources that each host must have, where there is a choice of hosts. Example: `{gpu:
     A100:80GB:8, memory: 200GB..}`.
@@ -354,10 +362,13 @@ class Fleet(OfferChoice):
         return not_supported(
             (self.source or "type",),
             what,
-            "Until then, plans block the fleet and its runs. `local: true` declares a fleet on this machine.",
+            "Until then, plans block the fleet and its runs. `aws:` declares a fleet on AWS, `local: true` one"
+            " on this machine.",
         )
 
     def beyond(self) -> Iterator[Problem]:
+        if self.aws is not None:
+            yield from self._beyond_on_aws()
         if self.blocks == "auto":
             yield not_supported(
                 ("blocks",), "`auto` is not supported yet.", "Write the number of blocks."
@@ -369,6 +380,29 @@ class Fleet(OfferChoice):
                 "Set `runtime` of runs.",
             )
         yield from without_value(self.env)
+
+    def _beyond_on_aws(self) -> Iterator[Problem]:
+        for name, one in (("regions", "region"), ("availability_zones", "zone")):
+            if len(getattr(self, name) or ()) > 1:
+                yield not_supported(
+                    (name,),
+                    f"Several {name} of a fleet are not supported yet.",
+                    f"Write one {one}.",
+                )
+        if self.spot_policy not in {None, "on-demand"}:
+            yield not_supported(
+                ("spot_policy",), "Spot instances are not supported yet.", "Write `on-demand`."
+            )
+        if self.resources is not None and self.resources.shm_size is not None:
+            yield not_supported(
+                ("resources", "shm_size"),
+                "Shared memory of hosts on AWS is that of their image.",
+                "Remove it, and set `shm_size` of runs.",
+            )
+        if self.nodes is not None and self.nodes.max != self.nodes.target:
+            yield not_supported(
+                ("nodes",), "Scaling by demand is not supported yet.", "Write one number."
+            )
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()
@@ -395,7 +429,7 @@ class Fleet(OfferChoice):
                 f"The hosts come from `{said[0]}` already; all hosts of a fleet have one source.",
                 "Declare one fleet per source.",
             )
-        if not said and self.price is not None:
+        if said in ([], ["aws"]) and self.price is not None:
             yield contradiction(
                 "price",
                 "The price of a host in a cloud is that of its offer.",
@@ -409,10 +443,28 @@ class Fleet(OfferChoice):
                 " are the ones that `ssh_config` names.",
                 "Write `drain` or `recreate`.",
             )
+        if said == ["aws"]:
+            yield from self._problems_on_aws()
         if len(said) == 1:
             for name in sorted(SOURCES[said[0]].unfit):
                 if getattr(self, name) is not None:
                     yield self._unfit(name, said[0])
+
+    def _problems_on_aws(self) -> Iterator[Problem]:
+        if self.regions is None:
+            yield Problem(
+                "missing-field",
+                ("aws",),
+                "Hosts on AWS have `regions`, which is missing.",
+                "Add `regions: [us-east-1]`.",
+                at_key=True,
+            )
+        if others := [name for name in self.backends or () if name != "aws"]:
+            yield contradiction(
+                "backends",
+                f"The hosts of this fleet are on AWS, and `backends` names `{others[0]}`.",
+                "Remove one of the two.",
+            )
 
     @staticmethod
     def _unfit(name: str, source: str) -> Problem:

@@ -84,7 +84,8 @@ class BackendOptions(Model):
 
 # What a run takes over from a profile is judged as a field of the run.
 _LENT = control("spec.overlay")
-_OFFER = per_kind(run=execution(), fleet=control(), profile=_LENT)
+_OFFER = per_kind(run=execution(), fleet=control("plan"), profile=_LENT)
+_RESERVED = per_kind(run=execution(), fleet=control(), profile=_LENT)
 # Nothing creates other hosts for a run, and nobody takes back those that are there.
 _UPKEEP = per_kind(run=control(essential=False), fleet=control(), profile=_LENT)
 
@@ -113,7 +114,7 @@ class OfferChoice(Document):
     satisfy the resources. Example: `[p4d.24xlarge]`.
     """
 
-    reservation: Annotated[Text | None, _OFFER] = None
+    reservation: Annotated[Text | None, _RESERVED] = None
     """
     The id of a capacity reservation at the cloud. Default: none. Example: `cr-0f1e2d3c4b5a69788`.
     """
@@ -121,7 +122,9 @@ class OfferChoice(Document):
     spot_policy: Annotated[
         Literal["spot", "on-demand", "auto"] | None,
         per_kind(
-            run=execution(essential=False, default="on-demand"), fleet=control(), profile=_LENT
+            run=execution(essential=False, default="on-demand"),
+            fleet=control("plan", default="on-demand"),
+            profile=_LENT,
         ),
     ] = None
     """
@@ -130,7 +133,10 @@ class OfferChoice(Document):
     Example: `auto`.
     """
 
-    max_price: Annotated[Price | None, _UPKEEP] = None
+    max_price: Annotated[
+        Price | None,
+        per_kind(run=control(essential=False), fleet=control("plan"), profile=_LENT),
+    ] = None
     """The highest price of one host, in US dollars per hour. Default: no limit. Example: `2.5`."""
 
     idle_duration: Annotated[Offable | None, _UPKEEP] = None

@@ -227,7 +227,7 @@ _ROWS = (
         FailureKind.MISSING_CLI,
         None,
         "the Pulumi CLI is not installed",
-        "run `fleetform doctor --install-pulumi`, or put `pulumi` on PATH",
+        "install it, and put `pulumi` on PATH",
     ),
     _row(
         FailureKind.MISSING_PACKAGE,

@@ -8,14 +8,16 @@ changes only by what it had begun itself.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from fleetform.providers.pulumi.engine.program import Program
 from fleetform.providers.pulumi.engine.stack import Stack
-from fleetform.providers.pulumi.recovery.inventory import Inventory
+from fleetform.providers.pulumi.engine.stack_settings import urn
+from fleetform.providers.pulumi.recovery.inventory import IDENTITY_TAG, Existing, Inventory
 from fleetform.providers.pulumi.recovery.pending import Settlement, settle, waits_for
 from fleetform.providers.pulumi.recovery.rebuild import Rebuilt, providers_only, rebuild
 
-__all__ = ["SETTLE_SECONDS", "rebuild_state", "recover"]
+__all__ = ["SETTLE_SECONDS", "adopt", "listed", "rebuild_state", "recover"]
 
 SETTLE_SECONDS = 600.0
 """For how long a new thing may be missing in an inventory: EC2 is eventually consistent."""
@@ -57,6 +59,47 @@ async def recover(
     return settlement
 
 
+async def listed(
+    inventory: Inventory,
+    uids: frozenset[str],
+    *,
+    settle_seconds: float = SETTLE_SECONDS,
+    look_seconds: float = LOOK_SECONDS,
+) -> Sequence[Existing]:
+    """
+    List what exists with one of these uids, once all are there or have been missing for long enough.
+
+    A cloud lists new things late, so their absence counts only after `settle_seconds`.
+    """
+    deadline = asyncio.get_running_loop().time() + settle_seconds
+    while True:
+        found = [one for one in await inventory.existing() if one.tags.get(IDENTITY_TAG) in uids]
+        is_complete = {one.tags[IDENTITY_TAG] for one in found} == uids
+        if is_complete or asyncio.get_running_loop().time() >= deadline:
+            return found
+        await asyncio.sleep(look_seconds)
+
+
+async def adopt(stack: Stack, program: Program, existing: Sequence[Existing]) -> Rebuilt:
+    """
+    Add to the state what exists for the program and is missing in it.
+
+    Raises:
+        ProviderError: The providers of the program cannot be configured.
+    """
+    deployment = await stack.export_state()
+    known = {one["urn"] for one in deployment.get("resources") or ()}
+    providers = providers_only(program)
+    if any(urn(stack.name, one.type, one.name) not in known for one in providers.resources):
+        await stack.preview(providers)
+        (await stack.up(providers)).require()
+        deployment = await stack.export_state()
+    rebuilt = rebuild(stack.name, deployment, program, existing)
+    await stack.import_state(rebuilt.deployment)
+    await stack.refresh(program)
+    return rebuilt
+
+
 async def rebuild_state(stack: Stack, program: Program, inventory: Inventory) -> Rebuilt:
     """
     Give a stack whose state is lost the state of what exists for its program.
@@ -65,10 +108,4 @@ async def rebuild_state(stack: Stack, program: Program, inventory: Inventory) ->
         ProviderError: The providers of the program cannot be configured.
     """
     await stack.create()
-    providers = providers_only(program)
-    await stack.preview(providers)
-    (await stack.up(providers)).require()
-    rebuilt = rebuild(stack.name, await stack.export_state(), program, await inventory.existing())
-    await stack.import_state(rebuilt.deployment)
-    await stack.refresh(program)
-    return rebuilt
+    return await adopt(stack, program, await inventory.existing())

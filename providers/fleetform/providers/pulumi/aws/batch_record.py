@@ -1,0 +1,130 @@
+"""
+What a stack of hosts contains, written down before the cloud is asked for anything.
+
+The file lies in the folder of the stack and lasts as long as the stack. The next program of the stack is made
+from it: whichever process was killed, its successor knows which hosts were asked for under which uids.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from fleetform.providers.pulumi.aws.program import (
+    AwsAccount,
+    Batch,
+    HostTemplate,
+    NewHost,
+    SharedParts,
+)
+from fleetform.spec.private_folder import make_private_folder
+
+__all__ = [
+    "BatchRecord",
+    "read_record",
+    "read_records",
+    "read_shared",
+    "write_record",
+    "write_shared",
+]
+
+_BATCH = "batch.json"
+_SHARED = "shared.json"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRecord:
+    """
+    Hosts of one batch.
+
+    `hosts` are names by uid, of those that are wanted. `created` are ids of the cloud by uid: a host
+    that was created once is never created again under its uid. `asked` are uids that the cloud may have been
+    asked for without an answer: a change was cut off, or its reply was lost. `shared` is the name of the
+    stack with the parts that its hosts share.
+    """
+
+    stack: str
+    fleet: str
+    account: AwsAccount
+    template: HostTemplate
+    shared: str
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    created: Mapping[str, str] = field(default_factory=dict)
+    asked: tuple[str, ...] = ()
+
+    def with_hosts(self, hosts: Mapping[str, str]) -> BatchRecord:
+        return replace(self, hosts={**self.hosts, **hosts})
+
+    def without(self, uids: frozenset[str]) -> BatchRecord:
+        return replace(self, hosts={uid: self.hosts[uid] for uid in self.hosts if uid not in uids})
+
+    def with_created(self, ids: Mapping[str, str]) -> BatchRecord:
+        return replace(self, created={**self.created, **ids})
+
+    def batch(self, user_data: Mapping[str, str]) -> Batch:
+        """
+        Return the batch for a program.
+
+        `user_data` is that of new hosts: of those that exist EC2 reads it no more, and it is not kept.
+        """
+        hosts = tuple(
+            NewHost(uid, name, self.stack, user_data.get(uid, ""))
+            for uid, name in self.hosts.items()
+        )
+        return Batch(self.stack, self.fleet, self.template, hosts)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> BatchRecord:
+        account, template = AwsAccount(**value["account"]), HostTemplate(**value["template"])
+        asked = tuple(value["asked"])
+        return cls(**{**value, "account": account, "template": template, "asked": asked})
+
+
+def read_record(folder: Path) -> BatchRecord | None:
+    """Return the record of the stack with this folder; None: nothing was ever asked for."""
+    try:
+        return BatchRecord.from_json(json.loads((folder / _BATCH).read_bytes()))
+    except FileNotFoundError:
+        return None
+
+
+def write_record(folder: Path, record: BatchRecord) -> None:
+    """Replace the record in one step; it is on the disk when this returns."""
+    _write(folder / _BATCH, asdict(record))
+
+
+def read_records(stacks: Path) -> Iterator[BatchRecord]:
+    """Read the records of all stacks below a folder."""
+    for path in sorted(stacks.glob(f"*/{_BATCH}")):
+        record = read_record(path.parent)
+        if record is not None:
+            yield record
+
+
+def read_shared(folder: Path) -> SharedParts | None:
+    """Return the shared parts of a stack as they were created; None: not yet."""
+    try:
+        return SharedParts(**json.loads((folder / _SHARED).read_bytes()))
+    except FileNotFoundError:
+        return None
+
+
+def write_shared(folder: Path, parts: SharedParts) -> None:
+    """Keep the ids of shared parts, so that a new batch starts no runner for them."""
+    _write(folder / _SHARED, asdict(parts))
+
+
+def _write(path: Path, value: Mapping[str, Any]) -> None:
+    make_private_folder(path.parent)
+    new = path.with_suffix(".new")
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.write(descriptor, json.dumps(value, sort_keys=True).encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    new.rename(path)

@@ -1,0 +1,373 @@
+"""
+Stacks of the hosts of fleets: hosts are created in batches, released one by one, and nothing is left behind.
+
+Each call is a whole change: it opens the stack, settles what an earlier change that was cut off has left, previews,
+compares the preview with what was asked for, and applies it. The engine is bound to the preview, and the
+preview to the hosts of the call: no other resource is created, changed or deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from fleetform.providers.contract.errors import PermanentError, ProviderError, StackLocked
+from fleetform.providers.contract.hosts import CreatedHost, Report
+from fleetform.providers.pulumi.aws.batch_record import (
+    BatchRecord,
+    read_record,
+    read_records,
+    read_shared,
+    write_record,
+    write_shared,
+)
+from fleetform.providers.pulumi.aws.program import (
+    SharedParts,
+    SharedRequest,
+    batch_program,
+    shared_program,
+)
+from fleetform.providers.pulumi.engine.changes import Action, Change, Phase
+from fleetform.providers.pulumi.engine.deployment import Deployment, resources_of
+from fleetform.providers.pulumi.engine.failures import FailureKind, error_of, failure
+from fleetform.providers.pulumi.engine.program import Program
+from fleetform.providers.pulumi.engine.runner_slots import RunnerSlots
+from fleetform.providers.pulumi.engine.stack import Stack
+from fleetform.providers.pulumi.recovery.inventory import IDENTITY_TAG, Inventory
+from fleetform.providers.pulumi.recovery.recover import adopt, listed, recover
+
+__all__ = ["INSTANCE", "SHARED_SUFFIX", "Batches", "OpenStack"]
+
+INSTANCE = "aws:ec2/instance:Instance"
+
+SHARED_SUFFIX = "-shared"
+"""Ends the names of stacks with shared parts."""
+
+_BUSY_SECONDS = 60.0
+"""For how long a stack is waited for: a runner that has lost its controller ends within 30 s."""
+
+_BUSY_LOOK_SECONDS = 2.0
+
+_ANSWERS = frozenset(
+    {
+        FailureKind.CREDENTIALS,
+        FailureKind.CREDENTIALS_EXPIRED,
+        FailureKind.FORBIDDEN,
+        FailureKind.GONE,
+        FailureKind.INVALID,
+        FailureKind.NO_CAPACITY,
+        FailureKind.OTHER_ACCOUNT,
+        FailureKind.QUOTA,
+        FailureKind.THROTTLED,
+    }
+)
+"""Failures by which the cloud says that it created nothing; after another one it may have."""
+
+OpenStack = Callable[[str], contextlib.AbstractAsyncContextManager[Stack]]
+"""Opens a stack by its name."""
+
+
+class Batches:
+    """
+    All stacks of hosts of one environment, in one event loop.
+
+    `stacks` is the folder with the folders of the stacks.
+    """
+
+    def __init__(self, stacks: Path, open_stack: OpenStack, slots: RunnerSlots) -> None:
+        self._stacks = stacks
+        self._open_stack = open_stack
+        self._slots = slots
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def create(
+        self,
+        wanted: BatchRecord,
+        shared: SharedRequest,
+        inventory: Inventory,
+        *,
+        user_data: Mapping[str, str],
+        report: Report,
+    ) -> Mapping[str, CreatedHost | ProviderError]:
+        """
+        Create the hosts of `wanted` that do not exist, and return each, or why it does not exist, by uid.
+
+        Args:
+            wanted: The stack with the hosts of this call; it may have others already.
+            shared: The parts that its hosts share, created when they are first needed.
+            inventory: Of the account and region.
+            user_data: For the first boot, by uid.
+            report: Told what is happening.
+
+        Raises:
+            ProviderError: Nothing was created.
+        """
+        async with self._lock(wanted.stack):
+            known = read_record(self._folder(wanted.stack)) or wanted
+            record = known.with_hosts(wanted.hosts)
+            # Before the shared parts exist: nobody removes parts that a record names.
+            write_record(self._folder(record.stack), record)
+            parts = await self._shared(record, shared, inventory, report)
+            async with self._slots.take(), self._opened(record.stack) as stack:
+                return await self._create(
+                    stack, record, parts, inventory, user_data, frozenset(wanted.hosts), report
+                )
+
+    def has_released(self, stack_name: str) -> bool:
+        """Tell whether nothing is left of a stack, and no shared part is without a batch."""
+        is_gone = read_record(self._folder(stack_name)) is None
+        return is_gone and not self._unused()
+
+    async def release(
+        self, stack_name: str, uids: frozenset[str], inventory: Inventory, report: Report
+    ) -> None:
+        """
+        Delete these hosts of a stack, and the stack with its last one; nothing where it has none of them.
+
+        Raises:
+            ProviderError: Some of them may still exist.
+        """
+        async with self._lock(stack_name):
+            record = read_record(self._folder(stack_name))
+            if record is not None:
+                parts = read_shared(self._folder(record.shared))
+                async with self._slots.take(is_release=True), self._opened(stack_name) as stack:
+                    await self._release(stack, record, parts, inventory, uids, report)
+                if not record.without(uids).hosts:
+                    shutil.rmtree(self._folder(stack_name))
+        await self._remove_unused(report)
+
+    # -- one stack --------------------------------------------------------------------------------
+
+    async def _create(
+        self,
+        stack: Stack,
+        record: BatchRecord,
+        parts: SharedParts,
+        inventory: Inventory,
+        user_data: Mapping[str, str],
+        uids: frozenset[str],
+        report: Report,
+    ) -> Mapping[str, CreatedHost | ProviderError]:
+        program = batch_program(record.account, record.batch({}), parts)
+        there = await _settled(stack, program, inventory, record.asked)
+        record = record.with_created({uid: one.id for uid, one in there.items()})
+        gone = {uid: record.created[uid] for uid in record.created if uid not in there}
+        lost = {uid: _gone(record, uid, gone[uid]) for uid in uids if uid in gone}
+        # A uid is bought once: what was created under it and is gone is not declared again.
+        declared = record.without(frozenset(gone))
+        missing = frozenset(uid for uid in declared.hosts if uid not in there)
+        failures: dict[str, ProviderError] = {}
+        if missing:
+            program = batch_program(record.account, declared.batch(user_data), parts)
+            _require_only(record.stack, await stack.preview(program), Action.CREATE, missing)
+            # Before the call: if its answer is lost, the inventory is asked before the next one.
+            record = replace(record, asked=tuple(sorted(missing)))
+            write_record(self._folder(record.stack), record)
+            outcome = await stack.up(
+                program, on_change=_teller(record, report), continue_on_error=True
+            )
+            failures = {
+                one.where: error_of(replace(one, where=record.hosts.get(one.where, one.where)))
+                for one in outcome.failures
+            }
+            unsure = {one.where for one in outcome.failures if one.kind not in _ANSWERS}
+            there = _hosts(await stack.export_state())
+            record = replace(
+                record.with_created({uid: one.id for uid, one in there.items()}),
+                asked=tuple(sorted((missing & unsure) - there.keys())),
+            )
+        else:
+            record = replace(record, asked=())
+        write_record(self._folder(record.stack), record)
+        found: dict[str, CreatedHost | ProviderError] = {**lost}
+        for uid in sorted(uids - lost.keys()):
+            found[uid] = there.get(uid) or failures.get(uid) or _not_created(record, uid)
+        return found
+
+    async def _release(
+        self,
+        stack: Stack,
+        record: BatchRecord,
+        parts: SharedParts | None,
+        inventory: Inventory,
+        uids: frozenset[str],
+        report: Report,
+    ) -> None:
+        # Without shared parts no host of the stack was ever asked for.
+        there: Mapping[str, CreatedHost] = {}
+        if parts is not None:
+            program = batch_program(record.account, record.batch({}), parts)
+            there = await _settled(stack, program, inventory, record.asked)
+        left = record.without(uids)
+        if not left.hosts:
+            (await stack.destroy(on_change=_teller(record, report))).require()
+            await stack.remove()
+            return
+        if parts is not None and not uids.isdisjoint(there):
+            kept = left.without(frozenset(uid for uid in left.hosts if uid not in there))
+            program = batch_program(record.account, kept.batch({}), parts)
+            deleted = uids.intersection(there)
+            _require_only(record.stack, await stack.preview(program), Action.DELETE, deleted)
+            (await stack.up(program, on_change=_teller(record, report))).require()
+        write_record(self._folder(record.stack), left)
+
+    # -- shared parts -----------------------------------------------------------------------------
+
+    async def _shared(
+        self, record: BatchRecord, request: SharedRequest, inventory: Inventory, report: Report
+    ) -> SharedParts:
+        async with self._lock(record.shared):
+            folder = self._folder(record.shared)
+            parts = read_shared(folder)
+            if parts is not None:
+                return parts
+            program = shared_program(record.account, request)
+            async with self._slots.take(), self._opened(record.shared) as stack:
+                await recover(stack, program, inventory)
+                names = frozenset(one.name for one in program.resources)
+                planned = await stack.preview(program)
+                existing = await inventory.existing() if planned else ()
+                if any(one.tags.get(IDENTITY_TAG) == request.uid for one in existing):
+                    # An earlier change was cut off after the request was sent.
+                    await adopt(stack, program, existing)
+                    planned = await stack.preview(program)
+                if planned:
+                    _require_only(record.shared, planned, Action.CREATE, names, Action.UPDATE)
+                    report(f"creating what the hosts of fleet {record.fleet} share")
+                    (await stack.up(program)).require()
+                ids = {one.name: one.id for one in resources_of(await stack.export_state())}
+            parts = SharedParts(ids["security-group"], ids["key"], ids.get("placement-group", ""))
+            write_shared(folder, parts)
+            return parts
+
+    async def _remove_unused(self, report: Report) -> None:
+        """Remove the shared parts that no batch names."""
+        for name in self._unused():
+            async with self._lock(name):
+                if name not in self._unused():
+                    continue
+                async with self._slots.take(is_release=True), self._opened(name) as stack:
+                    report(f"deleting what is shared in {name}")
+                    (await stack.destroy()).require()
+                    await stack.remove()
+                shutil.rmtree(self._folder(name))
+
+    def _unused(self) -> tuple[str, ...]:
+        used = {one.shared for one in read_records(self._stacks)}
+        there = (path.name for path in self._stacks.glob(f"*{SHARED_SUFFIX}"))
+        return tuple(sorted(name for name in there if name not in used))
+
+    # -- stacks -----------------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def _opened(self, name: str) -> AsyncIterator[Stack]:
+        """Open a stack; wait for the runner of a controller that was killed."""
+        async with contextlib.AsyncExitStack() as held:
+            deadline = asyncio.get_running_loop().time() + _BUSY_SECONDS
+            while True:
+                try:
+                    stack = await held.enter_async_context(self._open_stack(name))
+                    break
+                except StackLocked:
+                    if asyncio.get_running_loop().time() > deadline:
+                        raise
+                await asyncio.sleep(_BUSY_LOOK_SECONDS)
+            yield stack
+
+    def _folder(self, name: str) -> Path:
+        return self._stacks / name
+
+    def _lock(self, name: str) -> asyncio.Lock:
+        return self._locks.setdefault(name, asyncio.Lock())
+
+
+async def _settled(
+    stack: Stack, program: Program, inventory: Inventory, asked: Sequence[str]
+) -> Mapping[str, CreatedHost]:
+    """
+    Settle what was cut off, and return the hosts that exist, by uid.
+
+    An instance may exist that neither the state nor its pending operations have: the engine forgets a create that
+    was interrupted after the request was sent. So whoever was asked for is looked up in the inventory.
+    """
+    await recover(stack, program, inventory)
+    deployment = await stack.export_state()
+    there = _hosts(deployment)
+    unknown = frozenset(asked) - there.keys()
+    existing = await listed(inventory, unknown) if unknown else ()
+    if any(one.tags[IDENTITY_TAG] in unknown for one in existing):
+        await adopt(stack, program, existing)
+    elif any(one.get("initErrors") for one in deployment.get("resources") or ()):
+        # Created and not waited for. The next preview would otherwise update it.
+        await stack.refresh(program)
+    else:
+        return there
+    return _hosts(await stack.export_state())
+
+
+def _hosts(deployment: Deployment) -> dict[str, CreatedHost]:
+    return {
+        one.name: CreatedHost(
+            one.id, str(one.outputs.get("publicIp") or one.outputs.get("privateIp") or "")
+        )
+        for one in resources_of(deployment)
+        if one.type == INSTANCE
+    }
+
+
+def _require_only(
+    stack: str,
+    planned: Sequence[Change],
+    action: Action,
+    names: frozenset[str],
+    *more: Action,
+) -> None:
+    """
+    Make sure that a preview has the changes that were asked for, and no other.
+
+    Raises:
+        PermanentError: It names the others.
+    """
+    others = [
+        f"{one.action} {one.name}"
+        for one in planned
+        if one.action not in {action, *more} or one.name not in names
+    ]
+    if others:
+        unplanned = failure(FailureKind.UNPLANNED, where=stack, why=", ".join(others))
+        raise error_of(unplanned)
+
+
+def _teller(record: BatchRecord, report: Report) -> Callable[[Change], None]:
+    """Return what turns changes of instances into sentences."""
+    words = {
+        (Action.CREATE, Phase.STARTED): "is being created",
+        (Action.CREATE, Phase.DONE): "is created",
+        (Action.DELETE, Phase.STARTED): "is being deleted",
+        (Action.DELETE, Phase.DONE): "is deleted",
+    }
+
+    def tell(change: Change) -> None:
+        word = words.get((change.action, change.phase))
+        if word is not None and change.type == INSTANCE:
+            cloud_id = f" ({change.id})" if change.id else ""
+            report(f"host {record.hosts.get(change.name, change.name)}{cloud_id} {word}")
+
+    return tell
+
+
+def _gone(record: BatchRecord, uid: str, cloud_id: str) -> ProviderError:
+    return PermanentError(
+        f"instance {record.hosts[uid]}: {cloud_id} no longer exists",
+        advice=f"replace it with `fleetform apply --replace {record.fleet}`",
+    )
+
+
+def _not_created(record: BatchRecord, uid: str) -> ProviderError:
+    interrupted = failure(FailureKind.INTERRUPTED, where=record.hosts[uid])
+    return error_of(interrupted)

@@ -1,0 +1,362 @@
+"""
+Hosts on AWS: instances that are created and deleted through stacks, batch by batch.
+
+Calls that come at the same time for hosts of one stack are one change of it. Whether an instance exists is
+asked of the stack and of EC2, never of the ledger; how it is reached is for another provider to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import shutil
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from fleetform.agents.protocol.messages import Cursor
+from fleetform.providers.contract.errors import (
+    NoCapacity,
+    PermanentError,
+    ProviderError,
+    TemporaryError,
+)
+from fleetform.providers.contract.hosts import (
+    CreatedHost,
+    Host,
+    Identity,
+    InstanceRequest,
+    JobStreams,
+    PreviewedChange,
+    Report,
+)
+from fleetform.providers.contract.observed import (
+    HostSeen,
+    InstanceSeen,
+    NeighbourSeen,
+    PlaceSeen,
+    VolumeSeen,
+)
+from fleetform.providers.pulumi.aws.batches import INSTANCE, Batches
+from fleetform.providers.pulumi.aws.inventory import AwsInventory, ec2_client
+from fleetform.providers.pulumi.aws.keys import key_file, public_key
+from fleetform.providers.pulumi.aws.place import account_of, record_of, shared_of, stack_of
+from fleetform.providers.pulumi.aws.preview import preview_batch
+from fleetform.providers.pulumi.aws.program import AwsAccount
+from fleetform.providers.pulumi.engine.failures import FailureKind, error_of, failure
+from fleetform.providers.pulumi.engine.runner_slots import RunnerSlots
+from fleetform.providers.pulumi.engine.stack import Stack, open_stack
+from fleetform.providers.pulumi.engine.stack_settings import (
+    StackSettings,
+    backend_url,
+    passphrase_file,
+)
+from fleetform.providers.pulumi.recovery.inventory import IDENTITY_TAG
+
+ACCOUNT = "fleetform"
+"""`first_boot.cloud_config.ACCOUNT`: that module is imported when a host is created."""
+
+if TYPE_CHECKING:
+    from fleetform.providers.first_boot.host_key import FirstKey
+
+__all__ = ["AwsHosts"]
+
+GATHER_SECONDS = 0.2
+"""For how long a change of a stack waits for calls for other hosts of it: they are made side by side."""
+
+FAILED_SECONDS = 60.0
+"""After a failure the same host is not asked for again for so long: an `up` takes seconds of processor time."""
+
+NO_CAPACITY_SECONDS = 600.0
+"""The same after a refusal for lack of capacity."""
+
+_SERVICE = "AWS_ENDPOINT_URL"
+
+T = TypeVar("T")
+
+
+class AwsHosts:
+    """
+    Implements `contract.hosts.HostProvider` and `HostCreator`, for one environment and event loop.
+
+    An instance that is created is reached by another provider: `routing` asks `ssh_endpoint`.
+    """
+
+    environment_variables = (
+        "AWS_ACCESS_KEY_ID",
+        "AWS_CA_BUNDLE",
+        "AWS_CONFIG_FILE",
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+        _SERVICE,
+        "AWS_PROFILE",
+        "AWS_ROLE_ARN",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "AWS_SHARED_CREDENTIALS_FILE",
+        "AWS_WEB_IDENTITY_TOKEN_FILE",
+        "HTTPS_PROXY",
+        "NO_PROXY",
+        "PULUMI_HOME",
+        "XDG_CONFIG_HOME",
+    )
+
+    def __init__(self, state: Path, environment_uid: str) -> None:
+        """`state` is the user's state folder."""
+        self._folder = state / "environments" / environment_uid
+        self._environment_uid = environment_uid
+        self._batches = Batches(self._folder / "pulumi" / "stacks", self._open, RunnerSlots())
+        self._creates = _Gathered[CreatedHost](self._create)
+        self._releases = _Gathered[None](self._release)
+        self._refused: dict[str, tuple[float, ProviderError]] = {}
+
+    async def create(self, request: InstanceRequest, report: Report) -> CreatedHost:
+        now = asyncio.get_running_loop().time()
+        until, refusal = self._refused.get(request.uid, (now, None))
+        if refusal is not None and now < until:
+            raise refusal
+        try:
+            return await self._creates(request, report)
+        except ProviderError as problem:
+            seconds = NO_CAPACITY_SECONDS if isinstance(problem, NoCapacity) else FAILED_SECONDS
+            self._refused[request.uid] = (asyncio.get_running_loop().time() + seconds, problem)
+            raise
+
+    def first_host_key(self, uid: str) -> str:
+        """Return the public key with which a new host answers before it has one of its own."""
+        return self._first_key(uid).public
+
+    def ssh_endpoint(self, request: InstanceRequest) -> dict[str, Any] | None:
+        """Return how an instance is reached over SSH, in the terms of that provider; None: not yet."""
+        if "hostname" not in request.endpoint:
+            return None
+        return {
+            "hostname": request.endpoint["hostname"],
+            "user": ACCOUNT,
+            "become": "sudo",
+            "identity_file": str(key_file(self._folder / "pulumi")),
+            # The key is known before the first connection: it is pinned with the address.
+            "host_keys": "first-use",
+            "openssh_config": "off",
+        }
+
+    async def preview(self, requests: Sequence[InstanceRequest]) -> Sequence[PreviewedChange]:
+        first = requests[0]
+        _require_installed(first.fleet)
+        account = self._account(first)
+        record = replace(record_of(first, account), hosts={one.name: one.name for one in requests})
+        shared = shared_of(first, public_key(self._folder / "pulumi"))
+        return await preview_batch(self._folder / "pulumi", record, shared)
+
+    async def ensure(self, request: InstanceRequest) -> Sequence[str]:
+        raise _not_created(request.name)
+
+    async def connect(
+        self, request: InstanceRequest, identity: Identity, cursor: Cursor | None
+    ) -> Host:
+        raise _not_created(request.name)
+
+    async def release(self, request: InstanceRequest) -> None:
+        await self._releases(request, lambda _: None)
+        self._refused.pop(request.uid, None)
+
+    async def inventory(self, environment_uid: str) -> Sequence[InstanceSeen]:
+        """Return nothing: this machine has none of the hosts."""
+        return ()
+
+    async def instances_on(
+        self, environment_uid: str, request: InstanceRequest
+    ) -> Sequence[InstanceSeen]:
+        """List all instances of the environment in the account and region of the request."""
+        _require_installed(request.fleet)
+        inventory = await self._inventory(self._account(request))
+        return [
+            InstanceSeen(
+                uid=one.tags[IDENTITY_TAG],
+                name=one.tags.get("Name", one.id),
+                fleet=one.tags.get("fleetform:fleet", ""),
+                environment_uid=environment_uid,
+                ledger_id="",
+                epoch=0,
+                alive=True,
+                provider=request.provider,
+                endpoint=request.endpoint,
+            )
+            for one in await inventory.existing()
+            if one.type == INSTANCE and IDENTITY_TAG in one.tags
+        ]
+
+    async def look(self, instance: InstanceSeen) -> HostSeen:
+        raise _not_created(instance.name)
+
+    async def observe(self, request: InstanceRequest) -> HostSeen | None:
+        return None
+
+    async def open_streams(self, request: InstanceRequest) -> JobStreams:
+        raise _not_created(request.name)
+
+    async def volume_at(self, environment_uid: str, path: str) -> VolumeSeen | None:
+        return None
+
+    async def place_at(self, environment_uid: str, path: str) -> PlaceSeen:
+        return PlaceSeen(path, exists=False)
+
+    async def volume_around(self, environment_uid: str, path: str) -> NeighbourSeen | None:
+        return None
+
+    async def volumes(self, environment_uid: str) -> Sequence[VolumeSeen]:
+        return ()
+
+    # -- changes ----------------------------------------------------------------------------------
+
+    async def _create(
+        self, requests: Sequence[InstanceRequest], report: Report
+    ) -> Mapping[str, CreatedHost | ProviderError]:
+        # Here: most commands load this class for the names of its variables only.
+        from fleetform.providers.first_boot.cloud_config import cloud_config
+
+        first = requests[0]
+        _require_installed(first.fleet)
+        account = self._account(first)
+        record = record_of(first, account)
+        key = public_key(self._folder / "pulumi")
+        created = await self._batches.create(
+            record.with_hosts({one.uid: one.name for one in requests}),
+            shared_of(first, key),
+            await self._inventory(account),
+            user_data={one.uid: cloud_config(key, self._first_key(one.uid)) for one in requests},
+            report=report,
+        )
+        return {uid: self._with_key(uid, one) for uid, one in created.items()}
+
+    def _with_key(
+        self, uid: str, created: CreatedHost | ProviderError
+    ) -> CreatedHost | ProviderError:
+        if isinstance(created, ProviderError):
+            return created
+        return replace(created, host_key=self._first_key(uid).public)
+
+    def _first_key(self, uid: str) -> FirstKey:
+        from fleetform.providers.first_boot.host_key import first_key
+
+        return first_key(self._passphrase().read_bytes(), uid)
+
+    def _passphrase(self) -> Path:
+        config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "fleetform"
+        folder = Path(os.environ.get("FLEETFORM_CONFIG_HOME") or config) / "pulumi"
+        return passphrase_file(folder, self._environment_uid)
+
+    async def _release(
+        self, requests: Sequence[InstanceRequest], report: Report
+    ) -> Mapping[str, None]:
+        first = requests[0]
+        uids = frozenset(one.uid for one in requests)
+        if self._batches.has_released(stack_of(first)):
+            return dict.fromkeys(uids)
+        _require_installed(first.fleet)
+        inventory = await self._inventory(self._account(first))
+        await self._batches.release(stack_of(first), uids, inventory, report)
+        return dict.fromkeys(uids)
+
+    def _account(self, request: InstanceRequest) -> AwsAccount:
+        service = os.environ.get(_SERVICE, "")
+        return account_of(request.endpoint, self._environment_uid, service)
+
+    async def _inventory(self, account: AwsAccount) -> AwsInventory:
+        client = await asyncio.to_thread(ec2_client, account)
+        return AwsInventory(client, self._environment_uid)
+
+    def _open(self, name: str) -> AbstractAsyncContextManager[Stack]:
+        settings = StackSettings(
+            name=name,
+            folder=self._folder / "pulumi" / "stacks" / name,
+            backend=backend_url("", self._folder),
+            passphrase=self._passphrase(),
+        )
+        return open_stack(settings, environment=os.environ)
+
+
+class _Gathered(Generic[T]):
+    """
+    Makes one change of a stack of the calls that come at the same time.
+
+    `change` returns the result of each request, by uid. A call for a host that is being changed waits for that change.
+    """
+
+    def __init__(
+        self,
+        change: Callable[
+            [Sequence[InstanceRequest], Report], Awaitable[Mapping[str, T | ProviderError]]
+        ],
+    ) -> None:
+        self._change = change
+        self._waiting: dict[str, list[InstanceRequest]] = {}
+        self._results: dict[str, asyncio.Future[T]] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}
+
+    async def __call__(self, request: InstanceRequest, report: Report) -> T:
+        if request.uid not in self._results:
+            self._results[request.uid] = asyncio.get_running_loop().create_future()
+            stack = stack_of(request)
+            is_first = stack not in self._waiting
+            self._waiting.setdefault(stack, []).append(request)
+            if is_first:
+                task = asyncio.create_task(self._run(stack, report))
+                self._tasks[task] = None
+                task.add_done_callback(lambda task: self._tasks.pop(task, None))
+        # Whoever waits may be cancelled; the change of the cloud goes on to its end.
+        return await asyncio.shield(self._results[request.uid])
+
+    async def _run(self, stack: str, report: Report) -> None:
+        await asyncio.sleep(GATHER_SECONDS)
+        requests = self._waiting.pop(stack)
+        results = {one.uid: self._results[one.uid] for one in requests}
+        found: Mapping[str, T | Exception]
+        try:
+            found = await self._change(requests, report)
+        except asyncio.CancelledError:
+            for future in results.values():
+                future.cancel()
+            raise
+        except Exception as problem:  # noqa: BLE001 -- handed to each caller that waits for the change
+            found = dict.fromkeys(results, problem)
+        finally:
+            for uid in results:
+                del self._results[uid]
+        for uid, future in results.items():
+            _settle(future, found[uid])
+
+
+def _settle(future: asyncio.Future[T], result: T | Exception) -> None:
+    if isinstance(result, Exception):
+        future.set_exception(result)
+        # All who waited may have been cancelled, and the loop would complain that nobody has asked.
+        future.exception()
+    else:
+        future.set_result(result)
+
+
+def _not_created(name: str) -> ProviderError:
+    return TemporaryError(f"instance {name}: it is not created yet")
+
+
+def _require_installed(where: str) -> None:
+    """
+    Make sure that a cloud can be changed from here; nothing of Pulumi is imported for that.
+
+    Raises:
+        PermanentError: It says what is missing.
+    """
+    if any(os.environ.get(name) for name in ("FLEETFORM_LEDGER", "FLEETFORM_LEDGER_FILE")):
+        # Another machine would neither have the records of the stacks nor their locks.
+        raise PermanentError(
+            f"{where}: hosts of clouds are not supported yet with a ledger on PostgreSQL",
+            advice="use an environment with a ledger on this machine",
+        )
+    if any(importlib.util.find_spec(name) is None for name in ("boto3", "pulumi")):
+        raise error_of(failure(FailureKind.MISSING_PACKAGE, where=where))
+    if shutil.which("pulumi") is None:
+        raise error_of(failure(FailureKind.MISSING_CLI, where=where))

@@ -1,0 +1,70 @@
+"""
+What the creation of a batch would change, said by the engine before a host has a uid.
+
+The program is that of the batch, with names in place of uids, and of the shared parts if they do not exist. It is previewed in a
+stack that is thrown away, so a preview writes nothing into the state of the environment. What was previewed once is kept by the
+digest of its program.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+from fleetform.providers.contract.hosts import PreviewedChange
+from fleetform.providers.pulumi.aws.batch_record import BatchRecord, read_shared
+from fleetform.providers.pulumi.aws.program import SharedRequest, batch_program, whole_program
+from fleetform.providers.pulumi.engine.program import Program
+from fleetform.providers.pulumi.engine.stack import open_stack
+from fleetform.providers.pulumi.engine.stack_settings import StackSettings, passphrase_file
+from fleetform.spec.private_folder import make_private_folder
+
+__all__ = ["preview_batch"]
+
+
+async def preview_batch(
+    folder: Path, record: BatchRecord, shared: SharedRequest
+) -> tuple[PreviewedChange, ...]:
+    """
+    Return the changes that the creation of a batch would make.
+
+    Args:
+        folder: Of all that Pulumi has of the environment.
+        record: The batch; its hosts have their names as uids.
+        shared: What its hosts share.
+    """
+    parts = read_shared(folder / "stacks" / record.shared)
+    program = (
+        whole_program(record.account, record.batch({}), shared)
+        if parts is None
+        else batch_program(record.account, record.batch({}), parts)
+    )
+    kept = folder / "previews" / f"{program.digest}.json"
+    if kept.exists():
+        return tuple(PreviewedChange(**one) for one in json.loads(kept.read_bytes()))
+    changes = await _preview(program)
+    make_private_folder(kept.parent)
+    new = kept.with_suffix(".new")
+    new.write_text(json.dumps([asdict(one) for one in changes]), encoding="utf-8")
+    new.rename(kept)
+    return changes
+
+
+async def _preview(program: Program) -> tuple[PreviewedChange, ...]:
+    with tempfile.TemporaryDirectory(prefix="fleetform-preview-") as name:
+        folder = Path(name)
+        settings = StackSettings(
+            name="preview",
+            folder=folder / "stack",
+            backend=f"file://{folder / 'state'}",
+            passphrase=passphrase_file(folder, "preview"),
+        )
+        async with open_stack(settings, environment=os.environ) as stack:
+            planned = list(await stack.preview(program))
+    # Events come in any order.
+    order = {one.name: number for number, one in enumerate(program.resources)}
+    planned = sorted(planned, key=lambda one: order[one.name])
+    return tuple(PreviewedChange(one.action, one.type, one.name) for one in planned)

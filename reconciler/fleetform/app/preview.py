@@ -1,0 +1,69 @@
+"""
+Adds to a plan what clouds say of it: the resources that the engine would create, before anything is created.
+
+A preview is for people, and no part of what was decided: apply is bound to the steps, and the provider compares the engine's
+preview with them again before it changes anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from typing import TYPE_CHECKING
+
+from fleetform.app.problems import PlanProblem
+from fleetform.model.instance import CLOUDS
+from fleetform.providers.contract.errors import PermanentError, ProviderError
+from fleetform.providers.contract.hosts import InstanceRequest, PreviewedChange
+from fleetform.providers.routing import RoutedHosts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fleetform.app.workspace import Workspace
+    from fleetform.model.plan import Change, Plan
+
+
+def with_preview(workspace: Workspace, plan: Plan) -> Plan:
+    """
+    Return the plan with `preview` in its annex: by fleet, the resources that its change creates.
+
+    Raises:
+        PlanProblem: A cloud or the engine does not say; the message says why.
+    """
+    hosts = RoutedHosts(workspace.state, workspace.environment.uid)
+    wanted = {
+        change.key.name: requests
+        for change in plan.changes
+        if (requests := _new_hosts(plan, change))
+    }
+    try:
+        found = asyncio.run(_preview(hosts, wanted))
+    except ProviderError as problem:
+        advice = problem.advice if isinstance(problem, PermanentError) else ""
+        raise PlanProblem(f"the preview failed: {problem}", advice) from problem
+    preview = {
+        name: [dataclasses.asdict(one) for one in changes] for name, changes in found.items()
+    }
+    depth = {"depth": "preview"} if plan.annex["depth"] == "ledger" else {}
+    return dataclasses.replace(plan, annex={**plan.annex, **depth, "preview": preview})
+
+
+async def _preview(
+    hosts: RoutedHosts, wanted: Mapping[str, Sequence[InstanceRequest]]
+) -> dict[str, Sequence[PreviewedChange]]:
+    changes = await asyncio.gather(*(hosts.preview(requests) for requests in wanted.values()))
+    return dict(zip(wanted, changes, strict=True))
+
+
+def _new_hosts(plan: Plan, change: Change) -> list[InstanceRequest]:
+    new = plan.annex.get("hosts_created", {}).get(change.key.name, ())
+    return [
+        InstanceRequest(
+            "", place["name"], change.key.name, {},
+            provider=place["provider"], endpoint=place["endpoint"],
+        )
+        for step in change.steps
+        for place in step.arguments.get("instances", ())
+        if place.get("provider") in CLOUDS and place["name"] in new
+    ]  # fmt: skip

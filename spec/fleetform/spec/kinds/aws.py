@@ -1,0 +1,80 @@
+"""
+Hosts on AWS: the account, the network and the image with which a fleet creates its instances.
+
+Nothing here has a default that could let others in or spend in another account: who may connect, and
+whose account it is, is always declared.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from fleetform.spec.kinds.base import Flag, Model, listed, refuse
+from fleetform.spec.kinds.offers import Text
+from fleetform.spec.quantities.ranges import shown
+
+
+def _range(value: str) -> str:
+    try:
+        network = ipaddress.ip_network(value)
+    except ValueError:
+        raise refuse(
+            "bad-value",
+            f"{shown(value)} is not a range of addresses.",
+            "Write for example `203.0.113.0/24`, or `203.0.113.7/32` for one address.",
+        ) from None
+    if network.version != 4:
+        raise refuse(
+            "bad-value",
+            f"{shown(value)} is of IPv6; hosts on AWS are reached over IPv4.",
+            "Write for example `203.0.113.0/24`.",
+        )
+    if network.prefixlen == 0:
+        raise refuse(
+            "bad-value",
+            f"{shown(value)} is every address of the internet.",
+            "Write the addresses from which this machine connects, such as `203.0.113.7/32`.",
+        )
+    return str(network)
+
+
+_Range = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_range)]
+
+
+class AwsHosts(Model):
+    """The instances of a fleet on AWS."""
+
+    account: Annotated[str, Field(pattern=r"^[0-9]{12}$")]
+    """
+    The number of the account. Credentials of another account are refused. Example:
+    `"123456789012"`.
+    """
+
+    ssh_from: Annotated[tuple[_Range, ...], Field(min_length=1), *listed(_Range)]
+    """
+    The addresses from which SSH connections are accepted, in CIDR notation. Example:
+    `[203.0.113.7/32]`.
+    """
+
+    image: Annotated[str, Field(pattern=r"^ami-[0-9a-f]{8,17}$")]
+    """The id of the machine image. Example: `ami-0f1e2d3c4b5a69788`."""
+
+    vpc: Annotated[str, Field(pattern=r"^vpc-[0-9a-f]{8,17}$")] | None = None
+    """The id of the VPC. Default: the default VPC of the region. Example: `vpc-0f1e2d3c`."""
+
+    subnet: Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")] | None = None
+    """
+    The id of the subnet, which must be in the VPC. Default: a default subnet of the region.
+    Example: `subnet-0f1e2d3c`.
+    """
+
+    public_ips: Flag | None = None
+    """
+    Whether instances have public addresses. Default: `true`. Example: `false`.
+    """
+
+    iam_instance_profile: Text | None = None
+    """The IAM instance profile of the instances. Example: `training`."""

@@ -1,0 +1,142 @@
+"""A fleet on AWS from its document to its instances: the real command, the real engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from cloud import faults
+
+pytestmark = pytest.mark.waits
+
+FLEET = """
+type: fleet
+name: gpus
+backends: [aws]
+regions: [us-east-1]
+instance_types: [g5.xlarge]
+nodes: {nodes}
+aws:
+  account: "123456789012"
+  ssh_from: [203.0.113.7/32]
+  image: {image}
+"""
+
+
+class Site:
+    """One environment whose commands meet the cloud of the tests."""
+
+    def __init__(self, folder, cloud, image):
+        self.root = folder / "configuration"
+        self.root.mkdir()
+        self.cloud, self.image = cloud, image
+        self.variables = {
+            **cloud.environment(),
+            "FLEETFORM_STATE_HOME": str(folder / "state"),
+            "FLEETFORM_CONFIG_HOME": str(folder / "config"),
+            "FLEETFORM_CACHE_HOME": str(folder / "cache"),
+        }
+        uid = "0123456789abcdef" * 2
+        (self.root / "environment.yaml").write_text(
+            f"type: environment\nname: clouds\nuid: {uid}\n"
+        )
+
+    def declare(self, nodes, *, more=""):
+        text = FLEET.format(nodes=nodes, image=self.image) + more
+        (self.root / "fleet.yaml").write_text(text)
+
+    def start(self, *words, **options):
+        command = [sys.executable, "-m", "fleetform.cli.entry", *words]
+        return subprocess.Popen(
+            command, cwd=self.root, env=self.variables, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, **options,
+        )  # fmt: skip
+
+    def run(self, *words, code=0):
+        with self.start(*words) as process:
+            output, _ = process.communicate(timeout=300)
+        assert process.returncode == code, output
+        return output
+
+    def plan(self):
+        return json.loads(self.run("plan", "--format", "json"))
+
+
+@pytest.fixture
+def site(pulumi, cloud, image, tmp_path):
+    """An environment that is left without an instance and without a process."""
+    made = Site(tmp_path, cloud, image)
+    yield made
+    with made.start("destroy", "-y", "--allow-destroy") as process:
+        output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    assert cloud.instances() == []
+
+
+def test_create_plan_again_and_remove(site, cloud):
+    """Plans name the offer, apply creates the instances once, a second plan is empty, and nothing is left behind."""
+    site.declare(2)
+    shown = site.run("plan")
+    print(shown)
+    assert "g5.xlarge in us-east-1" in shown
+    assert cloud.calls("RunInstances") == []
+
+    said = site.run("apply", "-y", "--allow-destroy")
+    print(said)
+    assert len(cloud.instances()) == 2
+    assert site.plan()["resource_changes"] == []
+
+    site.declare(1)
+    site.run("apply", "-y", "--allow-destroy")
+    assert len(cloud.instances()) == 1
+    assert len(cloud.calls("RunInstances")) == 2
+
+    site.declare(0)
+    site.run("apply", "-y", "--allow-destroy")
+    assert cloud.instances() == []
+
+
+def test_a_preview_creates_nothing(site, cloud):
+    """The engine names each resource, once: what was previewed is not asked for again."""
+    site.declare(2)
+    shown = site.run("plan", "--preview")
+    assert "1 aws:ec2/keyPair:KeyPair" in shown
+    assert "create 2 aws:ec2/instance:Instance" in shown
+    before = len(cloud.calls())
+    (change,) = json.loads(site.run("plan", "--preview", "--format", "json"))["resource_changes"]
+    assert [row["name"] for row in change["preview"]][-2:] == ["gpus-0", "gpus-1"]
+    assert len(cloud.calls()) == before
+    assert cloud.calls("RunInstances", "CreateSecurityGroup", "ImportKeyPair") == []
+
+
+def test_kill_of_the_controller_during_a_create(site, cloud):
+    """After `kill -9` while instances are being created, the next apply completes them, and none exists twice."""
+    site.declare(3)
+    slow = cloud.inject(faults.slow_create(2.0))
+    process = site.start("apply", "-y", start_new_session=True)
+    assert slow.arrived.wait(120), process.communicate()
+    while len(cloud.calls("RunInstances")) < 3:
+        time.sleep(0.02)
+    process.kill()
+    process.communicate()
+    site.run("apply", "-y", "--allow-destroy")
+    uids = [one.tags["fleetform:uid"] for one in cloud.instances()]
+    assert len(uids) == len(set(uids)) == 3
+    assert site.plan()["resource_changes"] == []
+
+
+def test_without_the_pulumi_cli(site, cloud):
+    """Commands that need no cloud work, and the others say in one sentence what to install."""
+    site.variables["PATH"] = os.environ["PATH"]
+    site.declare(1)
+    assert "g5.xlarge" in site.run("plan")
+    sentence = "the Pulumi CLI is not installed"
+    assert sentence in site.run("plan", "--preview", code=1)
+    assert sentence in site.run("apply", "-y", code=1)
+    assert cloud.instances() == []
+    site.variables["PATH"] = f"{cloud.programs}:{os.environ['PATH']}"

@@ -1,0 +1,169 @@
+"""The provider of hosts on AWS, through its own runner and the real engine."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+
+import pytest
+
+from cloud import faults
+from fleetform.providers.contract.errors import CredentialsRefused, NoCapacity, PermanentError
+from fleetform.providers.contract.hosts import InstanceRequest
+from fleetform.providers.pulumi.aws.hosts import AwsHosts
+
+pytestmark = pytest.mark.waits
+
+ENVIRONMENT = "e" * 32
+
+
+@pytest.fixture
+def hosts(pulumi, cloud, tmp_path, monkeypatch):
+    """Return a function that makes the provider, as a process of its own would have it."""
+    for name, value in cloud.environment().items():
+        monkeypatch.setenv(name, value)
+    yield lambda: AwsHosts(tmp_path / "state", ENVIRONMENT)
+    for instance in cloud.instances():
+        cloud.client().terminate_instances(InstanceIds=[instance.id])
+
+
+@pytest.fixture
+def request_of(image):
+    """Return a function that gives the request for a host by its number."""
+
+    def request(number, **place):
+        return InstanceRequest(
+            uid=f"{number:032x}",
+            name=f"gpus-{number}",
+            fleet="gpus",
+            declared={},
+            provider="aws",
+            endpoint={
+                "account": "123456789012",
+                "region": "us-east-1",
+                "instance_type": "g5.xlarge",
+                "image": image,
+                "root_gb": 100,
+                "ssh_from": ["203.0.113.7/32"],
+                "stack": "gpus-first",
+                **place,
+            },
+        )
+
+    return request
+
+
+def silent(_sentence):
+    """Take a sentence of progress, and do nothing with it."""
+
+
+def create(hosts, requests, report=silent):
+    async def play():
+        return await asyncio.gather(
+            *(hosts.create(one, report) for one in requests), return_exceptions=True
+        )
+
+    return asyncio.run(play())
+
+
+def release(hosts, requests):
+    async def play():
+        await asyncio.gather(*(hosts.release(one) for one in requests))
+
+    asyncio.run(play())
+
+
+def stacks(tmp_path):
+    folder = tmp_path / "state" / "environments" / ENVIRONMENT / "pulumi" / "stacks"
+    return sorted(one.name for one in folder.iterdir())
+
+
+def test_hosts_of_one_step_are_one_batch(hosts, cloud, request_of, tmp_path):
+    """They are created once, shrink one by one, and leave neither a resource nor a stack behind."""
+    three, said = [request_of(number) for number in range(3)], []
+    created = create(hosts(), three, said.append)
+    assert {one.id for one in created} == {one.id for one in cloud.instances()}
+    assert all(one.address for one in created)
+    assert len(cloud.calls("RunInstances")) == 3
+    assert f"host gpus-0 ({created[0].id}) is created" in said
+
+    # Another process asks again.
+    assert create(hosts(), three) == created
+    assert len(cloud.calls("RunInstances")) == 3
+
+    release(hosts(), three[1:2])
+    assert {one.id for one in cloud.instances()} == {created[0].id, created[2].id}
+    # A host that takes the place of another one has a stack of its own.
+    (fourth,) = create(hosts(), [request_of(4, stack="")])
+    assert {one.id for one in cloud.instances()} == {created[0].id, created[2].id, fourth.id}
+    assert [one.endswith("-shared") for one in stacks(tmp_path)].count(True) == 1
+
+    release(hosts(), [three[0], three[2], request_of(4, stack="")])
+    assert cloud.instances() == []
+    assert stacks(tmp_path) == []
+    names = [
+        one["GroupName"] for one in cloud.client().describe_security_groups()["SecurityGroups"]
+    ]
+    assert names == ["default"]
+
+
+def test_one_refused_create_keeps_the_others(hosts, cloud, request_of):
+    """What was created stays, the refused host is named with the reason, and is not asked for again at once."""
+    cloud.inject(dataclasses.replace(faults.no_capacity(), when=_is_named("gpus-1")))
+    provider = hosts()
+
+    async def play():
+        both = [request_of(0), request_of(1)]
+        first = await asyncio.gather(
+            *(provider.create(one, silent) for one in both), return_exceptions=True
+        )
+        calls = len(cloud.calls("RunInstances"))
+        with pytest.raises(NoCapacity):
+            await provider.create(both[1], silent)
+        assert len(cloud.calls("RunInstances")) == calls
+        return first
+
+    created, refused = asyncio.run(play())
+    assert [one.id for one in cloud.instances()] == [created.id]
+    assert isinstance(refused, NoCapacity)
+    assert "no capacity" in str(refused)
+    release(hosts(), [request_of(0), request_of(1)])
+    assert cloud.instances() == []
+
+
+def _is_named(name):
+    def asked(parameters):
+        tags = [tag for one in parameters["TagSpecifications"] for tag in one["Tags"]]
+        return {"Key": "Name", "Value": name} in tags
+
+    return asked
+
+
+def test_a_host_that_is_gone_is_not_bought_again(hosts, cloud, request_of):
+    """A uid is bought once: a host that ended outside fleetform is reported, and a new process does not create it."""
+    (created,) = create(hosts(), [request_of(0)])
+    cloud.client().terminate_instances(InstanceIds=[created.id])
+    release(hosts(), [request_of(0)])
+    assert cloud.instances() == []
+
+
+def test_credentials_of_another_account(hosts, cloud, request_of, monkeypatch):
+    """They are refused before anything is created, and the message names the account."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", cloud.access_key("999999999999"))
+    (refused,) = create(hosts(), [request_of(0)])
+    assert isinstance(refused, CredentialsRefused)
+    assert "999999999999" in str(refused)
+    assert cloud.instances() == []
+
+
+def test_without_the_pulumi_cli(hosts, request_of, monkeypatch, cloud):
+    """One sentence says what to install."""
+    path = os.environ["PATH"].removeprefix(f"{cloud.programs}:")
+    monkeypatch.setenv("PATH", path)
+    (refused,) = create(hosts(), [request_of(0)])
+    assert isinstance(refused, PermanentError)
+    assert (str(refused), refused.advice) == (
+        "gpus: the Pulumi CLI is not installed",
+        "install it, and put `pulumi` on PATH",
+    )

@@ -1,0 +1,107 @@
+"""Which offer a fleet on a cloud is created by, and what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fleetform.app.offers import offers_of_fleet
+from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.plan import Action, HeldBy
+from fleetform.views.plan.text import render
+from unit.plan.trees import fleet, ledger, planned, row, tree
+
+AWS = {
+    "regions": ["us-east-1"],
+    "instance_types": ["g5.xlarge", "g5.2xlarge"],
+    "aws": {"account": "123456789012", "ssh_from": ["203.0.113.7/32"], "image": "ami-1"},
+}
+G5_MICROS = 1_006_000
+
+
+def on_aws(nodes=2, **fields):
+    return fleet("gpus", nodes=nodes, **{**AWS, **fields})
+
+
+def plan_of(declared, live=None, **permissions):
+    live = live or ledger()
+    offers = {declared.key.name: offers_of_fleet(declared.document)}
+    return planned(tree(declared), replace(live, offers=offers), **permissions)
+
+
+def bought(number):
+    endpoint = {"instance_type": "g4dn.xlarge", "price_micros": 526_000, "id": f"i-{number}"}
+    return Instance(
+        f"u{number}", f"gpus-{number}", "gpus", number, InstanceState.PROVISIONING,
+        provider="aws", endpoint=endpoint,
+    )  # fmt: skip
+
+
+def printed(plan):
+    return "\n".join("".join(span.text for span in line.spans) for line in render(plan))
+
+
+def places(plan):
+    return plan.steps[-1].arguments["instances"]
+
+
+def test_the_step_has_the_cheapest_offer():
+    """Apply chooses nothing: region, type, image and price are in each place."""
+    plan = plan_of(on_aws())
+    assert [one["endpoint"]["instance_type"] for one in places(plan)] == ["g5.xlarge"] * 2
+    assert places(plan)[0]["endpoint"] == {
+        **AWS["aws"],
+        "region": "us-east-1",
+        "root_gb": 100,
+        "instance_type": "g5.xlarge",
+        "price_micros": G5_MICROS,
+    }
+    (change,) = plan.changes
+    assert (change.cost_before, change.cost_after) == (0, 2 * G5_MICROS)
+    assert plan.annex["hosts_created"] == {"gpus": ["gpus-0", "gpus-1"]}
+    assert "gpus-0, gpus-1 (g5.xlarge in us-east-1, $1.006/h each" in printed(plan)
+
+
+def test_zone_disk_and_placement_are_in_the_place():
+    """What the fleet says of each instance beside `aws` is there as well."""
+    disk = {"disk": {"min": 200 * 2**30 + 1, "max": None}}
+    declared = on_aws(availability_zones=["us-east-1a"], placement="cluster", resources=disk)
+    endpoint = places(plan_of(declared))[0]["endpoint"]
+    assert (endpoint["zone"], endpoint["placement"], endpoint["root_gb"]) == (
+        "us-east-1a",
+        "cluster",
+        201,
+    )
+
+
+def test_without_an_offer_the_fleet_is_blocked():
+    """The reasons are counted, and a type that no catalogue has is named."""
+    (held,) = plan_of(on_aws(max_price=10_000)).held
+    assert held.by is HeldBy.DEPENDENCY
+    assert "by price" in held.detail
+    (held,) = plan_of(on_aws(instance_types=["g5.xlarges"])).held
+    assert "no catalogue of offers has the instance type `g5.xlarges`" in held.detail
+
+
+def test_more_nodes_leave_the_others_as_they_are():
+    """Costs before are those of the instances that exist, and only the new one is created."""
+    live = replace(ledger(row(on_aws(1))), instances=(bought(0),))
+    plan = plan_of(on_aws(2), live)
+    (change,) = plan.changes
+    assert (change.action, change.destructive) == (Action.UPDATE, False)
+    assert plan.annex["hosts_created"] == {"gpus": ["gpus-1"]}
+    assert change.cost_before == 526_000
+
+
+def test_no_nodes_cost_nothing():
+    """The fleet stays declared, and all its instances go."""
+    live = replace(ledger(row(on_aws(1))), instances=(bought(0),))
+    (change,) = plan_of(on_aws(0), live).changes
+    assert (change.cost_before, change.cost_after) == (526_000, 0)
+
+
+def test_another_image_replaces_all_instances():
+    """An instance cannot become another one, so the change is destructive."""
+    live = replace(ledger(row(on_aws(1))), instances=(bought(0),))
+    other = on_aws(1, aws={**AWS["aws"], "image": "ami-2"})
+    (held,) = plan_of(other, live).held
+    assert (held.by, held.change.action) == (HeldBy.DESTRUCTIVE, Action.REPLACE)

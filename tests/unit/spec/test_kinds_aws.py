@@ -1,0 +1,68 @@
+"""Fields of a fleet on AWS: what is refused, and what is not supported yet."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleetform.spec.desired import ResourceKey
+from unit.spec.trees import good, load
+
+AWS = """type: fleet
+name: gpus
+regions: us-east-1
+aws:
+  account: "123456789012"
+  ssh_from: [203.0.113.7/32]
+  image: ami-0f1e2d3c4b5a69788
+"""
+
+
+def test_a_fleet_on_aws_is_carried_out(tmp_path):
+    """Region, account, image and who may connect are enough."""
+    desired = good(tmp_path, AWS)
+    assert not desired.beyond
+    document = desired.resources[ResourceKey("fleet", "gpus")].document
+    assert document["aws"]["ssh_from"] == ["203.0.113.7/32"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("203.0.113.7/32", "0.0.0.0/0", "every address of the internet"),
+        ("203.0.113.7/32", "203.0.113.7/24", "not a range of addresses"),
+        ("203.0.113.7/32", "2001:db8::/64", "IPv6"),
+        ("203.0.113.7/32", "", ""),
+        ('"123456789012"', "12", "account"),
+        ("ami-0f1e2d3c4b5a69788", "ubuntu", "image"),
+        ("regions: us-east-1\n", "", "`regions`, which is missing"),
+        ("regions", "price: 2\nregions", "that of its offer"),
+        ("regions", "backends: [gcp]\nregions", "`backends` names `gcp`"),
+        ("regions", "backend_options: {type: vastai}\nregions", "on AWS"),
+    ],
+)
+def test_refused(tmp_path, old, new, words):
+    """Each mistake is an error with a place and words that say what is wrong."""
+    loaded = load(tmp_path, AWS.replace(old, new))
+    (finding,) = loaded.errors
+    assert words in f"{finding.address} {finding.detail} {finding.advice}"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "regions: [us-east-1, eu-west-1]",
+        "availability_zones: [us-east-1a, us-east-1b]",
+        "spot_policy: spot",
+        "nodes: 0..2",
+        "idle_duration: 1h",
+        "reservation: cr-1",
+        "retry: true",
+        "resources: {shm_size: 8GB}",
+    ],
+)
+def test_not_supported_yet(tmp_path, more):
+    """What nothing acts on yet blocks the fleet."""
+    text = AWS.replace("regions: us-east-1\n", "") if more.startswith("regions") else AWS
+    loaded = load(tmp_path, f"{text}{more}\n")
+    assert [one.code for one in loaded.findings] == ["not-supported"]
+    assert list(loaded.desired.beyond) == [ResourceKey("fleet", "gpus")]
