@@ -111,6 +111,11 @@ def undrained(said: Any, host: str, address: str) -> Any:
     return _as_written(_without(entries, host))
 
 
+def names_host(said: Any, host: str) -> bool:
+    """Tell whether `drain` names a host."""
+    return any(host in entry.get("hosts", ()) for entry in _entries(said))
+
+
 def _entries(said: Any) -> list[dict[str, Any]]:
     """What is said in any of its spellings, as entries with lists of hosts."""
     listed = said if isinstance(said, list) else [] if said is None else [said]

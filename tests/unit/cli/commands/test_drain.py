@@ -50,6 +50,14 @@ def test_undrain_takes_it_back(typed, lab):
     assert (lab / "tree.yaml").read_bytes() == before
 
 
+def test_undrain_knows_the_hosts_too(typed, lab):
+    """One that is not drained stays as it is; one that the fleet lacks is a mistake."""
+    code, _out, err = typed("undrain", "local/local-0")
+    assert code == 0, err
+    code, _out, err = typed("undrain", "local/loca-0")
+    assert (code, "did you mean `local-0`" in err) == (1, True), err
+
+
 @pytest.mark.parametrize(
     ("said", "after"),
     [
