@@ -70,7 +70,12 @@ class _Fate(enum.StrEnum):
 
 
 def forecast(
-    plan: Plan, book: SchedulerState | None, *, machine: Machine | None = None, now_ms: int
+    plan: Plan,
+    book: SchedulerState | None,
+    *,
+    person: str = "",
+    machine: Machine | None = None,
+    now_ms: int,
 ) -> dict[str, Any]:
     """
     Foretell the first round after a plan.
@@ -78,6 +83,7 @@ def forecast(
     Args:
         plan: As it would be carried out.
         book: What the ledger has now; None where there is none yet.
+        person: The account of who applies it, and so the owner of the runs that it submits.
         machine: The one whose shares new hosts are; None: their size is not known.
         now_ms: Unix milliseconds.
 
@@ -88,7 +94,7 @@ def forecast(
         those for which it makes a difference.
     """
     before = book or _NOTHING
-    later = _After(before, machine)
+    later = _After(before, machine, person)
     later.rename(renames_of(plan.steps))
     # Runs get their numbers in natural order of their names, and start by them.
     for change in sorted(plan.changes, key=lambda change: natural_order(str(change.key))):
@@ -166,6 +172,7 @@ class _After:
 
     before: SchedulerState
     machine: Machine | None = None
+    person: str = ""
     ended: set[str] = field(default_factory=set)
     undetected: set[str] = field(default_factory=set)
     """Fleets that get hosts whose size is not known."""
@@ -280,7 +287,9 @@ class _After:
         template = from_document(name, said["document"], parent=parent)
         self.number += 1
         uid = self.by_name[name] = RunUid(f"new {name}")
-        self.runs[uid] = Run(uid, name, template, RunState.SUBMITTED, self.number, attempt=1)
+        self.runs[uid] = Run(
+            uid, name, template, RunState.SUBMITTED, self.number, attempt=1, owner=self.person
+        )
         self.outcomes[name] = Outcome(RunState.SUBMITTED, parent, element, started=False)
 
     def _update(self, name: str, said: Mapping[str, Any]) -> None:

@@ -197,7 +197,7 @@ def _forecast(workspace: Workspace, made: Plan, now_ms: int) -> dict[str, Any]:
         return {"skipped": f"{submitted} runs are new; the forecast covers up to {RUNS_MAX}"}
     machine = ThisMachine(workspace.state)
     book = workspace.read(lambda reader: reader.read_book(), None)
-    return forecast(made, book, machine=machine, now_ms=now_ms)
+    return forecast(made, book, person=this_account(), machine=machine, now_ms=now_ms)
 
 
 def checked_plan(

@@ -90,6 +90,20 @@ def test_hosts_over_ssh_have_what_is_declared_of_them():
     assert found["unknown"]["first"] == ["a1", "b2", "c3"]
 
 
+def test_new_runs_are_of_the_person_who_applies_them():
+    """Where agents are root, a run waits for an account on the host, and for no other command."""
+    host = Instance(
+        "u1", "far-0", "far", 0, InstanceState.READY, provider="ssh", cpu_millicores=8000,
+        memory_bytes=8 << 30, agent_account="root", accounts=("ada",),
+    )  # fmt: skip
+    plan = planned(tree(over_ssh("far-0"), task("a1")), ledger())
+    book = replace(EMPTY, instances=(host,))
+    hers = forecast(plan, book, person="ada", now_ms=NOW_MS)
+    his = forecast(plan, book, person="bob", now_ms=NOW_MS)
+    assert hers["starts"]["first"] == ["a1"], hers
+    assert his["waits"]["first"][0]["reasons"] == ["account bob does not exist on host far-0"]
+
+
 def test_a_host_over_ssh_stays_by_its_name():
     """Whatever its number: another host may come before it in the list."""
     before, after = over_ssh("gpu2"), over_ssh("gpu1", "gpu2")
