@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from fleetform.app.apply import ApplyResult
     from fleetform.app.workspace import Workspace
     from fleetform.model.instance import Instance
-    from fleetform.model.ports import RunHistory
+    from fleetform.model.ports import Reader, RunHistory
     from fleetform.views.controllers import ControllerRow
 
 # What fits on a screen with the rest of the summary; bad ones come first.
 _ROWS_MAX = 20
 _TROUBLES_MAX = 3
 _LINES_OF_OUTPUT = 5
+_NAMES_MAX = 3
 _NEVER_STARTED = frozenset({RunState.UNSCHEDULABLE, RunState.ABORTED})
 _FAILED = frozenset({RunState.FAILED, RunState.UNSCHEDULABLE, RunState.ABORTED})
 
@@ -104,6 +105,7 @@ def show_interrupted(workspace: Workspace, left: ControllerRow | None) -> None:
     """
     notices = error_screen()
     notices.line("interrupted: nothing is lost, and running jobs continue on their hosts", "warn")
+    _say_rest(notices, workspace, left)
     if left is None:
         _say_ending(notices, workspace)
         notices.labelled(
@@ -118,6 +120,34 @@ def show_interrupted(workspace: Workspace, left: ControllerRow | None) -> None:
         who = f"`{left.command}` (pid {left.pid})" if left.command else "another command"
         notices.labelled("help", f"{who} drives the runs; see `fleetform ps`")
     notices.labelled("help", "`fleetform stop RUN --apply` ends a run")
+
+
+def _say_rest(notices: Screen, workspace: Workspace, left: ControllerRow | None) -> None:
+    """Say what of an accepted plan is still to be done, and who does it: Ctrl-C does not withdraw it."""
+    names = workspace.read(_unchanged, [])
+    if not names:
+        return
+    who = "the next `fleetform apply`"
+    if left is not None:
+        is_background = left.kind is ControllerKind.BACKGROUND
+        who = "the background controller" if is_background else "the command that drives the runs"
+    verb = "is" if len(names) == 1 else "are"
+    notices.line(
+        f"{first_of(names, _NAMES_MAX)} {verb} not changed yet: {who} carries out the rest of the plan",
+        "warn",
+    )
+
+
+def _unchanged(reader: Reader) -> list[str]:
+    """Name the resources of accepted plans that have a step to come."""
+    found = {
+        str(step.resource)
+        for one in reader.read_applies()
+        if one.state == "running"
+        for step in reader.read_operations(one.uid)
+        if step.state in {"planned", "intended"}
+    }
+    return sorted(found, key=natural_order)
 
 
 def _say_ending(notices: Screen, workspace: Workspace) -> None:

@@ -9,11 +9,15 @@ import pytest
 import applied
 from fleetform.app.apply import ApplyResult
 from fleetform.app.ledger import open_for_writing
+from fleetform.app.plan import make_plan
 from fleetform.app.workspace import Workspace
 from fleetform.cli.summary import quoted, show_interrupted, show_summary
+from fleetform.model.apply import StepOutcome
 from fleetform.model.leadership import Holder
 from fleetform.model.override import OverrideKind
+from fleetform.model.plan import Permissions
 from fleetform.model.run import RunState
+from fleetform.plan.serialize import dump
 from fleetform.views.controllers import controller_row
 
 
@@ -186,6 +190,24 @@ def test_an_interrupted_apply_names_what_is_to_end_and_may_work_on(lab, capsys):
     assert put.ending == ("more",)
     show_interrupted(workspace, None)
     assert "more is asked to stop and may continue" in capsys.readouterr().err
+
+
+def test_an_interrupted_apply_names_what_the_plan_still_changes(lab, capsys):
+    """An accepted plan is not withdrawn, and somebody carries out the rest of it."""
+    applied.write_tree(lab, applied.FLEET, "type: task\nname: more\ncommands: [sleep 60]\n")
+    workspace = Workspace.open(str(lab))
+    plan = make_plan(workspace, workspace.load(), Permissions(), now_ms=applied.NOW_MS)
+    with closing(open_for_writing(workspace)) as ledger:
+        accepted = ledger.accept(plan, dump(plan), who="ada@node1", now_ms=applied.NOW_MS)
+        show_interrupted(workspace, None)
+        told = capsys.readouterr().err
+        assert (
+            "run/more, run/next and 4 more are not changed yet: the next `fleetform apply`" in told
+        )
+        outcomes = [StepOutcome(step.key) for step in plan.steps]
+        ledger.finish_steps(accepted.apply_uid, plan.steps, outcomes, now_ms=applied.NOW_MS)
+        show_interrupted(workspace, None)
+        assert "not changed yet" not in capsys.readouterr().err
 
 
 def test_a_manager_that_has_not_said_yet_who_it_is_has_no_name(lab, capsys):

@@ -145,8 +145,8 @@ def command(
 
     Shows the plan and asks for confirmation; with FILE, applies that saved plan. Changes that
     delete resources or end running work are blocked unless --allow-destroy or the environment's
-    rules allow them. Ctrl-C leaves the runs to a background controller; a second apply follows them
-    again.
+    rules allow them. Ctrl-C leaves the rest of the plan and the runs to a background controller; a
+    second apply follows them again.
 
     Follows the runs that it starts or changes, and the runs that --target or --replace names. If
     nothing differs and nothing is blocked, it follows every active run. It does not wait for
