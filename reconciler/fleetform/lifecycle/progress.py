@@ -183,9 +183,20 @@ def _hosts_of(
     fleets = run.template.fleets
     usable = [one for one in instances if not fleets or one.fleet in fleets]
     # Before `pending` has met what it depends on, where it may run is not the question.
-    if run.state is RunState.PENDING or any(one.state in _COMES for one in usable):
+    if run.state is RunState.PENDING or any(_may_take(one, run) for one in usable):
         return ()
     return tuple(sorted(one.name for one in usable if one.uid in names))
+
+
+def _may_take(host: Instance, run: Run) -> bool:
+    """Tell whether a run may find a place on a host, unless what the host has said of itself is too little."""
+    needs = run.template.requirement
+    is_too_small = host.state is InstanceState.READY and (
+        (needs.cpu_min_millicores or 0) > host.cpu_millicores
+        or (needs.memory_min_bytes or 0) > host.memory_bytes
+        or (needs.gpu is not None and needs.gpu.count_min > len(host.gpus))
+    )
+    return host.state in _COMES and not is_too_small
 
 
 def _add_dependants(runs: Iterable[Run], kept: dict[str, tuple[str, ...]]) -> None:

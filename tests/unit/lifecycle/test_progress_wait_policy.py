@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -14,7 +14,9 @@ from fleetform.model.run import (
     Attempt,
     AttemptState,
     Dependency,
+    GpuRequirement,
     Job,
+    Requirement,
     Run,
     RunState,
     RunUid,
@@ -70,6 +72,26 @@ def test_what_could_run_elsewhere_waits_for_nobody(rows: Rows) -> None:
     rows.run("free", RunState.SUBMITTED)
     rows.run("other", RunState.SUBMITTED, fleets=("b",))
     assert kept_by_silence(rows) == {"bound": ("a-0",)}
+
+
+@pytest.mark.parametrize(
+    "needs",
+    [
+        Requirement(cpu_min_millicores=8000),
+        Requirement(memory_min_bytes=16 << 30),
+        Requirement(gpu=GpuRequirement(count_min=1)),
+    ],
+    ids=str,
+)
+def test_a_host_that_is_too_small_takes_nothing(rows: Rows, needs: Requirement) -> None:
+    """A run that fits on no host that answers waits for the silent one, whatever its fleet."""
+    small = replace(WELL, cpu_millicores=4000, memory_bytes=8 << 30)
+    rows.instances = (GONE, small)
+    rows.run("large", RunState.SUBMITTED, requirement=needs)
+    rows.run("small", RunState.SUBMITTED, requirement=Requirement(cpu_min_millicores=4000))
+    assert kept_by_silence(rows) == {"large": ("a-0",)}
+    rows.instances = (GONE, small, replace(WELL, uid="new", state=InstanceState.PROVISIONING))
+    assert kept_by_silence(rows) == {}
 
 
 @pytest.mark.parametrize(
