@@ -37,8 +37,8 @@ def test_a_shell_ends_its_run(lab: Lab) -> None:
     terminal = opened(lab, "--cpus", "2", "--memory", "1GB", "--fleet", "local", "--time", "10m")
     try:
         terminal.until(rb"shell: on local-0; `exit` ends the shell")
-        terminal.type(b"echo $((40 + 2)) $FLEETFORM_RUN_NAME; tty\n")
-        terminal.until(rb"42 shell\r\n/dev/pts/")
+        terminal.type(b"echo $((40 + 2)) $FLEETFORM_RUN_NAME; tty; ls -A | wc -l\n")
+        terminal.until(rb"42 shell\r\n/dev/pts/\d+\r\n0\r\n")
         (row,) = lab.json("ps")
         assert (row["name"], row["state"]) == ("shell", "running")
         terminal.type(b"exit 5\n")

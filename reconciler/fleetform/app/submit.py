@@ -95,6 +95,7 @@ def prepare_submission(
     live: Live | None,
     shell: Callable[[str], str | None],
     files: Sequence[Path] = (),
+    sends_file: bool = True,
 ) -> Submission:
     """
     Make a document of `file`, and a bundle of the working copy around it.
@@ -107,6 +108,7 @@ def prepare_submission(
         arguments: For a script.
         live: What is there; None: nothing was ever applied.
         shell: Returns a variable of the shell as a value of a document, or None where it is not set.
+        sends_file: FILE itself is sent; False for a document that no person has written.
         files: What is sent besides FILE, what its `files:` name and what git has around it.
 
     Raises:
@@ -133,7 +135,7 @@ def prepare_submission(
     path, key = f"{SCRATCH}/{stem}.yaml", ResourceKey("run", chosen)
     taken_over, unset = variables_of_shell(made.text, settings, shell)
     settings = (*taken_over, *(Setting(("env", one), "") for one in unset), *settings)
-    bundle = _bundle(workspace, file, made, files)
+    bundle = _bundle(workspace, file, made, (*([file] if sends_file else ()), *files))
     try:
         text = complete_document(made, chosen, file, bundle, settings)
         places = TypedPlaces(file, path, text, settings)
@@ -338,7 +340,7 @@ def _chosen(name: str, own: str, file: Path, taken: set[str]) -> str:
 
 
 def _bundle(workspace: Workspace, file: Path, made: Made, wanted: Sequence[Path]) -> Bundle:
-    """Put the working copy around `file` together; outside of git, `file` and what goes with it."""
+    """Put the working copy around `file` together; outside of git, `wanted` and what goes with them."""
     into = workspace.paths.blobs
     folder = file.parent.resolve()
     if (repository := working_tree(folder)) is None:
@@ -354,7 +356,7 @@ def _bundle(workspace: Workspace, file: Path, made: Made, wanted: Sequence[Path]
             into,
             files_max=BUNDLE_FILES_MAX,
             bytes_max=BUNDLE_BYTES_MAX,
-            wanted=(file, *made.files, *found, *wanted),
+            wanted=(*made.files, *found, *wanted),
         )
     except BundleRefused as refusal:
         raise EditProblem(refusal.message, refusal.advice) from refusal

@@ -111,6 +111,7 @@ def command(
             arguments=(),
             live=live,
             shell=lambda _: None,
+            sends_file=False,
         )
         say_findings(submission)
         # From here on a document is there that has no run yet: no signal leaves it behind.
