@@ -72,8 +72,8 @@ class HostKeyCheck:
         if self._is_first_use:
             return PermanentError(
                 message,
-                advice=f"if the host was reinstalled, `{scan} >> ~/.ssh/known_hosts` and set"
-                " `host_keys: known`",
+                advice=f"if the host was reinstalled, `{scan} >> ~/.ssh/known_hosts`, add the keys of the"
+                " fleet's other hosts there, and set `host_keys: known` in `ssh_config`",
             )
         return PermanentError(
             message,
