@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from fleetform.agents.protocol.naming import short_uid
 from fleetform.api.waiting import runs_without_account
 from fleetform.app.blocked import read_blocked
 from fleetform.app.controllers import read_controller
@@ -69,7 +68,7 @@ def read_status(workspace: Workspace, *, now_ms: int) -> Status:
     needs = attention(ledger, applied, controller, found, blocked, blocked_runs=len(blocked_runs))
     return Status(
         environment=workspace.environment.name,
-        uid=short_uid(workspace.environment.uid),
+        uid=workspace.environment.uid,
         ledger=ledger,
         applied=applied,
         working_copy=here,

@@ -65,8 +65,8 @@ APPLY_CODES: Sequence[tuple[Exit, str]] = (
     (
         Exit.HELD,
         (
-            "A change stays blocked, or a run waits for a host that does not answer; with --detach, also if"
-            " a run waits for an account that is missing on its hosts."
+            "A change stays blocked, or a run that apply follows waits for a host that does not answer. With"
+            " --detach, only a blocked change and a run whose account is missing on its hosts count."
         ),
     ),
     (
