@@ -54,6 +54,10 @@ def questions_of(fleets: Iterable[Declared], instances: Iterable[Instance]) -> l
         for place in places[:1] if is_local else places:
             provider = place.get("provider", LOCAL)
             instance = known.get((fleet, place["name"]))
+            endpoint = place.get("endpoint", {})
+            if instance is not None and instance.is_bought:
+                # It is where it was created, and a document says no address.
+                endpoint = instance.endpoint
             target = HostTarget(
                 fleet=fleet,
                 name="this machine" if is_local else place["name"],
@@ -68,7 +72,7 @@ def questions_of(fleets: Iterable[Declared], instances: Iterable[Instance]) -> l
                 fleet=fleet,
                 declared=target.declared,
                 provider=provider,
-                endpoint=place.get("endpoint", {}),
+                endpoint=endpoint,
                 host_key=instance.host_key if instance else "",
             )
             questions.append(Question(target, request))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -26,6 +27,9 @@ aws:
   ssh_from: [203.0.113.7/32]
   image: {image}
 """
+
+
+CREATES = ("RunInstances", "CreateSecurityGroup", "ImportKeyPair")
 
 
 class Site:
@@ -76,6 +80,7 @@ def site(pulumi, cloud, image, tmp_path):
         output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     assert cloud.instances() == []
+    assert own_groups(cloud) == []
 
 
 def test_create_plan_again_and_remove(site, cloud):
@@ -103,6 +108,7 @@ def test_create_plan_again_and_remove(site, cloud):
 
 def test_a_preview_creates_nothing(site, cloud):
     """The engine names each resource, once: what was previewed is not asked for again."""
+    created = len(cloud.calls(*CREATES))
     site.declare(2)
     shown = site.run("plan", "--preview")
     assert "1 aws:ec2/keyPair:KeyPair" in shown
@@ -111,23 +117,49 @@ def test_a_preview_creates_nothing(site, cloud):
     (change,) = json.loads(site.run("plan", "--preview", "--format", "json"))["resource_changes"]
     assert [row["name"] for row in change["preview"]][-2:] == ["gpus-0", "gpus-1"]
     assert len(cloud.calls()) == before
-    assert cloud.calls("RunInstances", "CreateSecurityGroup", "ImportKeyPair") == []
+    assert len(cloud.calls(*CREATES)) == created
 
 
-def test_kill_of_the_controller_during_a_create(site, cloud):
-    """After `kill -9` while instances are being created, the next apply completes them, and none exists twice."""
+@pytest.mark.parametrize("call", ["CreateSecurityGroup", "RunInstances"])
+def test_kill_of_the_controller_during_a_create(site, cloud, call):
+    """After `kill -9` the next apply completes what the killed one began, and nothing exists twice."""
     site.declare(3)
-    slow = cloud.inject(faults.slow_create(2.0))
-    process = site.start("apply", "-y", start_new_session=True)
-    assert slow.arrived.wait(120), process.communicate()
-    while len(cloud.calls("RunInstances")) < 3:
-        time.sleep(0.02)
-    process.kill()
-    process.communicate()
-    site.run("apply", "-y", "--allow-destroy")
+    cloud.inject(faults.slow_create(2.0))
+    # Recovery waits for ten minutes for an instance that may not be listed yet, so each is created.
+    killed_during(site, cloud, call, calls=3 if call == "RunInstances" else 1)
+    site.run("apply", "-y")
     uids = [one.tags["fleetform:uid"] for one in cloud.instances()]
     assert len(uids) == len(set(uids)) == 3
+    assert len(own_groups(cloud)) == 1
     assert site.plan()["resource_changes"] == []
+
+
+def test_kill_of_the_controller_during_a_release(site, cloud):
+    """The next apply deletes what the killed one had not, and no other instance."""
+    site.declare(3)
+    site.run("apply", "-y")
+    site.run("controller", "stop")
+    site.declare(1)
+    killed_during(site, cloud, "TerminateInstances")
+    site.run("apply", "-y")
+    assert [one.tags["Name"] for one in cloud.instances()] == ["gpus-0"]
+    assert site.plan()["resource_changes"] == []
+
+
+def killed_during(site, cloud, call, *, calls=1):
+    """Start an apply, and kill its controller once the cloud has answered so many new calls."""
+    before = len(cloud.calls(call))
+    process = site.start("apply", "-y", "--allow-destroy", start_new_session=True)
+    while len(cloud.calls(call)) < before + calls and process.poll() is None:
+        time.sleep(0.02)
+    process.kill()
+    output, _ = process.communicate()
+    assert process.returncode == -signal.SIGKILL, output
+
+
+def own_groups(cloud):
+    found = cloud.client().describe_security_groups()["SecurityGroups"]
+    return [one for one in found if one["GroupName"].startswith("fleetform-")]
 
 
 def test_without_the_pulumi_cli(site, cloud):

@@ -48,6 +48,7 @@ def test_a_job_runs_on_an_instance(pulumi, cloud, image, tmp_path):
         assert "hello from" in site.run("logs", "hello")
         shown = site.run("fleet", "show", "gpus")
         assert "ready" in shown
+        assert "1 host: 1 ok" in site.run("fleet", "check", "gpus")
         assert site.plan()["resource_changes"] == []
     finally:
         site.run("destroy", "-y", "--allow-destroy")

@@ -154,7 +154,7 @@ class Batches:
         report: Report,
     ) -> Mapping[str, CreatedHost | ProviderError]:
         program = batch_program(record.account, record.batch({}), parts)
-        there = await _settled(stack, program, inventory, record.asked)
+        there = await _settled(stack, program, inventory, record.asked, report)
         record = record.with_created({uid: one.id for uid, one in there.items()})
         gone = {uid: record.created[uid] for uid in record.created if uid not in there}
         lost = {uid: _gone(record, uid, gone[uid]) for uid in uids if uid in gone}
@@ -202,7 +202,7 @@ class Batches:
         there: Mapping[str, CreatedHost] = {}
         if parts is not None:
             program = batch_program(record.account, record.batch({}), parts)
-            there = await _settled(stack, program, inventory, record.asked)
+            there = await _settled(stack, program, inventory, record.asked, report)
         left = record.without(uids)
         if not left.hosts:
             (await stack.destroy(on_change=_teller(record, report))).require()
@@ -287,7 +287,7 @@ class Batches:
 
 
 async def _settled(
-    stack: Stack, program: Program, inventory: Inventory, asked: Sequence[str]
+    stack: Stack, program: Program, inventory: Inventory, asked: Sequence[str], report: Report
 ) -> Mapping[str, CreatedHost]:
     """
     Settle what was cut off, and return the hosts that exist, by uid.
@@ -295,6 +295,11 @@ async def _settled(
     An instance may exist that neither the state nor its pending operations have: the engine forgets a create that
     was interrupted after the request was sent. So whoever was asked for is looked up in the inventory.
     """
+    if asked:
+        report(
+            f"an earlier change of {stack.name} was cut off: waiting up to 10 minutes until the cloud lists"
+            " what it created"
+        )
     await recover(stack, program, inventory)
     deployment = await stack.export_state()
     there = _hosts(deployment)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fleetform.agents.protocol.messages import Cursor
+from fleetform.providers.contract.checks import HostChecked
 from fleetform.providers.contract.errors import (
     NoCapacity,
     PermanentError,
@@ -150,6 +151,10 @@ class AwsHosts:
         record = replace(record_of(first, account), hosts={one.name: one.name for one in requests})
         shared = shared_of(first, public_key(self._folder / "pulumi"))
         return await preview_batch(self._folder / "pulumi", record, shared)
+
+    async def check(self, request: InstanceRequest) -> HostChecked:
+        """Refuse: a host that is created is checked by the provider that reaches it."""
+        raise _not_created(request.name)
 
     async def ensure(self, request: InstanceRequest) -> Sequence[str]:
         raise _not_created(request.name)
