@@ -142,7 +142,13 @@ class StandIns:
             return json.dumps(started) + "\n"
         bundle = f"{STATE}/agents/{request['sha256'][:16]}.pyz"
         root = f"{STATE}/hosts/{request['environment_uid']}/{request['name']}"
-        answer = {"bundle": bundle, "any_bundle": bundle, "root": root, "is_sound": True}
+        answer = {
+            "bundle": bundle,
+            "any_bundle": bundle,
+            "root": root,
+            "is_sound": True,
+            "is_ready": False,
+        }
         answer |= {"earlier": bundle, "volumes": f"{STATE}/volumes"}
         return json.dumps(answer) + "\n"
 
