@@ -23,6 +23,9 @@ class BatchedCalls(Generic[T, R]):
     """
     Carries items out in the order in which they came.
 
+    An item whose caller is cancelled before its batch begins is dropped: the mark of a silent host that has
+    said hello meanwhile would be written after the hello, and stay.
+
     `call` gets those of one batch, on the thread of the ledger; `done` its result, on the loop, before
     their callers get it.
     """
@@ -61,8 +64,9 @@ class BatchedCalls(Generic[T, R]):
     async def _call_all(self) -> None:
         try:
             while self._waiting:
-                batch, self._waiting = self._waiting, []
-                await self._call_one(batch)
+                waiting, self._waiting = self._waiting, []
+                if batch := [one for one in waiting if not one[1].cancelled()]:
+                    await self._call_one(batch)
         finally:
             self._is_calling = False
             _end(self._waiting)

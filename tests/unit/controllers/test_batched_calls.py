@@ -48,6 +48,34 @@ def test_what_is_asked_for_meanwhile_goes_together() -> None:
     asyncio.run(story())
 
 
+def test_what_nobody_waits_for_any_more_is_not_carried_out() -> None:
+    """It is dropped while it waits for its batch, alone or beside others; a batch that has begun is whole."""
+
+    async def story() -> None:
+        gate, done = Gate(), []
+        async with TaskGroup() as group:
+            calls = BatchedCalls[str, str](
+                "".join, gate=gate, task_group=group, name="calls", done=done.append
+            )
+            first = group.start(calls("a"), "a")
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            others = [group.start(calls(item), item) for item in "bc"]
+            await asyncio.sleep(0)
+            first.cancel()
+            others[0].cancel()
+            gate.is_open.set()
+            assert await others[1] == "c"
+            alone = group.start(calls("d"), "d")
+            await asyncio.sleep(0)
+            alone.cancel()
+            await asyncio.sleep(0)
+            assert await calls("e") == "e"
+        assert done == ["a", "c", "e"]
+
+    asyncio.run(story())
+
+
 def test_a_failure_is_that_of_its_batch_alone() -> None:
     """Who asked is told, and the next call is carried out."""
 
