@@ -75,7 +75,7 @@ class Lab:
         until = time.monotonic() + PATIENCE_SECONDS
         while self.rows().get(name, {}).get("state") != state:
             assert time.monotonic() < until, self.rows()
-            time.sleep(0.1)
+            time.sleep(0.3)
 
     def terminal(self, *arguments):
         terminal = Terminal([FLEETFORM, *arguments], self.root, self.env)

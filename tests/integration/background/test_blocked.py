@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from integration.background.background import process_of, wait_until
-from integration.ledger.lab import FLEET, Lab, task
+from integration.background.background import process_of
+from integration.ledger.lab import FLEET, Lab, task, wait_until
 
 
 def _long(lab: Lab, word: str) -> str:

@@ -7,8 +7,8 @@ import pty
 import subprocess
 from pathlib import Path
 
-from integration.background.background import process_of, wait_until
-from integration.ledger.lab import FLEET, PATIENCE_SECONDS, Lab, task
+from integration.background.background import process_of
+from integration.ledger.lab import FLEET, PATIENCE_SECONDS, Lab, task, wait_until
 
 AFTER = "depends_on: [first]\n"
 

@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from integration.background.background import process_of, wait_until
-from integration.ledger.lab import FLEET, PATIENCE_SECONDS, Lab, task
+from integration.background.background import process_of
+from integration.ledger.lab import FLEET, PATIENCE_SECONDS, Lab, task, wait_until
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 
-from integration.background.background import process_of, wait_until
-from integration.ledger.lab import FLEET, Lab, task
+from integration.background.background import process_of
+from integration.ledger.lab import FLEET, Lab, task, wait_until
 
 AFTER = "depends_on: ['arr[3]']\n"
 

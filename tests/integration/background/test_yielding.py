@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from fleetform.app.background import LINGER_MS
-from integration.background.background import process_of, wait_until
-from integration.ledger.lab import FLEET, PATIENCE_SECONDS, Lab, task
+from integration.background.background import process_of
+from integration.ledger.lab import FLEET, PATIENCE_SECONDS, Lab, task, wait_until
 
 LONG = "until [ -e {gate} ]; do sleep 0.05; done"
 

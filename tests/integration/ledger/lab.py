@@ -31,6 +31,22 @@ def task(name: str, *commands: str, more: str = "") -> str:
     return f"type: task\nname: {name}\ncommands:\n{lines}{more}"
 
 
+def wait_until(is_so: Callable[[], bool], failure: Callable[[], str]) -> None:
+    """
+    Return once it is so; fails with what `failure` returns after a long while.
+
+    A look may be a command: between two of them the processors are left to what is waited for.
+    """
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        began = time.monotonic()
+        if is_so():
+            return
+        now = time.monotonic()
+        assert now < deadline, failure()
+        time.sleep(min(max(0.02, 2 * (now - began)), 0.5))
+
+
 class Lab:
     """
     A tree, a state folder, and every process that came of them.
@@ -133,20 +149,17 @@ class Lab:
         return {run["name"]: run["state"] for run in self.json("ps", "--all")}
 
     def wait_until(self, is_so: Callable[[], bool], what: str = "it") -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not is_so():
-            assert time.monotonic() < deadline, f"{what} never came"
-            time.sleep(0.02)
+        wait_until(is_so, lambda: f"{what} never came")
 
     def wait_until_said(self, word: str) -> None:
         self.wait_until(lambda: word in self.said(), word)
 
     def wait_until_state(self, name: str, state: str) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
         # Before there is a ledger nothing can be asked for.
-        while not self.ledger.exists() or self.states().get(name) != state:
-            assert time.monotonic() < deadline, f"{name} was never {state}"
-            time.sleep(0.1)
+        wait_until(
+            lambda: self.ledger.exists() and self.states().get(name) == state,
+            lambda: f"{name} was never {state}",
+        )
 
     # -- the state ----------------------------------------------------------------------------
 
