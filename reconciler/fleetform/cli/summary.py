@@ -133,7 +133,7 @@ def _say_rest(notices: Screen, workspace: Workspace, left: ControllerRow | None)
         who = "the background controller" if is_background else "the command that drives the runs"
     verb = "is" if len(names) == 1 else "are"
     notices.line(
-        f"{first_of(names, _NAMES_MAX)} {verb} not changed yet: {who} carries out the rest of the plan",
+        f"{first_of(names, _NAMES_MAX)} {verb} not changed yet: {who} applies the rest of the plan",
         "warn",
     )
 
