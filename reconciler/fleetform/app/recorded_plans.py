@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fleetform.app.blocked import read_blocked
+from fleetform.app.blocked import read_whole_applies
 from fleetform.app.clock import RandomIds, SystemClock
 from fleetform.app.problems import LedgerProblem
 from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
@@ -43,8 +43,9 @@ def keep_converged(workspace: Workspace, plan: Plan, *, who: str) -> bool:
     """
     Record an apply that had no change to carry out, where the ledger says otherwise of the last one.
 
-    `status` tells what the last apply blocked and whether it failed. An apply that finds all as it is
-    to be ends that, and one that finds other changes blocked says so; all others leave no trace.
+    `status` tells which commit is applied, what the last apply blocked and whether it failed. An apply
+    that finds all as it is to be ends that, and one of another commit, or that finds other changes
+    blocked, says so; all others leave no trace.
 
     Returns whether the ledger says the same as this plan.
     """
@@ -72,15 +73,17 @@ def keep_converged(workspace: Workspace, plan: Plan, *, who: str) -> bool:
 
 def _is_known(workspace: Workspace, plan: Plan) -> bool:
     found = workspace.read(
-        lambda reader: (reader.read_applies(limit=1), read_blocked(reader)), None
+        lambda reader: (reader.read_applies(limit=1), read_whole_applies(reader)), None
     )
     if found is None:
         return True
-    last, blocked = found
-    has_failed = any(one.state in {"failed", "interrupted"} for one in last)
-    return not has_failed and _blocked_texts(
-        () if blocked is None else blocked.held
-    ) == _blocked_texts(plan.held)
+    last, whole = found
+    if any(one.state in {"failed", "interrupted"} for one in last):
+        return False
+    if last and (whole.applied is None or whole.applied.commit != plan.commit):
+        return False
+    held = () if whole.blocked is None else whole.blocked.held
+    return _blocked_texts(held) == _blocked_texts(plan.held)
 
 
 def _blocked_texts(held: Iterable[Held]) -> list[tuple[str, str, str]]:

@@ -11,7 +11,7 @@ import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from fleetform.api.waiting import runs_without_account
-from fleetform.app.blocked import read_blocked
+from fleetform.app.blocked import Blocked, read_whole_applies
 from fleetform.app.controllers import read_controller
 from fleetform.app.generations import behind, known_generation
 from fleetform.app.problems import LedgerProblem
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fleetform.app.workspace import Workspace
+    from fleetform.model.history import HistoryEntry
     from fleetform.model.overview import Overview
     from fleetform.model.ports import Reader
     from fleetform.store.generations import Generation
@@ -50,6 +51,8 @@ class _Reading(NamedTuple):
     ledger: LedgerRow
     overview: Overview | None = None
     applied: AppliedRow | None = None
+    destroyed_at_ms: int | None = None
+    last_state: str = ""
     blocked: BlockedRow | None = None
     blocked_runs: Mapping[str, str] = {}
 
@@ -63,14 +66,17 @@ def read_status(workspace: Workspace, *, now_ms: int) -> Status:
     except BaseException:
         commit.drop()
         raise
-    ledger, found, applied, blocked, blocked_runs = reading
+    ledger, found, applied, destroyed_at_ms, last_state, blocked, blocked_runs = reading
     here = commit.read()
-    needs = attention(ledger, applied, controller, found, blocked, blocked_runs=len(blocked_runs))
+    needs = attention(
+        ledger, last_state, controller, found, blocked, blocked_runs=len(blocked_runs)
+    )
     return Status(
         environment=workspace.environment.name,
         uid=workspace.environment.uid,
         ledger=ledger,
         applied=applied,
+        destroyed_at_ms=destroyed_at_ms,
         working_copy=here,
         commits_ahead=_ahead(workspace, applied, here),
         controller=controller,
@@ -134,15 +140,24 @@ def _read_ledger(reader: Reader, known: Generation | None, now_ms: int) -> _Read
         condition = LedgerRow(
             LedgerStatus.RECOVERING.value, f"it is an older copy: {proof}", _REBUILD
         )
-    applies = reader.read_applies(limit=1)
-    applied = None
-    if applies:
-        last = applies[0]
-        applied = AppliedRow(
-            last.commit, last.state, last.who, last.started_at_ms, last.plan_digest, last.summary
-        )
+    last = reader.read_applies(limit=1)
+    whole = read_whole_applies(reader)
     blocked_runs = runs_without_account(reader, now_ms=now_ms) if found.work_count else {}
-    return _Reading(condition, found, applied, _blocked(reader), blocked_runs)
+    return _Reading(
+        condition,
+        found,
+        applied=None if whole.applied is None else _applied(whole.applied),
+        destroyed_at_ms=None if whole.destroyed is None else whole.destroyed.at_ms,
+        last_state=last[0].state if last else "",
+        blocked=None if whole.blocked is None else _blocked(whole.blocked),
+        blocked_runs=blocked_runs,
+    )
+
+
+def _applied(entry: HistoryEntry) -> AppliedRow:
+    return AppliedRow(
+        entry.commit, entry.state, entry.who, entry.at_ms, entry.digest, entry.summary
+    )
 
 
 _REBUILD = "`fleetform state rebuild` asks the hosts"
@@ -172,9 +187,7 @@ def _condition(problem: BaseException | None) -> str:
     return next((name for kind, name in names if isinstance(problem, kind)), "unreadable")
 
 
-def _blocked(reader: Reader) -> BlockedRow | None:
-    if (found := read_blocked(reader)) is None:
-        return None
+def _blocked(found: Blocked) -> BlockedRow:
     changes = (
         BlockedChange(str(one.change.key), HELD_BY[one.by], one.detail, one.cure)
         for one in found.held

@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from operator import attrgetter
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from fleetform.model.plan import FORMAT_VERSION, Change, FieldChange, Held, Plan
 from fleetform.model.redaction import fingerprint
 from fleetform.spec.desired import ResourceKey, Rules
 
-__all__ = ["dump", "held_of", "is_plan", "load", "recorded_holds", "sealed"]
+__all__ = ["dump", "held_of", "is_plan", "load", "recorded_whole", "sealed"]
 
 
 T = TypeVar("T")
@@ -271,20 +271,27 @@ _DESTROYS = re.compile(rb'"destroys":true,"digest":"[0-9a-f]*","environment_fing
 _SCOPE = b'"scope":{"excludes":['
 
 
-def recorded_holds(body: bytes) -> tuple[Held, ...] | None:
-    """
-    Read the changes that a plan as `plan.serialize.dump` wrote it holds back.
+class RecordedWhole(NamedTuple):
+    """What a plan of the whole environment holds back; `destroys`: it removes everything."""
 
-    None where it says nothing of the whole configuration: it is of a part, or for `destroy`.
+    destroys: bool
+    held: tuple[Held, ...]
+
+
+def recorded_whole(body: bytes) -> RecordedWhole | None:
     """
-    if (found := _HELD.search(body)) is None or _DESTROYS.search(body):
+    Read what a plan of the whole environment holds back, as `plan.serialize.dump` wrote it.
+
+    None where it says nothing of the whole, because it is of a part.
+    """
+    if (found := _HELD.search(body)) is None:
         return None
     # The last one: a document before it may have a key of that name.
     place = body.rfind(_SCOPE)
     scope = _value(body, place + len(b'"scope":')) if place >= 0 else {}
     if scope.get("targets") or scope.get("excludes"):
         return None
-    return held_of(_value(body, found.end()))
+    return RecordedWhole(_DESTROYS.search(body) is not None, held_of(_value(body, found.end())))
 
 
 def _value(body: bytes, at: int) -> Any:

@@ -58,7 +58,7 @@ class LedgerRow:
 
 @dataclass(frozen=True, slots=True)
 class AppliedRow:
-    """The apply that was entered last. state: `running`, `done`, `failed`, `interrupted`."""
+    """The newest apply of the whole configuration. state: `running`, `done`, `failed`, `interrupted`."""
 
     commit: str
     state: str
@@ -151,7 +151,8 @@ class Status:
 
     Attributes:
         uid: The beginning of it.
-        applied: None where nothing was applied yet.
+        applied: None without an apply of the whole configuration.
+        destroyed_at_ms: When `destroy` has removed everything since; None where it has not.
         working_copy: The commit that is checked out, `+dirty` where files of the configuration differ
             from it; empty outside of git.
         commits_ahead: How many commits the working copy has that are not applied; None where that is
@@ -167,6 +168,7 @@ class Status:
     uid: str
     ledger: LedgerRow
     applied: AppliedRow | None
+    destroyed_at_ms: int | None
     working_copy: str
     commits_ahead: int | None
     controller: ControllerRow | None
@@ -216,20 +218,24 @@ def in_progress_rows(found: Overview) -> tuple[WaitingRow, ...]:
 
 def attention(
     ledger: LedgerRow,
-    applied: AppliedRow | None,
+    last_state: str,
     controller: ControllerRow | None,
     found: Overview | None,
     blocked: BlockedRow | None,
     *,
     blocked_runs: int = 0,
 ) -> tuple[str, ...]:
-    """Say what is not as it should be, the gravest first."""
-    return tuple(_attention(ledger, applied, controller, found, blocked, blocked_runs))
+    """
+    Say what is not as it should be, the gravest first.
+
+    `last_state` is of the apply that was entered last, also if it was of a part; empty without one.
+    """
+    return tuple(_attention(ledger, last_state, controller, found, blocked, blocked_runs))
 
 
 def _attention(
     ledger: LedgerRow,
-    applied: AppliedRow | None,
+    last_state: str,
     controller: ControllerRow | None,
     found: Overview | None,
     blocked: BlockedRow | None,
@@ -239,8 +245,8 @@ def _attention(
         yield f"the ledger is {ledger.condition}"
     if found is not None and found.troubled_count:
         yield _troubled(found)
-    if applied is not None and applied.state in {"failed", "interrupted"}:
-        yield f"the last apply {'failed' if applied.state == 'failed' else 'was interrupted'}"
+    if last_state in {"failed", "interrupted"}:
+        yield f"the last apply {'failed' if last_state == 'failed' else 'was interrupted'}"
     if found is not None and (silent := _silent(found)):
         yield silent
     # What is only observed, such as a reboot, needs no attention.
@@ -372,7 +378,7 @@ def _commit(status: Status) -> Iterator[Line]:
     here = status.working_copy
     applied = "" if status.applied is None else status.applied.commit
     if status.applied is None:
-        yield line(("nothing applied yet", "warn"))
+        yield line(("the whole configuration was not applied yet", "warn"))
     else:
         when = f"{moment(status.applied.at_ms)} by {printable(status.applied.who)}"
         state = status.applied.state
@@ -382,6 +388,7 @@ def _commit(status: Status) -> Iterator[Line]:
         yield line(
             f"applied: {what} at {when}",
             (told, "bad" if state in {"failed", "interrupted"} else "plain"),
+            (_destroyed(status), "warn"),
         )
     if here:
         # Two states of changed files look alike: only `plan` compares them.
@@ -391,6 +398,11 @@ def _commit(status: Status) -> Iterator[Line]:
         yield line(
             f"working copy: {_short(here)}{f', {ahead} ahead' if ahead else ''}", (compare, "dim")
         )
+
+
+def _destroyed(status: Status) -> str:
+    at_ms = status.destroyed_at_ms
+    return "" if at_ms is None else f"; `fleetform destroy` at {moment(at_ms)}"
 
 
 def _ledger(ledger: LedgerRow) -> Iterator[Line]:

@@ -31,6 +31,7 @@ FRESH = Status(
     uid="01234567…",
     ledger=LedgerRow("empty"),
     applied=None,
+    destroyed_at_ms=None,
     working_copy="3f2a1b0c9d8e7f6a5b4c+dirty",
     commits_ahead=None,
     controller=None,
@@ -127,7 +128,7 @@ NOTHING = Overview(
 
 
 def needs(found: Overview) -> tuple[str, ...]:
-    return attention(LedgerRow("ready"), None, None, found, None)
+    return attention(LedgerRow("ready"), "", None, found, None)
 
 
 def test_what_needs_attention_is_named_or_counted_by_state():

@@ -30,8 +30,9 @@ def command(path: str | None, with_code: bool, as_json: bool) -> int:
     """
     Show the state of the environment on one screen.
 
-    Makes no plan and contacts no host. Hosts and runs are shown as the ledger knows them; blocked
-    changes are those that the last apply of the whole environment could not make.
+    Makes no plan and contacts no host. Hosts and runs are shown as the ledger knows them. The applied
+    commit is that of the last apply of the whole configuration, and blocked changes are those that it
+    could not make; `apply --target`, `submit` and `shell` apply a part.
 
     The exit code is 0, or 1 if the ledger cannot be read; --exit-code adds codes for what needs
     attention.

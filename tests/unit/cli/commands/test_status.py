@@ -49,7 +49,7 @@ def test_an_environment_that_was_never_applied_says_so(typed, root):
     """Nothing is there, and that is right."""
     code, out, _err = typed("status", "--exit-code", str(root))
     assert code == 0
-    assert "nothing applied yet" in out
+    assert "the whole configuration was not applied yet" in out
 
 
 def test_a_failed_run_is_4_and_named(typed, lab):
@@ -186,3 +186,51 @@ def test_the_working_copy_is_looked_at_and_nothing_of_it_runs(typed, fine):
     found = status_of(typed)[1]
     assert found["working_copy"].endswith("+dirty")
     assert not witness.exists()
+
+
+def commit(root, message):
+    git = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-C", str(root)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-qm", message], check=True)
+
+
+def test_only_an_apply_of_the_whole_configuration_moves_the_applied_commit(typed, fine):
+    """A commit of which a part was applied is still ahead."""
+    commit(fine, "Train")
+    assert typed("apply", "-y")[0] == 0
+    before = status_of(typed)[1]["applied"]
+    (fine / "other.yaml").write_text(
+        "type: queue\nname: day\n---\ntype: queue\nname: night\n", encoding="utf-8"
+    )
+    commit(fine, "Add two resources")
+    assert typed("apply", "-y", "--target", "queue/night")[0] == 0
+    found = status_of(typed)[1]
+    assert (found["applied"], found["commits_ahead"]) == (before, 1)
+    assert typed("apply", "-y")[0] == 0
+    found = status_of(typed)[1]
+    assert (found["applied"]["commit"], found["commits_ahead"]) == (found["working_copy"], 0)
+
+
+def test_an_apply_that_finds_nothing_to_change_applies_its_commit(typed, fine):
+    """What parts of it changed before is the whole now."""
+    (fine / "other.yaml").write_text("type: queue\nname: night\n", encoding="utf-8")
+    commit(fine, "Add a queue")
+    assert typed("apply", "-y", "--target", "queue/night")[0] == 0
+    assert status_of(typed)[1]["applied"]["commit"] == ""
+    assert "No changes" in "".join(typed("apply", "-y")[1:])
+    found = status_of(typed)[1]
+    assert (found["applied"]["commit"], found["commits_ahead"]) == (found["working_copy"], 0)
+
+
+def test_what_was_blocked_is_over_once_everything_is_destroyed(typed, fine):
+    """The applied commit stays, and the status says that it was destroyed since."""
+    before = status_of(typed)[1]["applied"]
+    (fine / "tree.yaml").write_text("", encoding="utf-8")
+    assert typed("apply", "-y")[0] == 3
+    assert typed("destroy", "-y", "--allow-destroy")[0] == 0
+    code, found = status_of(typed)
+    assert (code, found["attention"], found["blocked"]["changes"]) == (0, [], [])
+    assert found["applied"]["commit"] == before["commit"]
+    assert found["destroyed_at_ms"] > found["applied"]["at_ms"]
+    assert "; `fleetform destroy` at 20" in typed("status")[1]
