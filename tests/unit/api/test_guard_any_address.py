@@ -52,6 +52,8 @@ def app(
     folder = tmp_path_factory.mktemp("any")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FLEETFORM_STATE_HOME", str(folder / "state"))
+        # It is made before the fixture that does so for each test.
+        patch.setenv("FLEETFORM_CONFIG_HOME", str(folder / "config"))
         if request.param == "postgresql":
             server = request.getfixturevalue("postgres")
             patch.setenv("FLEETFORM_LEDGER", server.url)
