@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -47,12 +47,12 @@ def provider(name: str, *, state: Path, environment_uid: str) -> HostProvider:
     return make(state, environment_uid)
 
 
-def environment_variables() -> tuple[str, ...]:
-    """Name the environment variables that the known providers read, sorted."""
+def environment_variables(providers: Iterable[str]) -> tuple[str, ...]:
+    """Name the environment variables that these providers read, sorted."""
     names: set[str] = set()
-    for name in provider_names():
+    for name in providers:
         # A package that cannot be loaded is reported where a fleet uses its provider.
-        with contextlib.suppress(ImportError, AttributeError):
+        with contextlib.suppress(ImportError, AttributeError, PermanentError):
             names.update(getattr(_load(name), "environment_variables", ()))
     return tuple(sorted(names))
 

@@ -34,7 +34,7 @@ from fleetform.providers.contract.observed import (
     PlaceSeen,
     VolumeSeen,
 )
-from fleetform.providers.registry import environment_variables, provider
+from fleetform.providers.registry import environment_variables, provider, provider_names
 
 LOCAL = "local"
 SSH = "ssh"
@@ -50,7 +50,7 @@ class RoutedHosts:
 
     @property
     def environment_variables(self) -> tuple[str, ...]:
-        return environment_variables()
+        return environment_variables(provider_names())
 
     def _of(self, name: str) -> HostProvider:
         if name not in self._providers:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from fleetform.app.account import this_account
 from fleetform.app.controllers import read_controller
-from fleetform.app.ledger import host_provider
+from fleetform.app.ledger import provider_variables
 from fleetform.app.paths import FILE_VARIABLE
 from fleetform.app.problems import Problem
 from fleetform.model.ledger import LedgerStatus
@@ -95,7 +95,7 @@ def child_environment(
 
 
 def _start(workspace: Workspace, *, who: str) -> None:
-    named = host_provider(workspace).environment_variables + workspace.backend().driver_variables
+    named = provider_variables(workspace) + workspace.backend().driver_variables
     variables, extra = child_environment(os.environ, named)
     variables["FLEETFORM_STATE_HOME"] = str(workspace.state)
     command = [

@@ -19,7 +19,9 @@ from fleetform.app.generations import lost, mark_if_behind
 from fleetform.app.problems import LedgerProblem, Problem, RecoveringProblem
 from fleetform.model.figures import first_of
 from fleetform.model.ledger import LedgerStatus
+from fleetform.providers.registry import environment_variables, provider_names
 from fleetform.providers.routing import RoutedHosts
+from fleetform.spec.checks.hosts import provider_of
 from fleetform.spec.private_folder import make_private_folder
 from fleetform.store.backup import BackupError
 from fleetform.store.errors import DamagedLedgerError, LedgerError
@@ -63,6 +65,24 @@ def open_for_writing(workspace: Workspace) -> StoredLedger:
 def host_provider(workspace: Workspace) -> HostProvider:
     """Return what has the hosts of all fleets; each fleet has its own provider."""
     return RoutedHosts(workspace.state, workspace.environment.uid)
+
+
+def provider_variables(workspace: Workspace) -> tuple[str, ...]:
+    """
+    Name the environment variables that the providers of the environment's fleets read.
+
+    A controller without a fleet in a cloud gets no credentials of it. Where the configuration has
+    errors, its fleets are not known, and all providers count.
+    """
+    desired = workspace.load().desired
+    if desired is None:
+        return environment_variables(provider_names())
+    declared = desired.resources.values()
+    book = workspace.read(lambda reader: reader.read_book([]), None)
+    return environment_variables(
+        {provider_of(one.document) for one in declared if one.key.kind == "fleet"}
+        | {one.provider for one in (book.instances if book else ())}
+    )
 
 
 def host_checker(workspace: Workspace) -> HostChecker:
