@@ -12,6 +12,9 @@ from fleetform.views.overrides import in_force_lines
 from fleetform.views.table import row_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fleetform.model.instance import Instance
     from fleetform.model.leadership import Holder
     from fleetform.model.live import Live
     from fleetform.spec.desired import Environment
@@ -83,7 +86,7 @@ def environment_row(
         controller=_running(controller),
         notes=(
             *in_force_lines(live.overrides, now_ms),
-            *(() if controller is not None else (_uncontrolled(live, now_ms),)),
+            *(() if controller is not None else (uncontrolled(live.instances, now_ms),)),
             *live.notes,
         ),
     )
@@ -95,8 +98,21 @@ def _running(holder: Holder | None) -> RunningController | None:
     return row_of(RunningController, holder)
 
 
-def _uncontrolled(live: Live, now_ms: int) -> str:
+def uncontrolled(instances: Iterable[Instance], now_ms: int) -> str:
     """Say that no controller is running, and how old what is said of hosts and runs may be."""
-    seen = [one.seen_at_ms for one in live.instances if one.seen_at_ms is not None]
+    seen = [one.seen_at_ms for one in instances if one.seen_at_ms is not None]
     age = f", last observed {figures.span(max(0, now_ms - min(seen)))} ago" if seen else ""
     return f"no controller is running: the states of hosts and runs may be outdated{age}"
+
+
+_FRESH_MS = 45_000
+"""A controller takes as long until it gives up a host without power (`agents.protocol.link`)."""
+
+
+def outdated_hosts(instances: Iterable[Instance], now_ms: int) -> str:
+    """Say, where no controller is running, that hosts may have died since; empty if all were just heard."""
+    there = tuple(instances)
+    is_old = any(
+        one.seen_at_ms is not None and now_ms - one.seen_at_ms > _FRESH_MS for one in there
+    )
+    return uncontrolled(there, now_ms) if is_old else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -19,6 +19,8 @@ from fleetform.model.figures import counted
 from fleetform.spec.desired import ResourceKey
 
 if TYPE_CHECKING:
+    from fleetform.app.workspace import Workspace
+    from fleetform.model.instance import Instance
     from fleetform.model.live import Live
     from fleetform.model.ports import SchedulerState
     from fleetform.views.fleets import InstanceRow
@@ -44,9 +46,13 @@ def list_fleets(path: str | None, as_json: bool) -> None:
     """List the fleets: ready hosts, jobs, and use of CPUs, memory and GPUs."""
     from fleetform.views.fleets import fleet_rows, fleets_table
 
-    reader = open_reader(open_workspace(or_default(path)))
-    rows = fleet_rows(reader.read_live(), reader.read_book().allocations)
+    workspace = open_workspace(or_default(path))
+    reader = open_reader(workspace)
+    live = reader.read_live()
+    rows = fleet_rows(live, reader.read_book().allocations)
     screen().rows(rows, fleets_table, none="no fleets", as_json=as_json)
+    if not as_json:
+        _say_age(workspace, live.instances)
 
 
 @command.command("show", examples=_EXAMPLES[1:2])
@@ -58,7 +64,8 @@ def show_fleet(name: str, path: str | None, as_json: bool) -> None:
     from fleetform.app.clock import SystemClock
     from fleetform.views.fleets import fleet_rows, fleets_table, instances_table
 
-    reader = open_reader(open_workspace(or_default(path)))
+    workspace = open_workspace(or_default(path))
+    reader = open_reader(workspace)
     live, book = reader.read_live(), reader.read_book()
     fleets = fleet_rows(live, book.allocations)
     found = [row for row in fleets if row.name == name]
@@ -74,6 +81,7 @@ def show_fleet(name: str, path: str | None, as_json: bool) -> None:
     if hosts:
         out.line()
         out.table(instances_table(hosts, now_ms=SystemClock().now_ms()))
+        _say_age(workspace, [one for one in live.instances if one.fleet == name])
 
 
 @command.command("hosts", examples=_EXAMPLES[2:4])
@@ -89,7 +97,8 @@ def list_hosts(names: tuple[str, ...], path: str | None, as_json: bool) -> None:
     from fleetform.app.clock import SystemClock
     from fleetform.views.fleets import fleet_rows, instances_table
 
-    reader = open_reader(open_workspace(or_default(path)))
+    workspace = open_workspace(or_default(path))
+    reader = open_reader(workspace)
     live, book = reader.read_live(), reader.read_book()
     fleets = [row.name for row in fleet_rows(live)]
     for name in names:
@@ -99,6 +108,20 @@ def list_hosts(names: tuple[str, ...], path: str | None, as_json: bool) -> None:
     rows = [one for one in _host_rows(live, book) if one.fleet in names or not names]
     table = functools.partial(instances_table, now_ms=SystemClock().now_ms())
     screen().rows(rows, table, none="no hosts", as_json=as_json)
+    if not as_json:
+        _say_age(workspace, [one for one in live.instances if one.fleet in names or not names])
+
+
+def _say_age(workspace: Workspace, instances: Sequence[Instance]) -> None:
+    """Say how old the states of hosts may be where no controller hears from them."""
+    from fleetform.app.clock import SystemClock
+    from fleetform.app.controllers import find_controller
+    from fleetform.views.environments import outdated_hosts
+
+    note = outdated_hosts(instances, SystemClock().now_ms())
+    if note and find_controller(workspace) is None:
+        screen().flush()
+        error_screen().labelled("note", note)
 
 
 def _host_rows(live: Live, book: SchedulerState) -> tuple[InstanceRow, ...]:

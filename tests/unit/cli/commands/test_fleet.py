@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import pytest
+
+from fleetform.app.workspace import Workspace
+from fleetform.store.lock import try_lock
+
 
 def test_fleets_are_listed_with_their_use(asked, typed, lab):
     """Capacity and what is used of it."""
@@ -33,3 +38,15 @@ def test_the_hosts_of_all_fleets_are_listed(asked, typed, lab):
     assert asked("fleet", "hosts", "local") == [host]
     assert "local-0" in typed("fleet", "hosts")[1]
     assert typed("fleet", "hosts", "locl")[2].endswith("did you mean `local`?\n")
+
+
+@pytest.mark.parametrize("words", [("list",), ("show", "local"), ("hosts",)])
+def test_how_old_the_states_of_hosts_are_is_said_without_a_controller(typed, lab, words):
+    """A host may have died since it was last heard; JSON stays JSON."""
+    err = typed("fleet", *words)[2]
+    assert "no controller is running: the states of hosts and runs may be outdated" in err
+    assert ", last observed " in err
+    assert typed("fleet", *words, "--json")[2] == ""
+    lease = Workspace.open(str(lab)).paths.manager_lock
+    with try_lock(lease, who="ada", command="serve", now_ms=0):
+        assert typed("fleet", *words)[2] == ""
