@@ -1,11 +1,12 @@
 """
 Which hosts a new controller hears before it places runs.
 
-The row of a host may be days old, and other programs may use its GPUs by now: a run that is placed
-by the row gets a used GPU. So no run is placed until each of these hosts with GPUs has said hello to
-this process, or has failed to, which makes it unreachable in its row. Hosts that hang are waited
-for `WAIT_MS`, and from then on only they get no runs. To leave hosts out from the beginning would
-give all runs to the host that answers first, whatever the order of hosts.
+The row of a host may be days old. The host may be off by now, and a run that is placed there is
+unknown until it answers; or other programs may use its GPUs. So no run is placed until each host of
+another machine, and each host with GPUs, has said hello to this process, or has failed to, which makes
+it unreachable in its row. Hosts that hang are waited for `WAIT_MS`, and from then on only they get no
+runs. To leave hosts out from the beginning would give all runs to the host that answers first,
+whatever the order of hosts. This machine without GPUs is there as long as this process is.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import replace
 from fleetform.controllers.hosts import HostSessions
 from fleetform.model import figures
 from fleetform.model.figures import counted, first_of
-from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.instance import LOCAL, Instance, InstanceState
 from fleetform.model.ports import Clock, Progress
 from fleetform.model.run import Run
 
@@ -65,7 +66,8 @@ class FirstAnswers:
         )
 
     def _is_silent(self, instance: Instance) -> bool:
-        if not instance.gpus or instance.state not in _ANSWERED:
+        is_asked = instance.provider != LOCAL or bool(instance.gpus)
+        if not is_asked or instance.state not in _ANSWERED:
             return False
         session = self._hosts.session(instance.uid)
         # Without a session it is leaving.
@@ -74,7 +76,7 @@ class FirstAnswers:
     def _tell(self, silent: Sequence[Instance], left_ms: int) -> None:
         names = [one.name for one in silent]
         self._progress.notice(
-            f"runs wait for the first answer of {counted(len(names), 'host')} with GPUs"
+            f"runs wait for the first answer of {counted(len(names), 'host')}"
             f" ({first_of(names, 3)}), at most {figures.span(left_ms)} more",
             event="host.first-answer",
         )

@@ -169,6 +169,24 @@ def test_a_reboot_proves_a_job_lost(environment: Environment, hosts: Lab) -> Non
     assert "lost: the host was rebooted" in environment.run("events", "one").stdout
 
 
+def test_a_host_that_went_off_without_a_controller_gets_no_run(
+    environment: Environment, hosts: Lab
+) -> None:
+    """Its row says `ready`; the next controller hears its hosts first, and the run starts elsewhere."""
+    fleet = environment.fleet("node1", "node2")
+    wait_for_exit(environment, environment.apply(fleet))
+    hosts.kill("node1")
+    try:
+        apply = environment.apply(fleet, environment.job("one"))
+        assert environment.wait_for_start("one").host == "node2"
+        environment.open_gate("one")
+        wait_for_exit(environment, apply)
+    finally:
+        hosts.start("node1")
+    environment.check_run("one")
+    environment.check_nothing_shared()
+
+
 def test_a_changed_host_key_is_refused_until_it_is_known(
     environment: Environment, hosts: Lab, home: Path
 ) -> None:

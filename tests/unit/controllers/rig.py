@@ -33,6 +33,11 @@ def pool(nodes: int) -> dict[str, Any]:
     }
 
 
+def machines(count: int) -> dict[str, Any]:
+    """A fleet of other machines, with the same hosts as a pool."""
+    return {"ssh_config": {"hosts": [{"hostname": f"pool-{number}"} for number in range(count)]}}
+
+
 def task(**more: Any) -> dict[str, Any]:
     """A run that fills a host."""
     resources = {"cpu": {"min": 2000, "max": 2000}}

@@ -28,7 +28,7 @@ from fleetform.spec.desired import Desired
 from simulation.agent import Agent
 from simulation.controller import VirtualClock
 from simulation.scenario import make_desired
-from unit.controllers.rig import Rig, pool, task
+from unit.controllers.rig import Rig, machines, pool, task
 
 
 class Silence:
@@ -304,13 +304,15 @@ def test_a_new_manager_asks_a_host_with_gpus_before_it_places_a_run(
 
 
 @pytest.mark.parametrize("is_refused", [True, False])
+@pytest.mark.parametrize("has_gpus", [True, False])
 def test_a_host_that_does_not_answer_a_new_manager_keeps_runs_off_others_for_a_moment(
-    monkeypatch: pytest.MonkeyPatch,
-    is_refused: bool,
+    monkeypatch: pytest.MonkeyPatch, is_refused: bool, has_gpus: bool
 ) -> None:
     """One that hangs is waited for a while, and then gets no run until it answers."""
     rig = Rig({"a": 1.0, "b": 1.0})
-    report_gpus(monkeypatch, lambda: None)
+    fleet, run = (pool(2), task(**GPU_TASK)) if has_gpus else (machines(2), task())
+    if has_gpus:
+        report_gpus(monkeypatch, lambda: None)
     connect: Callable[..., Any] = rig.world.connect
 
     async def connect_unless_silent(request: InstanceRequest, *rest: Any) -> Any:
@@ -322,10 +324,9 @@ def test_a_host_that_does_not_answer_a_new_manager_keeps_runs_off_others_for_a_m
 
     async def story() -> None:
         clock = asyncio.get_running_loop().time
-        await rig.apply(make_desired(pool(2), {}))
+        await rig.apply(make_desired(fleet, {}))
         monkeypatch.setattr(rig.world, "connect", connect_unless_silent)
-        runs = {"a": task(**GPU_TASK), "b": task(**GPU_TASK)}
-        await enter_while_dead(rig, make_desired(pool(2), runs))
+        await enter_while_dead(rig, make_desired(fleet, {"a": run, "b": run}))
         began = clock()
         await rig.until(lambda: rig.state("b") is RunState.DONE)
         assert (clock() - began > 9) is not is_refused
@@ -335,7 +336,7 @@ def test_a_host_that_does_not_answer_a_new_manager_keeps_runs_off_others_for_a_m
     rig.play(story())
 
 
-def test_runs_do_not_wait_for_the_first_answer_of_a_host_without_gpus() -> None:
+def test_runs_do_not_wait_for_the_first_answer_of_this_machine_without_gpus() -> None:
     """Its row says all that a round needs."""
     rig = Rig({"a": 1.0})
 
