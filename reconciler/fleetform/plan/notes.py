@@ -39,7 +39,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
     `at_stake` has, by address, running work that the plan or something held would end: `ms` that
     the longest of it has been going, `gpu_ms` of all of it, and `since` when that counts: `start`,
     because runs do not report their checkpoints yet. `hosts_removed` names, by fleet, the hosts
-    that its change removes, `hosts_set_up` those on which its change installs and starts the agent,
+    that its change removes, `removal_waits_for` the runs with jobs there, `hosts_set_up` those on which its change installs and starts the agent,
     `hosts_created` those that its change buys from a cloud.
     `hosts_joining` has, by fleet, the hosts that it works without until they answer, with the reason,
     and `hosts_silent` those that were set up and cannot be reached now.
@@ -82,6 +82,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
         "outdates": list(outdated_by_plan(draft)),
         # Absent where no host goes: the record of most plans stays as it was.
         **({"hosts_removed": removed} if (removed := _hosts_removed(draft)) else {}),
+        **({"removal_waits_for": runs} if (runs := _removal_waits_for(draft, removed)) else {}),
         **({"hosts_set_up": new} if (new := _hosts_brought_in(draft, bought=False)) else {}),
         **({"hosts_created": new} if (new := _hosts_brought_in(draft, bought=True)) else {}),
         **({"hosts_joining": late} if (late := _hosts_joining(draft)) else {}),
@@ -170,6 +171,15 @@ def _hosts_silent(draft: PlanDraft) -> dict[str, dict[str, str]]:
         if one.is_silent and one.state is InstanceState.UNREACHABLE and stays:
             found.setdefault(one.fleet, {})[one.name] = one.message
     return dict(sorted(found.items()))
+
+
+def _removal_waits_for(draft: PlanDraft, removed: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Name, by fleet, the runs that have jobs on the hosts that its change removes."""
+    found: dict[str, set[str]] = {}
+    for one in draft.live.work:
+        if not set(removed.get(one.fleet, ())).isdisjoint(one.hosts):
+            found.setdefault(one.fleet, set()).add(one.run)
+    return {fleet: sorted(found[fleet], key=natural_order) for fleet in sorted(found)}
 
 
 def _hosts_removed(draft: PlanDraft) -> dict[str, list[str]]:

@@ -185,6 +185,20 @@ def test_the_hosts_that_a_change_removes_are_named() -> None:
     assert planned(tree(), three_up()).annex["hosts_removed"] == {"gpu": everything}
 
 
+def test_the_runs_that_the_removal_of_a_host_waits_for_are_named() -> None:
+    """Those on hosts that stay are not."""
+    work = tuple(Work(name, "gpu", 1, 0, hosts=(host,)) for name, host in RUNS_ON)
+    reduced = planned(tree(fleet("gpu", nodes=2)), replace(three_up(nodes=3), work=work))
+    shown = "      hosts removed: gpu-2; when run sleeper has ended"
+    assert shown in ["".join(one.text for one in each.spans) for each in render(reduced)]
+    (change,) = reduced.changes
+    ending = replace(reduced, changes=(replace(change, at_stake="all jobs on host gpu-2"),))
+    assert shown not in ["".join(one.text for one in each.spans) for each in render(ending)]
+
+
+RUNS_ON = (("sleeper", "gpu-2"), ("other", "gpu-0"))
+
+
 def test_no_host_is_named_that_stays_or_leaves_already() -> None:
     """A fleet that grows removes none, and what an earlier plan removed is not removed again."""
     grown = planned(tree(fleet("gpu", nodes=4)), three_up(nodes=3))

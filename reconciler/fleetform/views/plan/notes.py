@@ -316,8 +316,22 @@ def hosts_removed(plan: Plan, change: Change) -> tuple[str, ...]:
 
 
 def hosts_removed_text(plan: Plan, change: Change) -> str:
-    """Write `local-2, local-3`; empty for a change that removes no host."""
-    return _host_names(hosts_removed(plan, change))
+    """
+    Write `local-2, local-3; when run train has ended`; empty for a change that removes no host.
+
+    A change that ends the jobs there says so as its impact.
+    """
+    names = _host_names(hosts_removed(plan, change))
+    runs = plan.annex.get("removal_waits_for", {}).get(change.key.name, ())
+    if not names or not runs or change.at_stake or change.stake is not None:
+        return names
+    listed = printable(first_of(runs, _RUNS_SHOWN))
+    subject = f"run {listed} has" if len(runs) == 1 else f"runs {listed} have"
+    return f"{names}; when {subject} ended"
+
+
+_RUNS_SHOWN = 3
+"""Names in a line; the rest is counted."""
 
 
 AGENT_DIR = "~/.local/state/fleetform"
