@@ -148,9 +148,11 @@ class _DriftLog:
         right_at_ms = noted.at_ms if noted is not None else None
         changed = self.observed.changed.get(key)
         by = one.by
-        # Of what was never seen right, an apply made it as likely as anything else did.
+        # Of what was never seen right, an apply made it as likely as anything else did. No apply makes
+        # a host silent: the last one says nothing of that.
         if (
             not by
+            and name != "connection"
             and changed is not None
             and right_at_ms is not None
             and changed.at_ms >= right_at_ms

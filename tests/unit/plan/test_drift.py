@@ -172,6 +172,15 @@ def test_by_whom_is_told_where_it_is_known() -> None:
     assert _only(WORLDS["fleet", "boot"]).by == "a reboot"
 
 
+def test_nobody_is_named_for_a_silent_host() -> None:
+    """An apply since it answered last has not made it silent."""
+    noted = {FLEET: {"hosts[local-0].connection": Noted("answers", NOW_MS - 60)}}
+    changed = {FLEET: Noted("eve@node2", NOW_MS - 30)}
+    silent = replace(WORLDS["fleet", "connection"], noted=noted, changed=changed)
+    one = _only(silent, REMOTE)
+    assert (one.by, one.right_at_ms) == ("", NOW_MS - 60)
+
+
 def test_an_agent_that_rests_has_not_drifted() -> None:
     """It has ended because there was nothing to do, and is started when there is."""
     world = _world(instances=(_instance(alive=False, resting=True),), hosts={})
