@@ -135,7 +135,7 @@ def prepare_submission(
     path, key = f"{SCRATCH}/{stem}.yaml", ResourceKey("run", chosen)
     taken_over, unset = variables_of_shell(made.text, settings, shell)
     settings = (*taken_over, *(Setting(("env", one), "") for one in unset), *settings)
-    bundle = _bundle(workspace, file, made, (*([file] if sends_file else ()), *files))
+    bundle = _bundle(workspace, file, made, files, sends_file=sends_file)
     try:
         text = complete_document(made, chosen, file, bundle, settings)
         places = TypedPlaces(file, path, text, settings)
@@ -339,8 +339,10 @@ def _chosen(name: str, own: str, file: Path, taken: set[str]) -> str:
 # -- the code -------------------------------------------------------------------------------------
 
 
-def _bundle(workspace: Workspace, file: Path, made: Made, wanted: Sequence[Path]) -> Bundle:
-    """Put the working copy around `file` together; outside of git, `wanted` and what goes with them."""
+def _bundle(
+    workspace: Workspace, file: Path, made: Made, wanted: Sequence[Path], *, sends_file: bool
+) -> Bundle:
+    """Put the working copy around `file` together; outside of git, `file` and what goes with it."""
     into = workspace.paths.blobs
     folder = file.parent.resolve()
     if (repository := working_tree(folder)) is None:
@@ -356,7 +358,7 @@ def _bundle(workspace: Workspace, file: Path, made: Made, wanted: Sequence[Path]
             into,
             files_max=BUNDLE_FILES_MAX,
             bytes_max=BUNDLE_BYTES_MAX,
-            wanted=(*made.files, *found, *wanted),
+            wanted=(*([file] if sends_file else ()), *made.files, *found, *wanted),
         )
     except BundleRefused as refusal:
         raise EditProblem(refusal.message, refusal.advice) from refusal
