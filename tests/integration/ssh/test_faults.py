@@ -187,6 +187,29 @@ def test_a_host_that_went_off_without_a_controller_gets_no_run(
     environment.check_nothing_shared()
 
 
+def test_an_apply_without_changes_asks_silent_hosts(environment: Environment, hosts: Lab) -> None:
+    """No controller runs that would; the ledger then says which of them are back."""
+    wait_for_exit(environment, environment.apply(environment.fleet("node1", "node2")))
+    serve = environment.control("serve")
+    hosts.kill("node1")
+    try:
+        environment.wait_until_host("node1", "unreachable")
+        serve.terminate()
+        environment.finish(serve)
+        off = environment.run("apply", "-y")
+        assert "asking 1 host that did not answer" in off.stderr, off.stdout + off.stderr
+        assert "1 host cannot be reached" in off.stdout
+    finally:
+        hosts.start("node1")
+
+    def is_back() -> bool:
+        assert environment.run("apply", "-y").returncode == 0
+        return environment.host_states() == {"node1": "ready", "node2": "ready"}
+
+    environment.wait_until(is_back, "an apply that hears node1")
+    assert "asking" not in environment.run("apply", "-y").stderr
+
+
 def test_a_changed_host_key_is_refused_until_it_is_known(
     environment: Environment, hosts: Lab, home: Path
 ) -> None:

@@ -198,8 +198,14 @@ def command(
         take_over_first(workspace, takeover=takeover, for_ms=for_ms, reason=reason, yes=yes)
         again = partial(_make_plan, workspace, permissions | {"refresh": refresh})
         plan = plan_after_earlier(workspace, again)
-    show_plan(screen(), plan)
     follows = 0 if again is None or detach else following(plan)
+    if (
+        again is not None
+        and _is_over(plan, follows, detach=detach)
+        and _asks_silent(workspace, plan)
+    ):
+        plan = plan_after_earlier(workspace, again)
+    show_plan(screen(), plan)
     if _is_over(plan, follows, detach=detach):
         say_if_blocked(plan)
         _leave_unchanged(workspace, plan, watching, kept=again is None)
@@ -252,6 +258,32 @@ def _is_over(plan: Plan, follows: int, *, detach: bool) -> bool:
     # While it is recovering nothing can be entered, and it is unknown whether what it takes for
     # under way is.
     return plan.recovering or (plan.is_empty and not follows and (detach or not waited_for(plan)))
+
+
+def _asks_silent(workspace: Workspace, plan: Plan) -> bool:
+    """
+    Ask the hosts again that did not answer; tells whether that was done.
+
+    Where there is something to do, or a controller runs, they are asked anyway.
+    """
+    import asyncio
+
+    from fleetform.app.returned_hosts import SECONDS, ask_again
+    from fleetform.cli.arguments import who_asks
+    from fleetform.cli.progress.plain import PlainProgress
+    from fleetform.model.figures import counted
+
+    absent = (
+        *plan.annex.get("hosts_silent", {}).values(),
+        *plan.annex.get("hosts_joining", {}).values(),
+    )
+    silent = sum(map(len, absent))
+    if not silent or plan.recovering or plan.progressing or workspace.manager() is not None:
+        return False
+    out = error_screen()
+    out.line(f"asking {counted(silent, 'host')} that did not answer, for up to {SECONDS}s", "dim")
+    asking = ask_again(workspace, who=who_asks(), progress=PlainProgress(out))
+    return asyncio.run(asking)
 
 
 def _leave_unchanged(workspace: Workspace, plan: Plan, watching: Watching, *, kept: bool) -> None:
