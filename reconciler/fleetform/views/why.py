@@ -153,12 +153,17 @@ def _advice_before(
         )
         return (advice,)
     if detail.row.state == RunState.UNKNOWN and unreachable:
-        return tuple(
-            f"if {one.name} never returns, set `lost: REASON` at this host in fleet {one.fleet} and apply"
-            for one in unreachable
-            if one.provider == "ssh"
-        )
+        return tuple(_advice_lost(one) for one in unreachable if one.provider == "ssh")
     return _advice(reasons, at_work)
+
+
+def _advice_lost(one: Instance) -> str:
+    if one.state is InstanceState.TERMINATING:
+        return (
+            f"if {one.name} never returns, declare it in fleet {one.fleet} again, with `lost: REASON`,"
+            " and apply"
+        )
+    return f"if {one.name} never returns, set `lost: REASON` at this host in fleet {one.fleet} and apply"
 
 
 def _advice(reasons: tuple[WaitingRow, ...], at_work: tuple[str, ...]) -> tuple[str, ...]:
@@ -190,9 +195,13 @@ def _doubt(detail: RunDetail) -> str:
 
 
 def _unreachable(detail: RunDetail, instances: Iterable[Instance]) -> tuple[Instance, ...]:
-    """Return the hosts of the run that do not answer."""
+    """Return the hosts of the run that do not answer; one that leaves does while its jobs are known."""
+    is_unknown = detail.row.state == RunState.UNKNOWN
     return tuple(
-        one for one in instances if one.state in SILENT and one.name in detail.row.instances
+        one
+        for one in instances
+        if (one.state in SILENT or (is_unknown and one.is_silent))
+        and one.name in detail.row.instances
     )
 
 
@@ -213,7 +222,8 @@ def _end_by_silence(limit: SilenceLimit) -> str:
 def _silence(one: Instance, now_ms: int) -> str:
     heard = "" if one.seen_at_ms is None else f", last heard {age(one.seen_at_ms, now_ms)} ago"
     why = f" ({one.message})" if one.message else ""
-    return f"host {one.name} is {one.state}{heard}{why}"
+    state = "leaving and silent" if one.state is InstanceState.TERMINATING else one.state
+    return f"host {one.name} is {state}{heard}{why}"
 
 
 def _summary(

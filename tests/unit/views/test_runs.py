@@ -148,6 +148,24 @@ def test_an_unreachable_host_says_why_nothing_is_decided():
     )
 
 
+def test_a_silent_host_that_left_the_configuration_comes_back_as_lost():
+    """Its entry is gone, and the person's word needs one."""
+    row = history(state=RunState.UNKNOWN, jobs=(job(),))
+    gone = replace(
+        instance(),
+        state=InstanceState.TERMINATING,
+        message="the connection was lost",
+        provider="ssh",
+        install_id="i",
+    )
+    detail = run_detail(row, instances=[gone], now_ms=NOW)
+    answer = explain(detail, instances=[gone], now_ms=NOW)
+    assert "host local-0 is leaving and silent (the connection was lost)" in answer.summary
+    assert answer.advice == (
+        "if local-0 never returns, declare it in fleet local again, with `lost: REASON`, and apply",
+    )
+
+
 def test_a_second_attempt_runs_since_it_began():
     """Not since the first one did."""
     row = history(state=RunState.RUNNING)
