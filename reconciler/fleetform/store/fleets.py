@@ -280,7 +280,7 @@ def note_created(
     )
     if row is None:
         return
-    endpoint = {**json.loads(row[1]), "id": created.id, "hostname": created.address}
+    endpoint = {**json.loads(row[1] or "{}"), "id": created.id, "hostname": created.address}
     transaction.execute(
         "UPDATE instances SET endpoint = ?, address = ?, host_key = ?, message = '',"
         " generation = generation + 1 WHERE uid = ?",

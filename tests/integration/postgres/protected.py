@@ -26,6 +26,7 @@ from fleetform.model.override import OverrideKind
 from fleetform.model.ports import HostNews, InstanceMark
 from fleetform.model.rollout import Exchange, Move, Template
 from fleetform.model.run import RunState
+from fleetform.providers.contract.hosts import CreatedHost
 
 Call = Callable[[], Any]
 
@@ -157,6 +158,17 @@ def _put_overrides(desk: Desk) -> Call:
     )
 
 
+def _note_created(desk: Desk) -> Call:
+    created = CreatedHost("i-1", "192.0.2.1", "ssh-ed25519 AAAA")
+    return lambda: desk.ledger.note_created(
+        desk.instances[0], created, fence=desk.fence, now_ms=desk.now_ms
+    )
+
+
+def _pin_host_key(desk: Desk) -> Call:
+    return lambda: desk.ledger.pin_host_key(desk.instances[0], "ssh-ed25519 BBBB", fence=desk.fence)
+
+
 def _retire(desk: Desk) -> Call:
     steps = [fleet_step("local", 1, "fleet.update")]
     accepted = enter(desk.ledger, plan_of(desk.ledger, steps))
@@ -200,6 +212,8 @@ PROTECTED = tuple(
         _mark_instances,
         _end_unheard,
         _note_gpu_processes,
+        _note_created,
+        _pin_host_key,
         _put_overrides,
         _retire,
         _commit_exchanges,
