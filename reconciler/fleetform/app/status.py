@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
+from fleetform.agents.protocol.naming import short_uid
 from fleetform.api.waiting import runs_without_account
 from fleetform.app.blocked import Blocked, read_whole_applies
 from fleetform.app.controllers import read_controller
@@ -73,7 +74,7 @@ def read_status(workspace: Workspace, *, now_ms: int) -> Status:
     )
     return Status(
         environment=workspace.environment.name,
-        uid=workspace.environment.uid,
+        uid=short_uid(workspace.environment.uid),
         ledger=ledger,
         applied=applied,
         destroyed_at_ms=destroyed_at_ms,

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fleetform.agents.protocol.naming import short_uid
 from fleetform.model.drift import expected_and_seen
 from fleetform.model.figures import counted
 from fleetform.model.run_state import RunState
@@ -371,7 +370,7 @@ def _labelled(blocks: Iterable[tuple[str, Iterable[Line]]]) -> Iterator[Line]:
 
 
 def _environment(status: Status) -> Iterator[Line]:
-    yield line((printable(status.environment), "bold"), (f" ({short_uid(status.uid)})", "dim"))
+    yield line((printable(status.environment), "bold"), (f" ({status.uid})", "dim"))
 
 
 def _commit(status: Status) -> Iterator[Line]:
