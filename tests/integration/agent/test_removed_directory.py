@@ -30,7 +30,7 @@ def test_exit_code_and_output(agent: Agent, way: str) -> None:
         async with managing(agent) as manager:
             record = await manager.run(job("a", "echo before", way, "echo after", "exit 7"))
             assert (record.cause, record.exit_code, record.message) == (Cause.EXITED, 7, "")
-            assert manager.output(uid("a")) == b"before\nafter\n"
+            await manager.until(lambda: manager.output(uid("a")) == b"before\nafter\n")
             # A host that reads it later finds it too.
             assert (agent.job(uid("a")) / "log").read_bytes() == b"before\nafter\n"
             assert (await manager.session.forget([record.key])).ok

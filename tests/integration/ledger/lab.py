@@ -191,8 +191,9 @@ class Lab:
         """Ids of the agents, as they wrote them down, of those that still live."""
         found = []
         for file in self.state.glob("hosts/*/*/agent.pid"):
-            pid = int(file.read_text().split()[0])
+            # An agent that ends removes its file.
             with contextlib.suppress(OSError):
+                pid = int(file.read_text().split()[0])
                 if str(self.state).encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
                     found.append(pid)
         return found
