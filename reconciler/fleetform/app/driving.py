@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from fleetform.app.clock import SystemClock
 from fleetform.app.generations import GenerationNotes
-from fleetform.app.ledger import recovering
+from fleetform.app.ledger import (
+    host_provider,
+    open_for_writing,
+    recovering,
+    refuse_if_outgrown,
+)
+from fleetform.app.managing import try_manage
 from fleetform.controllers.fencing import FencedHosts
 from fleetform.controllers.manager import Manager
 from fleetform.model.history import LogLevel
@@ -17,6 +24,7 @@ from fleetform.model.ports import LedgerOutgrown
 from fleetform.plan.serialize import load as load_plan
 from fleetform.providers.contract.hosts import Identity
 from fleetform.store.blobs import FileBlobStore
+from fleetform.store.gate import WriterGate
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
@@ -80,6 +88,45 @@ def fence_of(manager_lease: ManagerLease | None, ledger: StoredLedger, *, who: s
     if manager_lease is not None and manager_lease.holder.fence:
         return manager_lease.holder.fence
     return ledger.take_fence(who=who, now_ms=SystemClock().now_ms())
+
+
+async def manage_ends(
+    workspace: Workspace,
+    finished: Callable[[Manager], bool],
+    *,
+    who: str,
+    command: str,
+    progress: Progress,
+) -> bool:
+    """
+    Manage until `finished` says so: hosts are heard, jobs end, and nothing starts.
+
+    Returns:
+        False where another process manages the environment.
+
+    Raises:
+        LedgerProblem: The ledger cannot be used.
+        RecoveringProblem: Hosts remember another one.
+    """
+    with contextlib.closing(open_for_writing(workspace)) as ledger:
+        manager_lease = try_manage(workspace, who=who, command=command)
+        if manager_lease is None:
+            return False
+        with manager_lease, contextlib.closing(WriterGate()) as gate:
+            hosts = host_provider(workspace)
+            await refuse_if_outgrown(ledger, hosts)
+            manager = build_manager(
+                workspace,
+                ledger,
+                gate,
+                hosts,
+                manager_lease,
+                who=who,
+                progress=progress,
+                ends_only=True,
+            )
+            await under(manager_lease, manager.run(finished))
+    return True
 
 
 async def under(manager_lease: ManagerLease, work: Coroutine[Any, Any, None]) -> None:

@@ -21,18 +21,15 @@ from typing import TYPE_CHECKING
 
 from fleetform.agents.host import directory, layout, processes
 from fleetform.app.clock import SystemClock
-from fleetform.app.driving import build_manager, under
+from fleetform.app.driving import manage_ends
 from fleetform.app.handover import wait_until_ends
 from fleetform.app.ledger import (
-    host_provider,
     open_for_writing,
-    refuse_if_outgrown,
 )
-from fleetform.app.managing import keep_reserve, try_manage
+from fleetform.app.managing import keep_reserve
 from fleetform.app.problems import LedgerProblem
 from fleetform.model.ports import LedgerUnavailable
 from fleetform.model.run import RunState, RunUid
-from fleetform.store.gate import WriterGate
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
@@ -125,25 +122,9 @@ async def drive_ends(
     while workspace.manager() is not None:
         if await wait_until_ends(workspace, names, clock=SystemClock()):
             return False
-    with contextlib.closing(open_for_writing(workspace)) as ledger:
-        manager_lease = try_manage(workspace, who=who, command="emergency stop")
-        if manager_lease is None:
-            return False
-        with manager_lease, contextlib.closing(WriterGate()) as gate:
-            hosts = host_provider(workspace)
-            await refuse_if_outgrown(ledger, hosts)
-            manager = build_manager(
-                workspace,
-                ledger,
-                gate,
-                hosts,
-                manager_lease,
-                who=who,
-                progress=progress,
-                ends_only=True,
-            )
-            await under(manager_lease, manager.run(_Ended(names)))
-    return True
+    return await manage_ends(
+        workspace, _Ended(names), who=who, command="emergency stop", progress=progress
+    )
 
 
 class _Ended:

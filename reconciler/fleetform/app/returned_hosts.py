@@ -7,15 +7,11 @@ be called unreachable for ever.
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
 from fleetform.app.clock import SystemClock
-from fleetform.app.driving import build_manager, under
-from fleetform.app.ledger import host_provider, open_for_writing, refuse_if_outgrown
-from fleetform.app.managing import try_manage
+from fleetform.app.driving import manage_ends
 from fleetform.model.instance import InstanceState
-from fleetform.store.gate import WriterGate
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
@@ -37,25 +33,7 @@ async def ask_again(workspace: Workspace, *, who: str, progress: Progress) -> bo
         LedgerProblem: The ledger cannot be used.
         RecoveringProblem: Hosts remember another one.
     """
-    with contextlib.closing(open_for_writing(workspace)) as ledger:
-        manager_lease = try_manage(workspace, who=who, command="apply")
-        if manager_lease is None:
-            return False
-        with manager_lease, contextlib.closing(WriterGate()) as gate:
-            hosts = host_provider(workspace)
-            await refuse_if_outgrown(ledger, hosts)
-            manager = build_manager(
-                workspace,
-                ledger,
-                gate,
-                hosts,
-                manager_lease,
-                who=who,
-                progress=progress,
-                ends_only=True,
-            )
-            await under(manager_lease, manager.run(_Answered()))
-    return True
+    return await manage_ends(workspace, _Answered(), who=who, command="apply", progress=progress)
 
 
 _ABSENT = frozenset(

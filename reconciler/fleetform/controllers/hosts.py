@@ -20,6 +20,7 @@ from fleetform.agents.protocol.messages import (
 )
 from fleetform.agents.protocol.states import JobState
 from fleetform.controllers.batched_calls import BatchedCalls
+from fleetform.controllers.bought_hosts import BoughtHosts
 from fleetform.controllers.gpu_use import GpuUse, watch_gpus
 from fleetform.controllers.host_identity import check_is_lost, refuse_same_machine
 from fleetform.controllers.host_notices import HostNotices
@@ -57,7 +58,7 @@ from fleetform.providers.contract.errors import (
     SignInRefused,
     TemporaryError,
 )
-from fleetform.providers.contract.hosts import Host, HostCreator, HostProvider, Identity
+from fleetform.providers.contract.hosts import Host, HostProvider, Identity
 
 RECONNECT_FIRST_SECONDS = 0.05
 RECONNECT_MAX_SECONDS = 10.0
@@ -116,6 +117,14 @@ class HostSessions:
         self._hellos = 0
         self.output = Output(logs, clock, progress)
         self._notices = HostNotices(progress)
+        self._bought = BoughtHosts(
+            provider,
+            ledger=ledger,
+            gate=gate,
+            clock=clock,
+            notices=self._notices,
+            fence=identity.fence,
+        )
         self._silence = Silence(
             ledger=ledger, gate=gate, clock=clock, notices=self._notices, task_group=task_group,
             fence=identity.fence, tell_waiting=self._tell_waiting, changed=self._note_changed,
@@ -416,43 +425,17 @@ class HostSessions:
         """See `apply.host_access.HostAccess.create`."""
         if instance.is_created:
             return
-        assert isinstance(self._provider, HostCreator), (
-            f"the provider of {instance.name} creates no hosts"
-        )
-        created = await self._provider.create(
-            request_of(instance),
-            lambda said: self._notices.creating(instance, said),
-        )
-        await self._gate(
-            lambda: self._ledger.note_created(
-                instance.uid,
-                created,
-                fence=self._identity.fence,
-                now_ms=self._clock.now_ms(),
-            )
-        )
+        await self._bought.create(instance)
         self.rows_changed = True
         self.wake()
-
-    async def _secure(self, session: Session) -> None:
-        """Have a new host of a cloud use a key of its own, which is pinned in the ledger."""
-        assert isinstance(self._provider, HostCreator)
-        uid = session.instance.uid
-
-        async def pin(keys: str) -> None:
-            await self._gate(
-                lambda: self._ledger.pin_host_key(uid, keys, fence=self._identity.fence)
-            )
-
-        await self._provider.secure(request_of(session.instance), pin)
-        session.instance = await self._row_of(uid) or session.instance
 
     async def _greet(self, session: Session) -> Host:
         if session.instance.is_bought and not session.instance.is_created:
             await self.create(session.instance)
             session.instance = await self._row_of(session.instance.uid) or session.instance
         if session.instance.is_bought and session.instance.is_joining:
-            await self._secure(session)
+            await self._bought.secure(session.instance)
+            session.instance = await self._row_of(session.instance.uid) or session.instance
         request = request_of(session.instance)
         # After a lost connection the agent is most likely there: one call tells, where `ensure` takes
         # six commands on a host over SSH. When a switch fails, all hosts of a fleet are lost at once.

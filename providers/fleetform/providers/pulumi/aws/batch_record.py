@@ -8,7 +8,6 @@ from it: whichever process was killed, its successor knows which hosts were aske
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from fleetform.providers.pulumi.aws.program import (
     NewHost,
     SharedParts,
 )
-from fleetform.spec.private_folder import make_private_folder
+from fleetform.providers.pulumi.private_files import replace_private
 
 __all__ = [
     "BatchRecord",
@@ -69,7 +68,7 @@ class BatchRecord:
         """
         Return the batch for a program.
 
-        `user_data` is that of new hosts: of those that exist EC2 reads it no more, and it is not kept.
+        `user_data` has that of new hosts only: EC2 reads it at the first boot, and it is not kept.
         """
         hosts = tuple(
             NewHost(uid, name, self.stack, user_data.get(uid, ""))
@@ -119,12 +118,4 @@ def write_shared(folder: Path, parts: SharedParts) -> None:
 
 
 def _write(path: Path, value: Mapping[str, Any]) -> None:
-    make_private_folder(path.parent)
-    new = path.with_suffix(".new")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        os.write(descriptor, json.dumps(value, sort_keys=True).encode())
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    new.rename(path)
+    replace_private(path, json.dumps(value, sort_keys=True).encode())

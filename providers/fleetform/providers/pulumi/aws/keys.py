@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from fleetform.spec.private_folder import make_private_folder
+from fleetform.providers.pulumi.private_files import create_private
 
 __all__ = ["key_file", "public_key"]
 
@@ -31,10 +30,5 @@ def public_key(folder: Path) -> str:
 def _create(path: Path) -> None:
     import asyncssh
 
-    make_private_folder(path.parent)
-    # Complete before it has its name: one that is cut off must not leave half a key behind.
-    new = path.with_name(f".{path.name}.{os.getpid()}")
     key = asyncssh.generate_private_key("ssh-ed25519", comment="fleetform")
-    key.write_private_key(new)
-    new.chmod(0o600)
-    new.rename(path)
+    create_private(path, key.export_private_key())

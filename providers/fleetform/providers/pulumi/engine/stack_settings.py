@@ -8,14 +8,13 @@ directory lasts as long as the stack: the salt of its secrets is in `Pulumi.<sta
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fleetform.spec.private_folder import make_private_folder
+from fleetform.providers.pulumi.private_files import create_private
 
 __all__ = [
     "StackSettings",
@@ -90,25 +89,10 @@ def passphrase_file(folder: Path, environment_uid: str) -> Path:
         folder: Outside of the state folder, so that one backup does not contain both.
         environment_uid: Names the file.
     """
-    make_private_folder(folder)
     path = folder / f"{environment_uid}.passphrase"
     if path.exists():
         return path
-    # Complete before it has its name: another process may look for it at the same time, and one
-    # that is cut off must not leave an empty passphrase behind.
-    new = folder / f".{path.name}.{os.getpid()}"
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        os.write(descriptor, secrets.token_urlsafe(32).encode())
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    try:
-        os.link(new, path)
-    except FileExistsError:
-        pass  # The other process was first.
-    finally:
-        new.unlink()
+    create_private(path, secrets.token_urlsafe(32).encode())
     return path
 
 
