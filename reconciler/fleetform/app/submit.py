@@ -108,8 +108,8 @@ def prepare_submission(
         arguments: For a script.
         live: What is there; None: nothing was ever applied.
         shell: Returns a variable of the shell as a value of a document, or None where it is not set.
-        sends_file: FILE itself is sent; False for a document that no person has written.
         files: What is sent besides FILE, what its `files:` name and what git has around it.
+        sends_file: FILE itself is sent; False for a document that no person has written.
 
     Raises:
         EditProblem: Something about the file, its code or the name cannot be; nothing is left.

@@ -26,7 +26,7 @@ from fleetform.agents.protocol.messages import (
 
 
 class Submit(Protocol):
-    """Sends a request; its reply comes to the future."""
+    """Sends a request; the future gets the reply."""
 
     def __call__(self, request: Request, priority: int) -> asyncio.Future[Reply]: ...
 

@@ -355,7 +355,7 @@ class HostCreator(Protocol):
         """
         Create the instance, or return it if it exists; a uid is bought once.
 
-        `report` is told what is happening while it takes time.
+        `report` is called with sentences about the progress.
 
         Raises:
             ProviderError: It does not exist; the message says why.

@@ -76,7 +76,7 @@ def install(request: dict[str, Any]) -> dict[str, Any]:
     os.chmod(f"{path}.pub", 0o644)
     _remove(f"{new}.pub")
     _sync(FOLDER)
-    # Also if the key was replaced before: whoever did so may have been killed before this.
+    # Also if the key was replaced before: the earlier call may have been killed at this line.
     server = _server()
     if server is not None:
         os.kill(server, signal.SIGHUP)

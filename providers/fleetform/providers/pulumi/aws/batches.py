@@ -109,7 +109,7 @@ class Batches:
         async with self._lock(wanted.stack):
             known = read_record(self._folder(wanted.stack)) or wanted
             record = known.with_hosts(wanted.hosts)
-            # Before the shared parts exist: nobody removes parts that a record names.
+            # Before the shared parts exist: parts that a record names are not removed.
             write_record(self._folder(record.stack), record)
             parts = await self._shared(record, shared, inventory, report)
             async with self._slots.take(), self._opened(record.stack) as stack:
@@ -293,7 +293,7 @@ async def _settled(
     Settle what was cut off, and return the hosts that exist, by uid.
 
     An instance may exist that neither the state nor its pending operations have: the engine forgets a create that
-    was interrupted after the request was sent. So whoever was asked for is looked up in the inventory.
+    was interrupted after the request was sent. So each uid that was asked for is looked up in the inventory.
     """
     if asked:
         report(

@@ -312,7 +312,7 @@ class _Gathered(Generic[T]):
                 task = asyncio.create_task(self._run(stack, report))
                 self._tasks[task] = None
                 task.add_done_callback(lambda task: self._tasks.pop(task, None))
-        # Whoever waits may be cancelled; the change of the cloud goes on to its end.
+        # A caller may be cancelled; the change of the cloud goes on to its end.
         return await asyncio.shield(self._results[request.uid])
 
     async def _run(self, stack: str, report: Report) -> None:
@@ -338,7 +338,7 @@ class _Gathered(Generic[T]):
 def _settle(future: asyncio.Future[T], result: T | Exception) -> None:
     if isinstance(result, Exception):
         future.set_exception(result)
-        # All who waited may have been cancelled, and the loop would complain that nobody has asked.
+        # If all callers were cancelled, the loop would warn of an exception that no caller has read.
         future.exception()
     else:
         future.set_result(result)
