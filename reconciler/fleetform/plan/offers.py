@@ -37,6 +37,8 @@ def _places(step: Step) -> list[dict[str, Any]]:
 
 def _with_offer(change: Change, offer: Offer) -> Change:
     bought: dict[str, Any] = {"instance_type": offer.instance_type}
+    if offer.spot:
+        bought["spot"] = True
     if offer.price_micros is not None:
         bought["price_micros"] = offer.price_micros
     steps = tuple(

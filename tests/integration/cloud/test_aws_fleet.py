@@ -106,6 +106,20 @@ def test_create_plan_again_and_remove(site, cloud):
     assert cloud.instances() == []
 
 
+def test_spot_instances(site, cloud):
+    """They are asked for once, end when they are taken back, and a plan says that they are spot."""
+    site.declare(1, more="spot_policy: spot\n")
+    assert "spot, at an unknown price" in site.run("plan")
+    site.run("apply", "-y")
+    (instance,) = cloud.instances()
+    assert instance.spot
+    options = cloud.calls("RunInstances")[-1].call.parameters["InstanceMarketOptions"][
+        "SpotOptions"
+    ]
+    assert options == {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"}
+    assert site.plan()["resource_changes"] == []
+
+
 def test_a_preview_creates_nothing(site, cloud):
     """The engine names each resource, once: what was previewed is not asked for again."""
     created = len(cloud.calls(*CREATES))

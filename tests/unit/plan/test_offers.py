@@ -73,6 +73,18 @@ def test_zone_disk_and_placement_are_in_the_place():
     )
 
 
+def test_spot_instances_have_no_known_price():
+    """The step says that they are spot, the plan that their price is unknown, and a highest price excludes them."""
+    plan = plan_of(on_aws(1, spot_policy="spot"))
+    endpoint = places(plan)[0]["endpoint"]
+    assert (endpoint["spot"], "price_micros" in endpoint) == (True, False)
+    (change,) = plan.changes
+    assert change.cost_after is None
+    assert "spot, at an unknown price" in printed(plan)
+    (held,) = plan_of(on_aws(spot_policy="spot", max_price=9_000_000)).held
+    assert "by unknown price" in held.detail
+
+
 def test_without_an_offer_the_fleet_is_blocked():
     """The reasons are counted, and a type that no catalogue has is named."""
     (held,) = plan_of(on_aws(max_price=10_000)).held

@@ -52,7 +52,6 @@ def test_refused(tmp_path, old, new, words):
     [
         "regions: [us-east-1, eu-west-1]",
         "availability_zones: [us-east-1a, us-east-1b]",
-        "spot_policy: spot",
         "nodes: 0..2",
         "idle_duration: 1h",
         "reservation: cr-1",

@@ -359,9 +359,10 @@ def hosts_created_text(plan: Plan, change: Change) -> str:
     offer = endpoints[0]
     price = offer.get("price_micros")
     each = " each" if len(new) > 1 else ""
+    kind = "spot, " if offer.get("spot") else ""
     cost = "at an unknown price" if price is None else f"{figures.dollars(price)}/h{each}"
     return (
-        f"{_host_names(new)} ({offer['instance_type']} in {printable(offer['region'])}, {cost},"
+        f"{_host_names(new)} ({offer['instance_type']} in {printable(offer['region'])}, {kind}{cost},"
         f" account {offer['account']})"
     )
 

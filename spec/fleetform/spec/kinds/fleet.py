@@ -389,10 +389,6 @@ class Fleet(OfferChoice):
                     f"Several {name} of a fleet are not supported yet.",
                     f"Write one {one}.",
                 )
-        if self.spot_policy not in {None, "on-demand"}:
-            yield not_supported(
-                ("spot_policy",), "Spot instances are not supported yet.", "Write `on-demand`."
-            )
         if self.resources is not None and self.resources.shm_size is not None:
             yield not_supported(
                 ("resources", "shm_size"),

@@ -62,6 +62,7 @@ def record_of(request: InstanceRequest, account: AwsAccount) -> BatchRecord:
         zone=place.get("zone", ""),
         public_address=place.get("public_ips", True),
         profile=place.get("iam_instance_profile", ""),
+        spot=place.get("spot", False),
     )
     return BatchRecord(
         stack=stack_of(request),
