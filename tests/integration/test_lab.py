@@ -75,7 +75,8 @@ def names(record) -> set[str]:
 def test_the_fleet_has_the_hosts_of_the_lab():
     """`fleet.yaml` names the hosts that `make lab` starts."""
     fleet = yaml.safe_load((PROGRAM.parent / "fleet.yaml").read_text())
-    number = int(re.search(r"^HOSTS = (\d+)$", PROGRAM.read_text(), re.MULTILINE)[1])
+    hosts = (PROGRAM.parent / "hosts.py").read_text()
+    number = int(re.search(r"^HOSTS = (\d+)$", hosts, re.MULTILINE)[1])
     assert fleet["ssh_config"]["hosts"] == [f"node{one}" for one in range(1, number + 1)]
 
 
