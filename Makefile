@@ -11,8 +11,10 @@ WHAT ?= --apply
 DSTACK := 0.22.5
 
 # The first of these that runs and is new enough; a name alone may be a shim that runs nothing.
-PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
-	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+# That of the system comes first: distributions build it with optimisations that the builds of a
+# version manager often lack, and the tests use a processor fully.
+PYTHON ?= $(shell for p in /usr/bin/python3 python3.13 python3.12 python3.11 python3; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
 .PHONY: help demo test test-cloud test-machines unit check format generate sessions fuzz simulate compare bench lab lab-down lock clean
 
