@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import copy
 import dataclasses
+import signal
 import stat
 from pathlib import Path
 
 import pytest
 
-from fleetform.providers.contract.errors import PermanentError, StackLocked
+from fleetform.agents.host import processes
+from fleetform.providers.contract.errors import PermanentError, StackLocked, TemporaryError
 from fleetform.providers.pulumi.engine.changes import HIDDEN, Action, Change, Phase
 from fleetform.providers.pulumi.engine.deployment import resources_of
 from fleetform.providers.pulumi.engine.program import Program, Resource, output_of, secret
@@ -293,6 +295,30 @@ def test_an_interrupt_keeps_what_was_created(shelf):
 
     asyncio.run(play())
     assert shelf.names() == ["a"]
+
+
+def test_a_killed_cli_is_an_interruption(shelf):
+    """The change is worth another try, and the message names the signal."""
+    shelf.control(before_create_seconds=30, fail={"b": "InsufficientInstanceCapacity: none"})
+
+    async def play():
+        async with shelf.open() as stack:
+            await stack.preview(items("a", "b"))
+            refused = asyncio.Event()
+
+            def look(change: Change) -> None:
+                if change.phase is Phase.FAILED:
+                    refused.set()
+
+            up = asyncio.create_task(
+                stack.up(items("a", "b"), on_change=look, continue_on_error=True)
+            )
+            await refused.wait()
+            processes.send(processes.children(stack.pid), signal.SIGKILL)
+            with pytest.raises(TemporaryError, match="the Pulumi CLI was killed by signal 9"):
+                await up
+
+    asyncio.run(play())
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from botocore import exceptions
 
 from fleetform.providers.contract.errors import (
     CredentialsRefused,
@@ -100,6 +101,25 @@ def test_a_kind_has_an_error(kind):
     error = error_of(found)
     assert isinstance(error, ERRORS.get(kind, PermanentError))
     assert str(error).startswith("i-1: ")
+
+
+@pytest.mark.parametrize(
+    ("problem", "kind"),
+    [
+        (exceptions.NoCredentialsError(), FailureKind.CREDENTIALS),
+        (exceptions.PartialCredentialsError(provider="env", cred_var="x"), FailureKind.CREDENTIALS),
+        (exceptions.ProfileNotFound(profile="gpu"), FailureKind.CREDENTIALS),
+        (exceptions.UnauthorizedSSOTokenError(), FailureKind.CREDENTIALS_EXPIRED),
+        (exceptions.EndpointConnectionError(endpoint_url="u"), FailureKind.UNREACHABLE),
+        (exceptions.ConnectTimeoutError(endpoint_url="u"), FailureKind.UNREACHABLE),
+        (exceptions.ReadTimeoutError(endpoint_url="u"), FailureKind.UNREACHABLE),
+        (exceptions.ConnectionClosedError(endpoint_url="u"), FailureKind.UNREACHABLE),
+        (exceptions.ProxyConnectionError(proxy_url="u"), FailureKind.UNREACHABLE),
+    ],
+)
+def test_the_library_of_aws_has_words_of_its_own(problem, kind):
+    """They are of what happens before AWS answers."""
+    assert failure_of(str(problem), where="us-east-1").kind is kind
 
 
 def test_names_are_filled_in():

@@ -192,7 +192,10 @@ class Engine:
             with self._engine_failures():
                 stack = self._stack()
                 self._unlocked(lambda: call(stack, listen))
-        except EngineFailed:
+        except EngineFailed as failed:
+            if isinstance(failed.__cause__, _CommandKilled):
+                # It is not known which of the others exist.
+                raise
             found = [
                 failure_of("\n".join(texts), where=_where(urn, self._settings.name))
                 for urn, texts in sorted(messages.items())
@@ -221,8 +224,9 @@ class Engine:
         try:
             yield
         except (automation.errors.CommandError, RuntimeError) as error:
-            if self._command.is_interrupted:
-                interrupted = failure(FailureKind.INTERRUPTED, where=self._settings.name)
+            if self._command.is_interrupted or isinstance(error, _CommandKilled):
+                why = str(error) if isinstance(error, _CommandKilled) else ""
+                interrupted = failure(FailureKind.INTERRUPTED, where=self._settings.name, why=why)
                 raise EngineFailed(interrupted) from error
             raise EngineFailed(failure_of(str(error), where=self._settings.name)) from error
 
@@ -278,6 +282,13 @@ def _settings_file(folder: str, stack: str) -> Path:
     return Path(folder) / f"Pulumi.{stack}.yaml"
 
 
+class _CommandKilled(RuntimeError):
+    """Something killed the CLI, such as a machine without memory."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"the Pulumi CLI was killed by signal {number}")
+
+
 class _Command(automation.PulumiCommand):
     """The CLI of PATH; it and its plugins inherit the lock of the stack."""
 
@@ -322,6 +333,8 @@ class _Command(automation.PulumiCommand):
         stdout, stderr = process.communicate()
         with self._guard:
             self._process = None
+        if process.returncode < 0:
+            raise _CommandKilled(-process.returncode)
         result = automation.CommandResult(stdout, stderr, process.returncode)
         if process.returncode:
             raise automation.errors.create_command_error(result)

@@ -139,7 +139,8 @@ _ROWS = (
     ),
     _row(
         FailureKind.CREDENTIALS_EXPIRED,
-        r"ExpiredToken|RequestExpired|token (?:has|is) expired|invalid_grant",
+        r"ExpiredToken|RequestExpired|token (?:has|is) expired|invalid_grant|"
+        r"SSO session .* has expired",
         "the credentials of the cloud have expired",
         "sign in again and repeat the command",
     ),
@@ -153,7 +154,8 @@ _ROWS = (
         FailureKind.CREDENTIALS,
         r"InvalidClientTokenId|AuthFailure|SignatureDoesNotMatch|UnrecognizedClientException|"
         r"no valid credential sources|NoCredentialProviders|failed to refresh cached credentials|"
-        r"could not find default credentials",
+        r"could not find default credentials|Unable to locate credentials|Partial credentials found|"
+        r"config profile \(.*?\) could not be found",
         "the cloud refuses the credentials",
         "set credentials in the environment of the command, such as `AWS_PROFILE`",
     ),
@@ -213,7 +215,8 @@ _ROWS = (
     ),
     _row(
         FailureKind.UNREACHABLE,
-        r"connection refused|no such host|i/o timeout|context deadline exceeded|dial tcp|EOF\b",
+        r"connection refused|no such host|i/o timeout|context deadline exceeded|dial tcp|EOF\b|"
+        r"(?:connect to|timeout on|response from) (?:the )?(?:endpoint|proxy) URL",
         "the cloud or the state backend does not answer",
         "check the network; it is tried again",
     ),
