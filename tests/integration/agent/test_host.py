@@ -60,15 +60,15 @@ def test_disk_full(small_disk: Path) -> None:
         async with managing(agent) as manager:
             spec = job(
                 "a",
-                "echo first",
-                "while ! test -e full; do sleep 0.02; done",
+                "touch wait; echo first",
+                "while test -e wait; do sleep 0.02; done",
                 "head -c 100000 /dev/zero | tr '\\0' x",
                 "exit 5",
             )
             await manager.session.prepare(spec)
             await manager.until(lambda: manager.output(uid("a")) == b"first\n")
-            (agent.job(uid("a")) / "work" / "full").touch()
             fill(small_disk)
+            (agent.job(uid("a")) / "work" / "wait").unlink()
             record = await manager.record(uid("a"))
             assert (record.cause, record.exit_code) == (Cause.EXITED, 5)
             assert record.log_bytes == 100_006
