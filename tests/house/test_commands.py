@@ -7,7 +7,7 @@ from fleetform.cli.command import Command, Group
 from fleetform.cli.main import EXAMPLES, ROWS, fleetform
 
 # What lists something for people must list it for scripts as well.
-LISTS = ["agent list", "events", "explain", "fleet hosts", "fleet list", "fleet show", "plan", "ps", "render", "status",
+LISTS = ["agent list", "cost", "events", "explain", "fleet hosts", "fleet list", "fleet show", "plan", "ps", "render", "status",
          "validate", "volume list", "volume show", "why"]  # fmt: skip
 
 

@@ -85,6 +85,7 @@ ROWS = (
     Row("fleet", "fleet", "List fleets and their hosts, or show one fleet.", "See"),
     Row("volume", "volume", "List volumes, or show one.", "See"),
     Row("offer", "offer", "List offers of clouds for a requirement, with prices.", "See"),
+    Row("cost", "cost", "Show what hosts of clouds have cost, by fleet and run.", "See"),
     Row("convert", "convert", "Convert files of dstack and batch scripts of Slurm.", "Tools"),
     Row("explain", "explain", "Explain a type of document or a field.", "Tools"),
     Row("schema", "schema", "Print, write or check the JSON schemas.", "Tools"),

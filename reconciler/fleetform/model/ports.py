@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fleetform.agents.protocol.host_report import GpuProcess
     from fleetform.agents.protocol.messages import Cursor, JobKey, JobRecord
     from fleetform.model.apply import Accepted, ApplyRecord, Begun, StepOutcome
+    from fleetform.model.cost import Spending
     from fleetform.model.decision import Next, Placement
     from fleetform.model.drift import Noted, RecordedDrift
     from fleetform.model.history import (
@@ -232,6 +233,10 @@ class Reader(Protocol):
 
     def read_overview(self) -> Overview:
         """Count runs, hosts and open work, and name the first that need attention."""
+        ...
+
+    def read_spending(self) -> Spending:
+        """Read how long hosts of clouds existed, and which jobs ran on them."""
         ...
 
     def read_plan(self, digest: str) -> bytes | None: ...

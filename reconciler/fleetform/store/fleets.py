@@ -283,8 +283,8 @@ def note_created(
     endpoint = {**json.loads(row[1] or "{}"), "id": created.id, "hostname": created.address}
     transaction.execute(
         "UPDATE instances SET endpoint = ?, address = ?, host_key = ?, message = '',"
-        " generation = generation + 1 WHERE uid = ?",
-        (to_json(endpoint), created.address, created.host_key, instance_uid),
+        " created_at_ms = coalesce(created_at_ms, ?), generation = generation + 1 WHERE uid = ?",
+        (to_json(endpoint), created.address, created.host_key, now_ms, instance_uid),
     )
     said = f"host {row[0]} was created: {created.id} at {created.address}"
     transaction.log("host.created", now_ms, said)
@@ -361,11 +361,12 @@ def retire(transaction: Transaction, instance_uid: str, *, now_ms: int) -> None:
     """
     row = transaction.one(
         "UPDATE instances SET state = 'terminated', generation = generation + 1,"
+        " ended_at_ms = ?,"
         # This message says that another host takes its place.
         " message = CASE WHEN message IN (?, ?, ?, ?) THEN message ELSE '' END"
         f" WHERE uid = ? AND state <> 'terminated' AND (state = 'terminating' OR {_IS_BOUGHT})"
         " RETURNING name, endpoint, message, provider",
-        (*EXCHANGED_TEXTS, instance_uid),
+        (now_ms, *EXCHANGED_TEXTS, instance_uid),
     )
     if row is None:
         return

@@ -17,6 +17,7 @@ from fleetform.store.soundness import require_current, require_sound
 
 if TYPE_CHECKING:
     from fleetform.model.apply import ApplyRecord
+    from fleetform.model.cost import Spending
     from fleetform.model.drift import Noted
     from fleetform.model.history import HistoryEntry, LoggedEvent, OperationRecord, Touch
     from fleetform.model.live import Live, LiveResource
@@ -144,6 +145,13 @@ class Reads:
 
         with self._database.read() as connection:
             return read_overview(connection)
+
+    def read_spending(self) -> Spending:
+        """Read how long hosts of clouds existed, and which jobs ran on them."""
+        from fleetform.store.cost import read_spending
+
+        with self._database.read() as connection:
+            return read_spending(connection)
 
     def read_plan(self, digest: str) -> bytes | None:
         from fleetform.store.history import read_plan

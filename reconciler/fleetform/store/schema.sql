@@ -47,6 +47,8 @@ CREATE TABLE instances (
     agent_account TEXT DEFAULT '' NOT NULL,
     accounts TEXT DEFAULT '' NOT NULL,
     boot_heard_at_ms INTEGER,
+    created_at_ms INTEGER,
+    ended_at_ms INTEGER,
     PRIMARY KEY (uid)
 );
 
@@ -326,4 +328,4 @@ CREATE TABLE alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO alembic_version VALUES ('0008');
+INSERT INTO alembic_version VALUES ('0009');

@@ -155,6 +155,9 @@ instances = Table(
     _text("accounts", since="0005"),
     # When the host was heard last before its present boot: what ran under an earlier one ran until then.
     _optional("boot_heard_at_ms", since="0007"),
+    # When a cloud said that it has created the host, and that it has deleted it: between them it costs.
+    _optional("created_at_ms", since="0009"),
+    _optional("ended_at_ms", since="0009"),
 )
 # A place of a fleet has one instance; terminated instances stay in the history.
 Index(

@@ -105,6 +105,11 @@ def test_create_plan_again_and_remove(site, cloud):
     site.run("apply", "-y", "--allow-destroy")
     assert cloud.instances() == []
 
+    (row,) = json.loads(site.run("cost", "--format", "json"))
+    assert (row["name"], row["hosts"], row["hourly_micros"]) == ("gpus", 2, 0)
+    assert row["spent_micros"] == pytest.approx(row["time_ms"] * 1_006_000 / 3_600_000, rel=0.01)
+    assert "gpus" in site.run("cost", "gpus")
+
 
 def test_spot_instances(site, cloud):
     """They are asked for once, end when they are taken back, and a plan says that they are spot."""

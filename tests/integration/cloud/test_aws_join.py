@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from cloud import cloud_init
@@ -50,6 +52,9 @@ def test_a_job_runs_on_an_instance(pulumi, cloud, image, tmp_path):
         assert "ready" in shown
         assert "1 host: 1 ok" in site.run("fleet", "check", "gpus")
         assert site.plan()["resource_changes"] == []
+        fleet, run = json.loads(site.run("cost", "--format", "json"))
+        assert (fleet["name"], run["name"]) == ("gpus", "hello")
+        assert 0 < run["time_ms"] < fleet["time_ms"]
     finally:
         site.run("destroy", "-y", "--allow-destroy")
     assert cloud.instances() == []

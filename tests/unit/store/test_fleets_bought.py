@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from contract.ledgers import CountingIds
+from fleetform.model.cost import BoughtHost
 from fleetform.model.plan import Step
 from fleetform.model.verbs import Verb
 from fleetform.providers.contract.hosts import CreatedHost
@@ -42,8 +43,9 @@ def write():
         with ledger._database.write() as transaction:
             if call in {begin_make, begin_update}:
                 return call(Context(transaction, "apply", "", "tests", 1, ids), *arguments)
-            return call(transaction, *arguments, now_ms=1, **named)
+            return call(transaction, *arguments, **{"now_ms": 1, **named})
 
+    write.spending = ledger.read_spending
     write.instances = lambda: ledger.read_book(()).instances
     yield write
     ledger.close()
@@ -71,6 +73,21 @@ def test_an_instance_keeps_what_it_was_created_by(write):
     assert (after.address, after.host_key) == ("192.0.2.1", "ssh-ed25519 AAAA")
     assert after.is_created
     assert not before.is_created
+
+
+def test_the_ledger_knows_how_long_an_instance_existed(write):
+    """From the answer to its creation to that to its release, with the price of its offer; others cost nothing."""
+    write(begin_make, step(3, price_micros=1_006_000))
+    first, second, _never_created = write.instances()
+    created = CreatedHost("i-1", "192.0.2.1", "ssh-ed25519 AAAA")
+    write(note_created, first.uid, created, now_ms=100)
+    write(note_created, first.uid, created, now_ms=150)
+    write(note_created, second.uid, created, now_ms=200)
+    write(retire, second.uid, now_ms=700)
+    assert write.spending().hosts == (
+        BoughtHost(first.uid, "gpus", 1_006_000, 100, None),
+        BoughtHost(second.uid, "gpus", 1_006_000, 200, 700),
+    )
 
 
 def test_a_released_instance_is_not_wanted_again(write):

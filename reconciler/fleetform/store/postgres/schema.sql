@@ -48,6 +48,8 @@ CREATE TABLE instances (
     agent_account TEXT COLLATE "C" DEFAULT '' NOT NULL,
     accounts TEXT COLLATE "C" DEFAULT '' NOT NULL,
     boot_heard_at_ms BIGINT,
+    created_at_ms BIGINT,
+    ended_at_ms BIGINT,
     PRIMARY KEY (uid)
 );
 
@@ -327,4 +329,4 @@ CREATE TABLE alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO alembic_version VALUES ('0008');
+INSERT INTO alembic_version VALUES ('0009');

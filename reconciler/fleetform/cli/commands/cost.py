@@ -1,0 +1,61 @@
+"""`fleetform cost`: what hosts of clouds have cost, by fleet and by run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from fleetform.cli.command import command as make_command
+from fleetform.cli.command import directory_option, json_option
+from fleetform.cli.screen import screen
+from fleetform.cli.selection import unknown
+from fleetform.cli.tree import open_reader, open_workspace, or_default
+
+if TYPE_CHECKING:
+    from fleetform.model.ports import Reader
+
+_EXAMPLES = (
+    ("fleetform cost", "List what each fleet on a cloud and each run there has cost"),
+    ("fleetform cost train", "Show one fleet or run, or each element of a sweep"),
+    ("fleetform cost --format json", "The same as JSON for scripts, in micro-dollars"),
+)
+
+
+@make_command("cost", examples=_EXAMPLES)
+@click.argument("name", required=False)
+@directory_option
+@json_option
+def command(name: str | None, path: str | None, as_json: bool) -> None:
+    """
+    List what fleets on clouds have cost so far, and which part of it each run has used.
+
+    A host costs its price from the answer to its creation to the answer to its release. A run has the time in which
+    its jobs ran, and of a host that it shares its largest share of CPUs, memory or GPUs. Prices are those of the
+    catalogue when the host was created; disks, traffic and own hosts are not counted.
+    """
+    from fleetform.app.clock import SystemClock
+    from fleetform.views.cost import cost_rows, cost_table, total_text
+
+    reader = open_reader(open_workspace(or_default(path)))
+    rows = cost_rows(reader.read_spending(), name=name, now_ms=SystemClock().now_ms())
+    if name is not None and not rows:
+        _require_known(reader, name)
+    out = screen()
+    none = (
+        f"no host of a cloud was created for {name}"
+        if name
+        else "no host of a cloud was created yet"
+    )
+    out.rows(rows, cost_table, none=none, as_json=as_json)
+    if not as_json and (total := total_text(rows)):
+        out.line(total, "dim")
+
+
+def _require_known(reader: Reader, name: str) -> None:
+    from fleetform.spec.names import split_element
+
+    found = {key.name for key in reader.read_live().resources if key.kind in {"fleet", "run"}}
+    found |= {split_element(one)[0] for one in found}
+    if name not in found:
+        raise unknown("fleet or run", name, sorted(found))

@@ -1,0 +1,139 @@
+"""What fleets on clouds and the runs on them have cost so far, and what they cost an hour now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from fleetform.model import figures
+from fleetform.model.cost import WHOLE, BoughtHost, Spending
+from fleetform.spec.names import natural_order, split_element
+from fleetform.views.table import Cell, Column, Table, make_table
+
+__all__ = ["CostRow", "cost_rows", "cost_table", "total_text"]
+
+_HOUR_MS = 3_600_000
+_CENT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class CostRow:
+    """
+    A fleet, or a run on hosts of clouds.
+
+    `time_ms` is the sum over its hosts: of the time in which they existed, or in which a run's jobs ran on them. `spent_micros` is the cost
+    of this time in micro-dollars, without `unpriced_ms` of it on hosts whose price is unknown. `hourly_micros` is
+    what it costs an hour now, without `unpriced_hosts`. A run has its share of each host.
+    """
+
+    kind: str
+    name: str
+    hosts: int
+    time_ms: int
+    spent_micros: int
+    unpriced_ms: int
+    hourly_micros: int
+    unpriced_hosts: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    kind: str
+    name: str
+    host: BoughtHost
+    begin_ms: int
+    end_ms: int | None
+    share_millis: int
+
+
+def cost_rows(spending: Spending, *, name: str | None, now_ms: int) -> tuple[CostRow, ...]:
+    """
+    Make a row for each fleet, then one for each run.
+
+    Args:
+        spending: What the ledger has.
+        name: Of a fleet or run, or of a sweep or array: then its elements have a row each; None: everything, a sweep or
+            array as one row.
+        now_ms: Until when what exists has cost.
+    """
+    found: dict[tuple[str, str], list[_Stretch]] = {}
+    for one in _stretches(spending, name):
+        found.setdefault((one.kind, one.name), []).append(one)
+    order = sorted(found, key=lambda key: (key[0], natural_order(key[1])))
+    return tuple(_row(*key, found[key], now_ms) for key in order)
+
+
+def cost_table(rows: Iterable[CostRow]) -> Table:
+    columns: tuple[Column[CostRow], ...] = (
+        Column("KIND", lambda row: row.kind),
+        Column("NAME", lambda row: row.name),
+        Column("HOSTS", lambda row: str(row.hosts), right=True),
+        Column("TIME", lambda row: figures.span(row.time_ms), right=True),
+        Column("SPENT", _spent, right=True),
+        Column("$/H NOW", _hourly, right=True),
+    )
+    return make_table(columns, rows)
+
+
+def total_text(rows: Iterable[CostRow]) -> str:
+    """Sum up the fleets; runs are a part of them. Empty where there is no fleet."""
+    fleets = [row for row in rows if row.kind == "fleet"]
+    if len(fleets) < 2:
+        return ""
+    spent = sum(row.spent_micros for row in fleets)
+    hourly = sum(row.hourly_micros for row in fleets)
+    return f"all fleets: {_money(spent)} so far, {figures.dollars(hourly)}/h now"
+
+
+def _stretches(spending: Spending, name: str | None) -> Iterable[_Stretch]:
+    hosts: Mapping[str, BoughtHost] = {one.uid: one for one in spending.hosts}
+    for host in spending.hosts:
+        if name in {None, host.fleet}:
+            yield _Stretch("fleet", host.fleet, host, host.created_at_ms, host.ended_at_ms, WHOLE)
+    for use in spending.uses:
+        parent = split_element(use.run)[0]
+        if name in {None, parent, use.run}:
+            called = parent if name is None else use.run
+            host, share = hosts[use.host_uid], use.share_millis
+            yield _Stretch("run", called, host, use.started_at_ms, use.ended_at_ms, share)
+
+
+def _row(kind: str, name: str, stretches: Iterable[_Stretch], now_ms: int) -> CostRow:
+    time_ms = spent = unpriced_ms = hourly = 0
+    unpriced_hosts, hosts = set(), set()
+    for one in stretches:
+        span_ms = max(0, (now_ms if one.end_ms is None else one.end_ms) - one.begin_ms)
+        price = one.host.price_micros
+        time_ms += span_ms
+        hosts.add(one.host.uid)
+        if price is None:
+            unpriced_ms += span_ms
+            if one.end_ms is None:
+                unpriced_hosts.add(one.host.uid)
+            continue
+        spent += price * span_ms * one.share_millis // (_HOUR_MS * WHOLE)
+        if one.end_ms is None:
+            hourly += price * one.share_millis // WHOLE
+    return CostRow(kind, name, len(hosts), time_ms, spent, unpriced_ms, hourly, len(unpriced_hosts))
+
+
+def _spent(row: CostRow) -> Cell | str:
+    if not row.unpriced_ms:
+        return _money(row.spent_micros)
+    unknown = f"{figures.span(row.unpriced_ms)} at an unknown price"
+    return Cell(
+        f"{_money(row.spent_micros)} and {unknown}" if row.spent_micros else unknown, "warn"
+    )
+
+
+def _hourly(row: CostRow) -> Cell | str:
+    if not row.unpriced_hosts:
+        return figures.dollars(row.hourly_micros) if row.hourly_micros else ""
+    known = f"{figures.dollars(row.hourly_micros)} and " if row.hourly_micros else ""
+    return Cell(f"{known}{figures.counted(row.unpriced_hosts, 'host')} of unknown price", "warn")
+
+
+def _money(micros: int) -> str:
+    """Write whole cents: an amount that was spent is not a price."""
+    cents = (micros + _CENT // 2) // _CENT
+    return "<$0.01" if micros and not cents else figures.dollars(cents * _CENT)

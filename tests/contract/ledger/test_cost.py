@@ -1,0 +1,32 @@
+"""What the ledger knows of the costs of hosts and of the runs on them."""
+
+from __future__ import annotations
+
+from contract.ledgers import Desk, submit_step
+from fleetform.agents.protocol.states import JobState
+from fleetform.model.cost import BoughtHost, HostUse, Spending
+from fleetform.providers.contract.hosts import CreatedHost
+
+
+def test_hosts_cost_from_their_creation_and_runs_from_their_start(desk: Desk) -> None:
+    """A job has a share of its host; one on a host that no cloud created costs nothing."""
+    desk.submit(submit_step("free"))
+    desk.run_to_end("free")
+    assert desk.ledger.read_spending() == Spending()
+
+    desk = Desk.of(desk.ledger)
+    (uid,) = desk.instances
+    created = CreatedHost("i-1", "192.0.2.1", "ssh-ed25519 AAAA")
+    desk.ledger.note_created(uid, created, fence=desk.fence, now_ms=7_000)
+    desk.greet(uid)
+    desk.submit(submit_step("done"), submit_step("runs"))
+    desk.run_to_end("done")
+    assert desk.place("runs", desk.share(cpu_millicores=4000))
+    desk.say(desk.record("runs", JobState.RUNNING))
+
+    spending = desk.ledger.read_spending()
+    assert spending.hosts == (BoughtHost(uid, "local", None, 7_000),)
+    assert [one for one in spending.uses if one.run != "free"] == [
+        HostUse("done", uid, 125, 9_500, 10_000),
+        HostUse("runs", uid, 500, 9_500),
+    ]
