@@ -13,15 +13,35 @@ from typing import TYPE_CHECKING
 
 from fleetform.app.problems import PlanProblem
 from fleetform.model.instance import CLOUDS
-from fleetform.providers.contract.errors import PermanentError, ProviderError
+from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
 from fleetform.providers.contract.hosts import InstanceRequest, PreviewedChange
 from fleetform.providers.routing import RoutedHosts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from fleetform.app.workspace import Workspace
     from fleetform.model.plan import Change, Plan
+
+
+def previewed(workspace: Workspace, plan: Plan, *, notice: Callable[[str], None]) -> Plan:
+    """
+    Return the plan that apply shows: with a preview where it creates instances of clouds.
+
+    A cloud that does not answer now is said and is no reason to apply nothing: creates are tried again.
+
+    Raises:
+        PlanProblem: The engine or a cloud refuses, so that apply would fail.
+    """
+    if not any(_new_hosts(plan, change) for change in plan.changes):
+        return plan
+    try:
+        return with_preview(workspace, plan)
+    except PlanProblem as problem:
+        if not isinstance(problem.__cause__, TemporaryError):
+            raise
+        notice(problem.message)
+        return plan
 
 
 def with_preview(workspace: Workspace, plan: Plan) -> Plan:

@@ -138,6 +138,17 @@ def test_a_preview_creates_nothing(site, cloud):
     assert len(cloud.calls()) == before
     assert len(cloud.calls(*CREATES)) == created
 
+    # Apply shows the same before it asks.
+    shown = site.run("apply", code=1)
+    assert "create 2 aws:ec2/instance:Instance" in shown
+    assert "not a terminal" in shown
+    assert len(cloud.calls(*CREATES)) == created
+    other_plugin = cloud.programs / "pulumi-resource-aws"
+    os.utime(other_plugin)
+    with site.start("plan", "--preview") as process:
+        assert "create 2" in process.communicate()[0]
+    assert len(cloud.calls()) > before
+
 
 @pytest.mark.parametrize("call", ["CreateSecurityGroup", "RunInstances"])
 def test_kill_of_the_controller_during_a_create(site, cloud, call):

@@ -205,6 +205,10 @@ def command(
         and _asks_silent(workspace, plan)
     ):
         plan = plan_after_earlier(workspace, again)
+    if again is not None:
+        from fleetform.app.preview import previewed
+
+        plan = previewed(workspace, plan, notice=say_line)
     show_plan(screen(), plan)
     if _is_over(plan, follows, detach=detach):
         say_if_blocked(plan)

@@ -109,7 +109,8 @@ class AwsHosts:
         """`state` is the user's state folder."""
         self._folder = state / "environments" / environment_uid
         self._environment_uid = environment_uid
-        self._batches = Batches(self._folder / "pulumi" / "stacks", self._open, RunnerSlots())
+        self._slots = RunnerSlots()
+        self._batches = Batches(self._folder / "pulumi" / "stacks", self._open, self._slots)
         self._creates = _Gathered[CreatedHost](self._create)
         self._releases = _Gathered[None](self._release)
         self._refused: dict[str, tuple[float, ProviderError]] = {}
@@ -150,7 +151,7 @@ class AwsHosts:
         account = self._account(first)
         record = replace(record_of(first, account), hosts={one.name: one.name for one in requests})
         shared = shared_of(first, public_key(self._folder / "pulumi"))
-        return await preview_batch(self._folder / "pulumi", record, shared)
+        return await preview_batch(self._folder / "pulumi", record, shared, self._slots)
 
     async def check(self, request: InstanceRequest) -> HostChecked:
         """Refuse: a host that is created is checked by the provider that reaches it."""

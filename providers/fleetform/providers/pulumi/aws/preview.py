@@ -3,13 +3,14 @@ What the creation of a batch would change, said by the engine before a host has 
 
 The program is that of the batch, with names in place of uids, and of the shared parts if they do not exist. It is previewed in a
 stack that is thrown away, so a preview writes nothing into the state of the environment. What was previewed once is kept by the
-digest of its program.
+digest of its program and of the engine, and previews of several batches run side by side.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -18,15 +19,17 @@ from fleetform.providers.contract.hosts import PreviewedChange
 from fleetform.providers.pulumi.aws.batch_record import BatchRecord, read_shared
 from fleetform.providers.pulumi.aws.program import SharedRequest, batch_program, whole_program
 from fleetform.providers.pulumi.engine.program import Program
+from fleetform.providers.pulumi.engine.runner_slots import RunnerSlots
 from fleetform.providers.pulumi.engine.stack import open_stack
 from fleetform.providers.pulumi.engine.stack_settings import StackSettings, passphrase_file
+from fleetform.spec.canonical import digest
 from fleetform.spec.private_folder import make_private_folder
 
 __all__ = ["preview_batch"]
 
 
 async def preview_batch(
-    folder: Path, record: BatchRecord, shared: SharedRequest
+    folder: Path, record: BatchRecord, shared: SharedRequest, slots: RunnerSlots
 ) -> tuple[PreviewedChange, ...]:
     """
     Return the changes that the creation of a batch would make.
@@ -35,6 +38,7 @@ async def preview_batch(
         folder: Of all that Pulumi has of the environment.
         record: The batch; its hosts have their names as uids.
         shared: What its hosts share.
+        slots: For runners.
     """
     parts = read_shared(folder / "stacks" / record.shared)
     program = (
@@ -42,15 +46,28 @@ async def preview_batch(
         if parts is None
         else batch_program(record.account, record.batch({}), parts)
     )
-    kept = folder / "previews" / f"{program.digest}.json"
+    kept = folder / "previews" / f"{digest([program.digest, *_engine()])[:32]}.json"
     if kept.exists():
         return tuple(PreviewedChange(**one) for one in json.loads(kept.read_bytes()))
-    changes = await _preview(program)
+    async with slots.take():
+        changes = await _preview(program)
     make_private_folder(kept.parent)
     new = kept.with_suffix(".new")
     new.write_text(json.dumps([asdict(one) for one in changes]), encoding="utf-8")
     new.rename(kept)
     return changes
+
+
+def _engine() -> list[str]:
+    """
+    Name the CLI and the plugins of AWS that are installed; no program is started for that.
+
+    Another version of the plugin may have another preview of the same program.
+    """
+    home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
+    found = [shutil.which("pulumi"), shutil.which("pulumi-resource-aws")]
+    changed = [f"{one}:{Path(one).stat().st_mtime_ns}" for one in found if one]
+    return [*changed, *sorted(path.name for path in (home / "plugins").glob("resource-aws-v*"))]
 
 
 async def _preview(program: Program) -> tuple[PreviewedChange, ...]:
