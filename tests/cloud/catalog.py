@@ -15,6 +15,11 @@ _DLAMI = (
 )
 _UBUNTU = "/aws/service/canonical/ubuntu/server/22.04/stable/current/amd64/hvm/ebs-gp2/ami-id"
 _ARM = "/aws/service/canonical/ubuntu/server/22.04/stable/current/arm64/hvm/ebs-gp2/ami-id"
+NVIDIA = (
+    "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
+)
+"""The parameter of the image with a driver; the names are those of AWS."""
+UBUNTU = "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id"
 
 ON_DEMAND_QUOTAS = {
     "P": "L-417A185B",
@@ -51,6 +56,8 @@ class Catalog:
             ("Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04)", _DLAMI, "x86_64"),
             ("ubuntu-jammy-22.04-amd64-server", _UBUNTU, "x86_64"),
             ("ubuntu-jammy-22.04-arm64-server", _ARM, "arm64"),
+            ("Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04)", NVIDIA, "x86_64"),
+            ("ubuntu-noble-24.04-amd64-server", UBUNTU, "x86_64"),
         ):
             self.publish_image(name, parameter, architecture)
 

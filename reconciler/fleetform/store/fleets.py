@@ -281,6 +281,8 @@ def note_created(
     if row is None:
         return
     endpoint = {**json.loads(row[1] or "{}"), "id": created.id, "hostname": created.address}
+    if created.image:
+        endpoint["image"] = created.image
     transaction.execute(
         "UPDATE instances SET endpoint = ?, address = ?, host_key = ?, message = '',"
         " created_at_ms = coalesce(created_at_ms, ?), generation = generation + 1 WHERE uid = ?",

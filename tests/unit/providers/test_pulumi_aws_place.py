@@ -43,7 +43,7 @@ def test_a_host_that_takes_the_place_of_another_has_a_stack_of_its_own():
 def test_names_of_stacks_fit(tmp_path):
     """Also of a fleet with a long name."""
     long = replace(without_stack(REQUEST), fleet="f" * 300)
-    for name in (stack_of(long), record_of(long, ACCOUNT).shared):
+    for name in (stack_of(long), record_of(long, ACCOUNT, "ami-1").shared):
         StackSettings(name, tmp_path, "file://x", tmp_path)
 
 
@@ -51,7 +51,7 @@ def test_hosts_share_what_was_declared_alike():
     """Another range of addresses, VPC or fleet has shared parts of its own, another type has not."""
 
     def name(**place):
-        return record_of(replace(REQUEST, endpoint={**PLACE, **place}), ACCOUNT).shared
+        return record_of(replace(REQUEST, endpoint={**PLACE, **place}), ACCOUNT, "ami-1").shared
 
     assert name() == name(instance_type="p5.48xlarge") == name(stack="gpus-5")
     others = [name(ssh_from=["198.51.100.1/32"]), name(vpc="vpc-1"), name(placement="cluster")]
@@ -61,7 +61,7 @@ def test_hosts_share_what_was_declared_alike():
 
 def test_records_outlive_the_process(tmp_path):
     """What was written is read again; a folder without a file has none."""
-    record = record_of(REQUEST, ACCOUNT).with_created({REQUEST.uid: "i-1"})
+    record = record_of(REQUEST, ACCOUNT, "ami-1").with_created({REQUEST.uid: "i-1"})
     folder = tmp_path / record.stack
     assert (read_record(folder), read_shared(folder)) == (None, None)
     write_record(folder, record)

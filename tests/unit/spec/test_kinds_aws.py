@@ -34,6 +34,7 @@ def test_a_fleet_on_aws_is_carried_out(tmp_path):
         ("203.0.113.7/32", "", ""),
         ('"123456789012"', "12", "account"),
         ("ami-0f1e2d3c4b5a69788", "ubuntu", "image"),
+        ("ami-0f1e2d3c4b5a69788", "ami-0f1e2d3c4b5a69788\n  image_renewal: 1", "for ever"),
         ("regions: us-east-1\n", "", "`regions`, which is missing"),
         ("regions", "price: 2\nregions", "that of its offer"),
         ("regions", "backends: [gcp]\nregions", "`backends` names `gcp`"),

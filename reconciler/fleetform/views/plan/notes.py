@@ -361,9 +361,13 @@ def hosts_created_text(plan: Plan, change: Change) -> str:
     each = " each" if len(new) > 1 else ""
     kind = "spot, " if offer.get("spot") else ""
     cost = "at an unknown price" if price is None else f"{figures.dollars(price)}/h{each}"
+    # Here: a catalogue is read for it.
+    from fleetform.providers.offers.aws_images import image_parameter
+
+    image = offer.get("image") or image_parameter(offer["instance_type"])
     return (
         f"{_host_names(new)} ({offer['instance_type']} in {printable(offer['region'])}, {kind}{cost},"
-        f" account {offer['account']})"
+        f" account {offer['account']}{f', image {printable(image)}' if image else ''})"
     )
 
 

@@ -8,11 +8,13 @@ whose account it is, is always declared.
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from fleetform.spec.kinds.base import Flag, Model, listed, refuse
+from fleetform.spec.findings import Problem
+from fleetform.spec.kinds.base import Flag, Model, Whole, contradiction, listed, refuse
 from fleetform.spec.kinds.offers import Text
 from fleetform.spec.quantities.ranges import shown
 
@@ -44,6 +46,9 @@ def _range(value: str) -> str:
 _Range = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_range)]
 
 
+_IMAGE = r"^(?:ami-[0-9a-f]{8,17}|(?:/[A-Za-z0-9_.-]{1,100}){1,15})$"
+
+
 class AwsHosts(Model):
     """The instances of a fleet on AWS."""
 
@@ -59,8 +64,19 @@ class AwsHosts(Model):
     `[203.0.113.7/32]`.
     """
 
-    image: Annotated[str, Field(pattern=r"^ami-[0-9a-f]{8,17}$")]
-    """The id of the machine image. Example: `ami-0f1e2d3c4b5a69788`."""
+    image: Annotated[str, Field(pattern=_IMAGE)] | None = None
+    """
+    The machine image: its id, or the name of a public or own parameter of Systems Manager that has the
+    id. A fleet keeps the id that a parameter had when its first instance was created. Default: the
+    Deep Learning Base image of AWS with the driver of NVIDIA for types with GPUs, else Ubuntu 24.04.
+    Example: `ami-0f1e2d3c4b5a69788`.
+    """
+
+    image_renewal: Whole | None = None
+    """
+    Another number takes the newest image of the parameter, and replaces all instances by ones that
+    boot from it. Default: 0. Example: `1`.
+    """
 
     vpc: Annotated[str, Field(pattern=r"^vpc-[0-9a-f]{8,17}$")] | None = None
     """The id of the VPC. Default: the default VPC of the region. Example: `vpc-0f1e2d3c`."""
@@ -78,3 +94,12 @@ class AwsHosts(Model):
 
     iam_instance_profile: Text | None = None
     """The IAM instance profile of the instances. Example: `training`."""
+
+    def problems(self) -> Iterator[Problem]:
+        """What the fields contradict."""
+        if self.image_renewal is not None and (self.image or "").startswith("ami-"):
+            yield contradiction(
+                "image_renewal",
+                "The id of an image names one image for ever.",
+                "Remove `image_renewal`, and write another id for another image.",
+            )

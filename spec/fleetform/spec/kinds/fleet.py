@@ -244,8 +244,7 @@ class Fleet(OfferChoice):
     aws: Annotated[AwsHosts | None, control("providers.aws")] = None
     """
     Create instances on AWS. Their type is the cheapest in the region that satisfies `resources` and
-    `instance_types`. Example: `{account: "123456789012", ssh_from: [203.0.113.7/32], image:
-    ami-0f1e2d3c4b5a69788}`.
+    `instance_types`. Example: `{account: "123456789012", ssh_from: [203.0.113.7/32]}`.
     """
 
     kubernetes: (
@@ -455,6 +454,9 @@ class Fleet(OfferChoice):
                 "Add `regions: [us-east-1]`.",
                 at_key=True,
             )
+        assert self.aws is not None, "the source of the hosts"
+        for problem in self.aws.problems():
+            yield problem.below("aws")
         if others := [name for name in self.backends or () if name != "aws"]:
             yield contradiction(
                 "backends",

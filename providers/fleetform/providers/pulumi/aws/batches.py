@@ -318,7 +318,9 @@ async def _settled(
 def _hosts(deployment: Deployment) -> dict[str, CreatedHost]:
     return {
         one.name: CreatedHost(
-            one.id, str(one.outputs.get("publicIp") or one.outputs.get("privateIp") or "")
+            one.id,
+            str(one.outputs.get("publicIp") or one.outputs.get("privateIp") or ""),
+            image=str(one.outputs.get("ami") or ""),
         )
         for one in resources_of(deployment)
         if one.type == INSTANCE

@@ -42,6 +42,7 @@ from fleetform.providers.contract.observed import (
     VolumeSeen,
 )
 from fleetform.providers.pulumi.aws.batches import INSTANCE, Batches
+from fleetform.providers.pulumi.aws.images import Images
 from fleetform.providers.pulumi.aws.inventory import AwsInventory, ec2_client
 from fleetform.providers.pulumi.aws.keys import key_file, public_key
 from fleetform.providers.pulumi.aws.place import account_of, record_of, shared_of, stack_of
@@ -111,6 +112,7 @@ class AwsHosts:
         self._environment_uid = environment_uid
         self._slots = RunnerSlots()
         self._batches = Batches(self._folder / "pulumi" / "stacks", self._open, self._slots)
+        self._images = Images(self._folder / "pulumi")
         self._creates = _Gathered[CreatedHost](self._create)
         self._releases = _Gathered[None](self._release)
         self._refused: dict[str, tuple[float, ProviderError]] = {}
@@ -149,7 +151,9 @@ class AwsHosts:
         first = requests[0]
         _require_installed(first.fleet)
         account = self._account(first)
-        record = replace(record_of(first, account), hosts={one.name: one.name for one in requests})
+        image = await asyncio.to_thread(self._images.resolve, first, account)
+        record = record_of(first, account, image)
+        record = replace(record, hosts={one.name: one.name for one in requests})
         shared = shared_of(first, public_key(self._folder / "pulumi"))
         return await preview_batch(self._folder / "pulumi", record, shared, self._slots)
 
@@ -227,7 +231,8 @@ class AwsHosts:
         first = requests[0]
         _require_installed(first.fleet)
         account = self._account(first)
-        record = record_of(first, account)
+        image = await asyncio.to_thread(self._images.pin, first, account)
+        record = record_of(first, account, image)
         key = public_key(self._folder / "pulumi")
         created = await self._batches.create(
             record.with_hosts({one.uid: one.name for one in requests}),

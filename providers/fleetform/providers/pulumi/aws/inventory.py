@@ -8,13 +8,12 @@ adopted nor be proof that something exists.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fleetform.providers.pulumi.aws.clients import service_client
 from fleetform.providers.pulumi.aws.program import ENVIRONMENT_TAG, AwsAccount
-from fleetform.providers.pulumi.engine.failures import error_of, failure_of
 from fleetform.providers.pulumi.recovery.inventory import Existing
 
 __all__ = ["AwsInventory", "ec2_client"]
@@ -98,31 +97,8 @@ class AwsInventory:
 
 
 def ec2_client(account: AwsAccount) -> Any:
-    """
-    Return a client with the credentials of this process's environment.
-
-    Raises:
-        CredentialsRefused: They are of another account, whose lists would show that nothing exists.
-        ProviderError: AWS does not answer, or refuses.
-    """
-    import boto3
-
-    where = {"region_name": account.region, "endpoint_url": account.endpoint or None}
-    with _failures(account):
-        found = boto3.client("sts", **where).get_caller_identity()["Account"]
-    if found != account.id:
-        raise error_of(failure_of(f"account ID not allowed: {found}", where=account.region))
-    return boto3.client("ec2", **where)
-
-
-@contextlib.contextmanager
-def _failures(account: AwsAccount) -> Iterator[None]:
-    import botocore.exceptions
-
-    try:
-        yield
-    except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as problem:
-        raise error_of(failure_of(str(problem), where=account.region)) from problem
+    """Return a client of EC2; see `clients.service_client`."""
+    return service_client(account, "ec2")
 
 
 def _state(thing: Mapping[str, Any]) -> str:

@@ -51,12 +51,12 @@ def shared_of(request: InstanceRequest, public_key: str) -> SharedRequest:
     )
 
 
-def record_of(request: InstanceRequest, account: AwsAccount) -> BatchRecord:
-    """Return the batch of a host, with this host alone."""
+def record_of(request: InstanceRequest, account: AwsAccount, image: str) -> BatchRecord:
+    """Return the batch of a host, with this host alone; `image` is the id of what it boots from."""
     place = request.endpoint
     template = HostTemplate(
         instance_type=place["instance_type"],
-        image=place["image"],
+        image=image,
         root_gb=place["root_gb"],
         subnet=place.get("subnet", ""),
         zone=place.get("zone", ""),

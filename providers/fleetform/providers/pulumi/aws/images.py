@@ -1,0 +1,98 @@
+"""
+Which image the hosts of a fleet boot from: chosen by their type, looked up once, and pinned.
+
+The makers of images publish new ones every few weeks under the same parameter of AWS. What a parameter said when a fleet first
+needed it is kept in a file beside the stacks, so that a host that is created later boots from the same image as the others.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from fleetform.providers.contract.errors import PermanentError
+from fleetform.providers.contract.hosts import InstanceRequest
+from fleetform.providers.pulumi.aws.clients import cloud_failures, service_client
+from fleetform.providers.pulumi.aws.program import AwsAccount
+from fleetform.providers.pulumi.private_files import replace_private
+
+__all__ = ["Images", "declared_image", "latest_image"]
+
+
+def declared_image(request: InstanceRequest) -> str:
+    """
+    Return the image of a host: the id of an image, or the name of a parameter that has it.
+
+    Raises:
+        PermanentError: No image is known for its type.
+    """
+    said = request.endpoint.get("image")
+    if said:
+        return str(said)
+    # Here: catalogues are read where a fleet declares no image.
+    from fleetform.providers.offers.aws_images import image_parameter
+
+    instance_type = request.endpoint["instance_type"]
+    if found := image_parameter(instance_type):
+        return found
+    raise PermanentError(
+        f"no image with a driver is known for instances of type {instance_type}",
+        advice="set `aws.image` of the fleet to the id of an image, or to the name of a parameter that has it",
+    )
+
+
+def latest_image(account: AwsAccount, parameter: str) -> str:
+    """
+    Return the id that a parameter has now.
+
+    Raises:
+        ProviderError: There is no such parameter, or AWS does not say.
+    """
+    client = service_client(account, "ssm")
+    with cloud_failures(f"the image of parameter {parameter}"):
+        return str(client.get_parameter(Name=parameter)["Parameter"]["Value"])
+
+
+class Images:
+    """The images that the fleets of one environment have."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` is that of all that Pulumi has of the environment."""
+        self._path = folder / "images.json"
+
+    def pinned(self, request: InstanceRequest) -> str:
+        """Return the image of a host if it is known without AWS, else an empty text."""
+        image = declared_image(request)
+        return str(self._read().get(_key(request, image), "")) if _is_parameter(image) else image
+
+    def resolve(self, request: InstanceRequest, account: AwsAccount) -> str:
+        """Return the image of a host, and pin nothing."""
+        return self.pinned(request) or latest_image(account, declared_image(request))
+
+    def pin(self, request: InstanceRequest, account: AwsAccount) -> str:
+        """Return the image of a host; from then on the fleet keeps it."""
+        known = self.pinned(request)
+        if known:
+            return known
+        image = self.resolve(request, account)
+        pins = {**self._read(), _key(request, declared_image(request)): image}
+        replace_private(self._path, json.dumps(pins, sort_keys=True, indent=1).encode())
+        return image
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            pins: dict[str, Any] = json.loads(self._path.read_bytes())
+        except FileNotFoundError:
+            return {}
+        return pins
+
+
+def _is_parameter(image: str) -> bool:
+    return image.startswith("/")
+
+
+def _key(request: InstanceRequest, parameter: str) -> str:
+    place = request.endpoint
+    renewal = place.get("image_renewal", 0)
+    return f"{request.fleet} {place['account']} {place['region']} {parameter} {renewal}"
