@@ -222,14 +222,14 @@ class _Background:
 
 
 def _has_work(manager: Manager) -> bool:
-    """Tell whether any run can change still, or a host leaves, or owes a first answer or output."""
+    """Tell whether any run can change still, or a host leaves, now or once idle for long enough, or owes a first answer or output."""
     runs = manager.runs
     assert runs is not None
     mirror = runs.mirror
     return (
         any(map(_may_change, mirror.runs.values()))
         or any(one.state is InstanceState.TERMINATING for one in mirror.instances)
-        or any(one.is_joining for one in mirror.instances)
+        or any(one.is_joining or one.idle_since_ms is not None for one in mirror.instances)
         or bool(runs.owed_stops())
         or runs.owes_output()
     )

@@ -19,6 +19,7 @@ from fleetform.app.generations import lost, mark_if_behind
 from fleetform.app.problems import LedgerProblem, Problem, RecoveringProblem
 from fleetform.model.figures import first_of
 from fleetform.model.ledger import LedgerStatus
+from fleetform.model.scaling import places_with_offers
 from fleetform.providers.registry import environment_variables, provider_names
 from fleetform.providers.routing import RoutedHosts
 from fleetform.spec.checks.hosts import provider_of
@@ -146,11 +147,11 @@ async def refuse_if_hosts_know(ledger: StoredLedger, hosts: HostProvider, plan: 
 
     requests = [
         InstanceRequest(
-            "", place["name"], step.resource.name, {},
+            "", place.get("name", ""), step.resource.name, {},
             provider=place["provider"], endpoint=place["endpoint"],
         )
         for step in plan.steps
-        for place in step.arguments.get("instances", ())
+        for place in places_with_offers(step.arguments)
         if "endpoint" in place
     ]  # fmt: skip
     found = await asyncio.gather(

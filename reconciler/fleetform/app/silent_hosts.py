@@ -115,4 +115,5 @@ async def _problem(hosts: HostProvider, environment_uid: str, instance: Instance
     except ProviderError as error:
         return str(error).removeprefix(f"instance {instance.name}: ")
     is_there = any(one.uid == instance.uid for one in found)
-    return "" if is_there else "the folder of its agent is gone"
+    # Nothing runs on an instance of a cloud that does not exist, and its release finds nothing to do.
+    return "" if is_there or instance.is_bought else "the folder of its agent is gone"

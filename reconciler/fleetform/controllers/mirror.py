@@ -18,6 +18,7 @@ from fleetform.model.override import Override
 from fleetform.model.ports import Outcome, SchedulerState
 from fleetform.model.rollout import Template
 from fleetform.model.run import Attempt, Job, Run, RunState, RunUid
+from fleetform.model.scaling import Scaling
 
 T = TypeVar("T")
 
@@ -40,6 +41,7 @@ class Mirror:
     overrides: tuple[Override, ...] = ()
     queue_fleets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     default_queue: str = ""
+    scaling: Mapping[str, Scaling] = field(default_factory=dict)
     master_ports: dict[RunUid, int] = field(default_factory=dict)
     environment_uid: str = ""
 
@@ -67,6 +69,7 @@ class Mirror:
             overrides=self.overrides,
             queue_fleets=self.queue_fleets,
             default_queue=self.default_queue,
+            scaling=self.scaling,
             master_ports=self.master_ports,
             environment_uid=self.environment_uid,
         )
@@ -87,6 +90,7 @@ class Mirror:
         self.queue_fleets = book.queue_fleets
         self.default_queue = book.default_queue
         self.templates = book.templates
+        self.scaling = book.scaling
         self.merge((), None, book)
 
     def merge(

@@ -18,6 +18,7 @@ from fleetform.controllers.first_answers import FirstAnswers
 from fleetform.controllers.host_health import Suspects
 from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.mirror import Mirror
+from fleetform.controllers.scaling import FleetScaling
 from fleetform.controllers.sending import Sender
 from fleetform.controllers.task_group import TaskGroup
 from fleetform.lifecycle import advance, as_ended
@@ -89,6 +90,9 @@ class RunController:
         self._first_answers = FirstAnswers(hosts=hosts, clock=clock, progress=progress)
         self._suspects = Suspects(
             ledger=ledger, gate=gate, clock=clock, progress=progress, fence=fence
+        )
+        self._scaling = FleetScaling(
+            hosts=hosts, ledger=ledger, gate=gate, clock=clock, fence=fence
         )
         self._sender = Sender(
             ledger=ledger,
@@ -330,8 +334,12 @@ class RunController:
         if (boot_ms := self._clock.boot_ms()) >= self._accounts_check_ms:
             self._accounts_check_ms = boot_ms + ACCOUNTS_CHECK_MS
             self._hosts.look_again()
-        at_ms = now + self._accounts_check_ms - boot_ms
-        self.next_at_ms = at_ms if self.next_at_ms is None else min(self.next_at_ms, at_ms)
+        self._look_by(now + self._accounts_check_ms - boot_ms)
+
+    def _look_by(self, at_ms: int | None) -> None:
+        """Have the next round by then, Unix milliseconds; None: whenever it is."""
+        if at_ms is not None:
+            self.next_at_ms = at_ms if self.next_at_ms is None else min(self.next_at_ms, at_ms)
 
     async def _place(self) -> dict[RunUid, None]:
         """Start what can start; end what never can."""
@@ -348,6 +356,7 @@ class RunController:
         )
         self.next_at_ms = decisions.next_at_ms
         self._look_for_accounts(decisions, now)
+        self._look_by(await self._scaling.carry_out(decisions, self.mirror))
         ends: list[tuple[RunUid, Next]] = [
             (
                 one.run_uid,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fleetform.model.run import RunUid
+    from fleetform.model.scaling import ScaleRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Waiting:
 
     code: `dependency`, `not-before`, `concurrency`, `resources`, `gang`, `fleet-not-ready`,
     `recovering`, `priority`, `stopped`, `override`, `volume-leaving`, `volume-hosts`,
-    `queue`, `account`, `master-port`. `detail` is a sentence with figures.
+    `queue`, `account`, `master-port`, `scaling`. `detail` is a sentence with figures.
     """
 
     code: str
@@ -72,7 +73,9 @@ class Decisions:
 
     `starts` in the order they were decided. `waiting` has every run of the queue that did not
     start. `aborts` are runs whose dependencies can no longer be met, with the sentence.
-    `next_at_ms` is when a round is due even if nothing happens, or None.
+    `next_at_ms` is when a round is due even if nothing happens, or None. `scale` has the hosts that
+    waiting runs need, by fleet in order of name. `spare` are the uids of hosts beyond what fleets keep
+    that have no jobs and that no waiting run needs, those first that leave first.
     """
 
     starts: tuple[Placement, ...] = ()
@@ -80,6 +83,8 @@ class Decisions:
     impossible: tuple[Impossible, ...] = ()
     aborts: Mapping[RunUid, str] = field(default_factory=dict)
     next_at_ms: int | None = None
+    scale: tuple[ScaleRequest, ...] = ()
+    spare: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ class InstanceState(enum.StrEnum):
     its rows and allocations stay. `SUSPECT` answers and has failed run after run: it takes no
     jobs until it says hello again or some minutes have passed. A host with a quarantine in force
     is shown as `QUARANTINED`; no row of the ledger has this state. `TERMINATING` takes no more jobs.
+    `UNCREATED` is a host that a fleet may get by demand; it has no row.
     """
 
     PROVISIONING = "provisioning"
@@ -44,6 +45,7 @@ class InstanceState(enum.StrEnum):
     QUARANTINED = "quarantined"
     TERMINATING = "terminating"
     TERMINATED = "terminated"
+    UNCREATED = "not created"
 
 
 SHOWN_AS_QUARANTINED = frozenset({InstanceState.READY, InstanceState.SUSPECT})
@@ -119,6 +121,8 @@ class Instance:
     """The account that its agent runs as; empty: it has not reported that."""
     accounts: frozenset[str] | None = None
     """All accounts that the host has; None where it cannot list them, or has not."""
+    idle_since_ms: int | None = None
+    """Since when it has no jobs and leaves after a while, Unix milliseconds; None: it stays."""
 
     @property
     def is_named(self) -> bool:

@@ -70,6 +70,7 @@ class Overview:
         troubled_hosts: The first by name that are silent, suspect, quarantined or without a declared GPU.
         leaving_count: Hosts that are to go.
         joining_count: Hosts of other machines that have never answered, in fleets that work without them.
+        idle_count: Hosts that leave their fleet if they get no job for a while.
         drift: What looks found that was not seen healed since.
         heard_at_ms: When the host that has been silent longest said something last; None without hosts.
     """
@@ -87,6 +88,7 @@ class Overview:
     troubled_hosts: tuple[TroubledHost, ...]
     leaving_count: int
     joining_count: int
+    idle_count: int
     heard_at_ms: int | None
     applies: tuple[OpenApply, ...]
     overrides: tuple[Override, ...]
@@ -98,5 +100,6 @@ class Overview:
 
     @property
     def needs_controller(self) -> bool:
-        """Whether a plan is not carried out, a run can change, or a host leaves or is to join."""
-        return bool(self.work_count or self.applies or self.leaving_count or self.joining_count)
+        """Whether a plan is not carried out, a run can change, or a host is to join, leaves or is to leave."""
+        coming_and_going = self.leaving_count or self.joining_count or self.idle_count
+        return bool(self.work_count or self.applies or coming_and_going)

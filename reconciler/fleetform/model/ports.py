@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from fleetform.model.plan import Plan, Step
     from fleetform.model.rollout import Exchange, Template
     from fleetform.model.run import ArrayFacts, Attempt, Job, Run, RunState, RunUid
+    from fleetform.model.scaling import IdleHosts, ScaleRequest, Scaling
     from fleetform.model.volume import Snapshot
     from fleetform.providers.contract.hosts import CreatedHost
     from fleetform.providers.contract.observed import HostSeen
@@ -119,6 +120,7 @@ class SchedulerState:
         leaving_volumes: Those that a plan under way takes away: nobody begins with one mounted.
         queue_fleets: The fleets that each queue leads to, by the queue's name; none: to all.
         default_queue: The queue of runs that name none; empty: they have none.
+        scaling: The limits of fleets whose hosts follow demand, by name.
         master_ports: Those of attempts of which a job may still run, by run uid.
         environment_uid: The environment that all of this is of.
         templates: Of fleets whose hosts are being exchanged, by name.
@@ -140,6 +142,7 @@ class SchedulerState:
     overrides: tuple[Override, ...] = ()
     queue_fleets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     default_queue: str = ""
+    scaling: Mapping[str, Scaling] = field(default_factory=dict)
     master_ports: Mapping[RunUid, int] = field(default_factory=dict)
     environment_uid: str = ""
 
@@ -490,6 +493,16 @@ class Ledger(Reader, Protocol):
         Write down moves of hosts that are exchanged; what is otherwise by now is passed over.
 
         All are, where the fleet wants another than this `template` by now, or a step of it is open.
+        """
+
+    def commit_scaling(
+        self, requests: Sequence[ScaleRequest], idle: IdleHosts, *, fence: int, now_ms: int
+    ) -> None:
+        """
+        Give fleets the hosts that were asked for, within their limits, and let idle ones leave.
+
+        The new hosts of one request are one batch. Nothing happens to a fleet with an open step, and to a
+        host that has got a job meanwhile.
         """
 
     def mark_forgotten(self, keys: Sequence[JobKey], *, fence: int | None = None) -> None: ...

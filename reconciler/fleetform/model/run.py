@@ -177,6 +177,7 @@ class Template:
     """Empty: any fleet."""
     queue: str = ""
     """The queue that it waits in; empty: the default one, if there is any."""
+    creation_policy: str = "reuse-or-create"
     priority: int = 0
     """0 to 100, higher first."""
     max_duration_seconds: int | None = None
@@ -369,6 +370,7 @@ def from_document(name: str, document: Mapping[str, Any], *, parent: str = "") -
         nodes=document.get("nodes", 1),
         fleets=tuple(document.get("fleets", ())),
         queue=document.get("queue", ""),
+        creation_policy=document.get("creation_policy", "reuse-or-create"),
         priority=document.get("priority", 0),
         max_duration_seconds=document.get("max_duration"),
         stop_grace_seconds=document.get("stop_duration", 10),

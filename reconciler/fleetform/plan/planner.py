@@ -29,6 +29,7 @@ from fleetform.plan.preconditions import predicates_of
 from fleetform.plan.reattach import take_back
 from fleetform.plan.redaction import seal_changes
 from fleetform.plan.renames import add_moves, moved_live, stuck_warnings
+from fleetform.plan.scaling import keep_scaled_hosts
 from fleetform.plan.scope import defer_the_held, defer_the_rest, failures_in_scope, scope_warnings
 from fleetform.plan.serialize import sealed
 from fleetform.plan.status import in_progress, settled_failures
@@ -51,6 +52,8 @@ _CHAIN: tuple[Callable[[PlanDraft], None], ...] = (
     # Of what is left in the plan; before the holds, which judge what it will be.
     take_back,
     hasten_exchanges,
+    # Before the offers: each host has one.
+    keep_scaled_hosts,
     # Before the cost and the digest: the offer is a part of what is bought.
     choose_offers,
     *PASSES,

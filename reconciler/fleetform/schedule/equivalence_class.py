@@ -127,6 +127,8 @@ class EquivalenceClass:
     """Fleets among these that have no instance yet."""
     volumes: frozenset[str] = frozenset()
     """Volumes that it mounts and that not all hosts have."""
+    may_create: bool = True
+    """Hosts may be created for its runs."""
     is_full: bool = False
     is_refused: bool = False
     refused_end_ms: int | None = None
@@ -214,10 +216,12 @@ def make_equivalence_class(
     absent: tuple[str, ...],
     owner: str = "",
     volumes: frozenset[str] = frozenset(),
+    *,
+    may_create: bool = True,
 ) -> EquivalenceClass:
     """`volumes` are those that the run mounts and not all hosts have."""
     options = tuple(_option(requirement, one, owner, volumes) for one in fleets)
-    return EquivalenceClass(requirement, nodes, options, partition, absent, volumes)
+    return EquivalenceClass(requirement, nodes, options, partition, absent, volumes, may_create)
 
 
 def _option(requirement: Requirement, fleet: Fleet, owner: str, volumes: frozenset[str]) -> Option:

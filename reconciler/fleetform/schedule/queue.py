@@ -14,6 +14,7 @@ from fleetform.model.instance import Allocation
 from fleetform.model.override import Override
 from fleetform.model.ports import Outcome, SchedulerState
 from fleetform.model.run import FINAL, Attempt, AttemptState, Run, Template
+from fleetform.model.scaling import Scaling
 
 __all__ = ["Partition", "partition_of"]
 
@@ -50,6 +51,7 @@ class Queue:
         delayed_since: When the delay of a run that is tried again began, by run uid.
         queue_fleets: The fleets of each declared queue, by its name; none: it leads to all.
         default_queue: The queue of runs that name none; empty: they have none.
+        scaling: The limits of fleets whose hosts follow demand, by name.
         master_ports: Those that other runs on several nodes have.
         environment_uid: Its runs look for a port from one of its own on; see `master_ports`.
     """
@@ -67,6 +69,7 @@ class Queue:
     delayed_since: Mapping[str, int] = field(default_factory=dict)
     queue_fleets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     default_queue: str = ""
+    scaling: Mapping[str, Scaling] = field(default_factory=dict)
     master_ports: frozenset[int] = frozenset()
     environment_uid: str = ""
 
@@ -109,6 +112,7 @@ def queue_from_state(book: SchedulerState) -> Queue:
         delayed_since=delayed,
         queue_fleets=book.queue_fleets,
         default_queue=book.default_queue,
+        scaling=book.scaling,
         master_ports=frozenset(book.master_ports.values()),
         environment_uid=book.environment_uid,
     )

@@ -23,6 +23,7 @@ from fleetform.schedule.holds import choose_hold
 from fleetform.schedule.master_ports import PORTS, free_ports
 from fleetform.schedule.queue import Policies, Queue, end_after, partition_of
 from fleetform.schedule.reasons import impossible_reasons, waiting_reasons
+from fleetform.schedule.scaling import Growth
 from fleetform.schedule.space import Hold, build_fleets
 
 _STOPPED = Waiting("stopped", "its document says `state: stopped`")
@@ -31,7 +32,7 @@ _NO_PORT = Waiting("master-port", f"all {len(PORTS)} ports for runs on several n
 
 _SUCCESSOR = Waiting("dependency", "waits for the end of the earlier run of this name")
 
-_ClassKey = tuple[str, tuple[str, ...], tuple[str, ...], int, Requirement, str]
+_ClassKey = tuple[str, tuple[str, ...], tuple[str, ...], int, Requirement, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,11 @@ class Round:
         self._policies = policies
         self._now_ms = now_ms
         self._overrides = InForce.of(queue.overrides, now_ms)
+        there = tuple(self._overrides.drained(instances))
+        nodes = sum(run.template.nodes for run in queue.runs) if queue.scaling else 0
+        self._growth = Growth(queue.scaling, there, nodes)
         self._fleets = build_fleets(
-            self._overrides.drained(instances),
+            (*there, *self._growth.uncreated),
             queue.allocations,
             queue.ends_at_ms,
             now_ms,
@@ -93,12 +97,19 @@ class Round:
                 waiting.append((run, equivalence, ()))
             else:
                 starts.append(placement)
+        claims = {
+            run.uid: self._growth.claim(run, equivalence)
+            for run, equivalence, before in (waiting if self._queue.scaling else ())
+            if not before
+        }
         return Decisions(
             starts=tuple(starts),
-            waiting=self._explain(waiting),
+            waiting=self._explain(waiting, claims),
             impossible=tuple(impossible),
             aborts=aborts,
             next_at_ms=self._next_at_ms,
+            scale=self._growth.requests(self._fleets),
+            spare=self._growth.spare(self._fleets),
         )
 
     # -- before room ------------------------------------------------------------------------
@@ -176,6 +187,7 @@ class Round:
             template.nodes,
             template.requirement,
             run.owner,
+            template.creation_policy,
         )
         equivalence = self._classes.get(key)
         if equivalence is None:
@@ -192,6 +204,7 @@ class Round:
                 absent,
                 run.owner,
                 frozenset(volumes) & self._queue.volume_hosts.keys(),
+                may_create=template.creation_policy != "reuse",
             )
             self._classes[key] = equivalence
         return equivalence
@@ -273,16 +286,26 @@ class Round:
                 fleet.keep(space, hold)
 
     def _explain(
-        self, waiting: Sequence[tuple[Run, EquivalenceClass, tuple[Waiting, ...]]]
+        self,
+        waiting: Sequence[tuple[Run, EquivalenceClass, tuple[Waiting, ...]]],
+        claims: Mapping[RunUid, tuple[Waiting, ...]],
     ) -> dict[RunUid, tuple[Waiting, ...]]:
         """Add what each class lacks at the end of the round; runs alike share one tuple."""
         lacking: dict[int, tuple[Waiting, ...]] = {}
         shared: dict[tuple[int, int], tuple[tuple[Waiting, ...], tuple[Waiting, ...]]] = {}
         explained: dict[RunUid, tuple[Waiting, ...]] = {}
         for run, equivalence, before in waiting:
+            if claim := claims.get(run.uid):
+                explained[run.uid] = claim
+                continue
             lacks = lacking.get(id(equivalence))
             if lacks is None:
-                lacks = lacking[id(equivalence)] = waiting_reasons(equivalence)
+                lacks = waiting_reasons(equivalence)
+                # What exists and has room is waited for, whatever could be created.
+                lacks = lacking[id(equivalence)] = (
+                    *lacks,
+                    *(self._growth.limits(equivalence) if lacks else ()),
+                )
             if not before:
                 explained[run.uid] = lacks
                 continue

@@ -20,20 +20,23 @@ from typing import TYPE_CHECKING, Any
 from fleetform.model.figures import counted
 from fleetform.model.instance import CLOUDS, LOCAL
 from fleetform.model.rollout import EXCHANGED_TEXTS, SURGE, UNWANTED
+from fleetform.model.scaling import numbers_kept
 from fleetform.model.verbs import Verb
 from fleetform.providers.contract.hosts import BATCH_MAX, CreatedHost
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.hosts import lose_jobs
 from fleetform.store.overrides import end_quarantine
 from fleetform.store.resources import SHOWN_VERBS, Context, delete_resource, write_resource
-from fleetform.store.rollouts import env_text, template_outputs
+from fleetform.store.rollouts import (
+    env_text,
+    offered_capacity,
+    stack_endpoint,
+    template_outputs,
+)
 
 if TYPE_CHECKING:
     from fleetform.model.apply import StepOutcome
     from fleetform.model.plan import Step
-
-STACK_FLEET_MAX = 60
-"""Characters of the name of a fleet in that of a stack, which has 100 at most."""
 
 __all__ = [
     "begin_adopt",
@@ -67,8 +70,9 @@ def begin_update(context: Context, step: Step) -> None:
     new = sorted((one for one in places if one["number"] not in there), key=itemgetter("number"))
     uids = [context.ids.uid() for _ in new]
     context.transaction.many(
-        "INSERT INTO instances (uid, name, fleet, number, state, address, provider, endpoint)"
-        " VALUES (?, ?, ?, ?, 'provisioning', '127.0.0.1', ?, ?)",
+        "INSERT INTO instances (uid, name, fleet, number, state, address, provider, endpoint,"
+        " cpu_millicores, memory_bytes, gpus)"
+        " VALUES (?, ?, ?, ?, 'provisioning', '127.0.0.1', ?, ?, ?, ?, ?)",
         (
             (
                 uids[position],
@@ -77,6 +81,7 @@ def begin_update(context: Context, step: Step) -> None:
                 one["number"],
                 one.get("provider", LOCAL),
                 _bought(one, batch_uid=uids[position - position % BATCH_MAX], fleet=fleet),
+                *offered_capacity(one),
             )
             for position, one in enumerate(new)
         ),
@@ -88,15 +93,10 @@ def begin_update(context: Context, step: Step) -> None:
 
 
 def _bought(place: Mapping[str, Any], *, batch_uid: str, fleet: str) -> str:
-    """
-    Return the endpoint with which an instance of a cloud is created, and empty text for other hosts.
-
-    The instances that one step brings in are created as one batch, in a stack of the provider that is named here: a
-    controller that takes over from a dead one finds them by it.
-    """
+    """Return the endpoint with which an instance of a cloud is created, and empty text for other hosts."""
     if place.get("provider") not in CLOUDS:
         return ""
-    return to_json({**place["endpoint"], "stack": f"{fleet[:STACK_FLEET_MAX]}-{batch_uid[-12:]}"})
+    return to_json(stack_endpoint(place, batch_uid=batch_uid, fleet=fleet))
 
 
 def numbered(transaction: Transaction, step: Step) -> list[dict[str, Any]]:
@@ -104,9 +104,11 @@ def numbered(transaction: Transaction, step: Step) -> list[dict[str, Any]]:
     Return the hosts that a step of a fleet wants, each with its number.
 
     A host that the plan knows by its name alone keeps the number that it has; a new one has the
-    lowest that is free.
+    lowest that is free. A fleet whose hosts follow demand keeps those that it has by now, within its limits.
     """
     places: list[dict[str, Any]] = step.arguments["instances"]
+    if "scaling" in step.arguments and (now := _scaled(transaction, step)) is not None:
+        return now
     if all("number" in place for place in places):
         return places
     known = _numbers(transaction, step.resource.name)
@@ -116,6 +118,29 @@ def numbered(transaction: Transaction, step: Step) -> list[dict[str, Any]]:
         {**place, "number": known[place["name"]] if place["name"] in known else next(free)}
         for place in places
     ]
+
+
+def _scaled(transaction: Transaction, step: Step) -> list[dict[str, Any]] | None:
+    """Return the hosts that a fleet has by demand, within the limits of a step; None before it was created."""
+    fleet, scaling = step.resource.name, step.arguments["scaling"]
+    row = transaction.one(
+        "SELECT generation FROM resources WHERE kind = 'fleet' AND name = ?", (fleet,)
+    )
+    if row is None or not row[0]:
+        return None
+    there = transaction.execute(
+        "SELECT number, EXISTS (SELECT 1 FROM allocations a WHERE a.instance_uid = instances.uid)"
+        " FROM instances WHERE fleet = ? AND state NOT IN ('terminating', 'terminated')",
+        (fleet,),
+    ).fetchall()
+    kept = numbers_kept(
+        {number % SURGE for number, _ in there},
+        {number % SURGE for number, is_busy in there if is_busy},
+        least=scaling["min"],
+        most=scaling["max"],
+    )
+    host = scaling["host"]
+    return [{**host, "name": f"{fleet}-{number}", "number": number} for number in kept]
 
 
 def _numbers(transaction: Transaction, fleet: str) -> dict[str, int]:
@@ -214,7 +239,7 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
         _dismiss(context.transaction, step)
         made = "imported" if step.verb == Verb.FLEET_ADOPT else "made"
         verb = "updated" if before[0] else made
-        hosts = counted(len(said["instances"]), "host")
+        hosts = counted(len(outputs.get("places", said["instances"])), "host")
         context.log(f"fleet.{verb}", f"was {SHOWN_VERBS.get(verb, verb)}: {hosts}", step.resource)
 
 

@@ -15,7 +15,7 @@ from fleetform.store.rollouts import Cordon, read_cordon
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements
 
-__all__ = ["read_instances"]
+__all__ = ["read_instances", "read_reported"]
 
 _INSTANCE_STATES = {state.value: state for state in InstanceState}
 
@@ -25,9 +25,13 @@ _INSTANCE = (
     "cpu_millicores", "memory_bytes", "disk_bytes", "gpus", "address", "boot_id", "install_id",
     "log_id", "log_number", "declared", "parts", "message", "drained",
     "seen_at_ms", "template_digest", "provider", "endpoint", "host_key", "run_as", "agent_account",
-    "accounts",
+    "accounts", "idle_since_ms",
 )  # fmt: skip
 _INSTANCES = f"SELECT {', '.join(_INSTANCE)} FROM instances WHERE state <> 'terminated'"
+_REPORTED = (
+    f"SELECT {', '.join(_INSTANCE)} FROM instances WHERE fleet = ? AND boot_id <> ''"
+    " ORDER BY coalesce(seen_at_ms, 0) DESC, uid LIMIT 1"
+)
 _THESE = " AND uid IN (SELECT value FROM json_each(?1))"
 
 
@@ -43,11 +47,17 @@ def read_instances(
     return tuple(_instance_of(row, cordon) for row in rows)
 
 
+def read_reported(connection: Statements, fleet: str) -> Instance | None:
+    """Read the host of a fleet that was heard last, gone or not; None: none ever answered."""
+    row = connection.execute(_REPORTED, (fleet,)).fetchone()
+    return None if row is None else _instance_of(row, read_cordon(connection))
+
+
 def _instance_of(row: Sequence[Any], cordon: Cordon) -> Instance:
     (uid, name, fleet, number, state, generation, sharing, blocks, cpu, memory, disk, gpus,
      address, boot_id, install_id, log_id, log_number, declared, parts, message,
      drained, seen_at_ms, template_digest, provider, endpoint, host_key, run_as, agent_account,
-     accounts) = row  # fmt: skip
+     accounts, idle_since_ms) = row  # fmt: skip
     said: Mapping[str, Any] = json.loads(declared) if declared else {}
     return Instance(
         uid=uid,
@@ -78,6 +88,7 @@ def _instance_of(row: Sequence[Any], cordon: Cordon) -> Instance:
         run_as=run_as,
         agent_account=agent_account,
         accounts=frozenset(json.loads(accounts)) if accounts else None,
+        idle_since_ms=idle_since_ms,
     )
 
 

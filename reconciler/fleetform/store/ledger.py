@@ -33,6 +33,7 @@ from fleetform.store.reads import Reads
 from fleetform.store.records import commit_news, commit_records
 from fleetform.store.resources import Context
 from fleetform.store.rollouts import commit_exchanges
+from fleetform.store.scaling import commit_scaling
 from fleetform.store.steps import begin_steps, finish_steps
 from fleetform.store.transitions import commit_transitions
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from fleetform.model.recovery import Evidence, Recovered
     from fleetform.model.rollout import Exchange, Template
     from fleetform.model.run import RunUid
+    from fleetform.model.scaling import IdleHosts, ScaleRequest
     from fleetform.providers.contract.hosts import CreatedHost
     from fleetform.providers.contract.observed import HostSeen
     from fleetform.spec.desired import ResourceKey
@@ -226,6 +228,12 @@ class StoredLedger(Reads):
     ) -> None:
         with self._database.write(fence=fence) as transaction:
             commit_exchanges(transaction, fleet, template, moves, ids=self._ids, now_ms=now_ms)
+
+    def commit_scaling(
+        self, requests: Sequence[ScaleRequest], idle: IdleHosts, *, fence: int, now_ms: int
+    ) -> None:
+        with self._database.write(fence=fence) as transaction:
+            commit_scaling(transaction, requests, idle, ids=self._ids, now_ms=now_ms)
 
     def mark_forgotten(self, keys: Sequence[JobKey], *, fence: int | None = None) -> None:
         with self._database.write(fence=fence) as transaction:

@@ -78,6 +78,7 @@ _TROUBLED_HOSTS = (
 )
 """A host that leaves has a message where it cannot be released, or where it makes room for another."""
 _WITH_DEVICES = "SELECT uid FROM instances WHERE state = 'ready' AND declared LIKE '%\"devices\"%'"
+_IDLE = "SELECT count(*) FROM instances WHERE idle_since_ms IS NOT NULL AND state <> 'terminated'"
 # One of a fleet whose step has failed waits for the next plan, which is about that fleet.
 _JOINING = (
     "SELECT count(*) FROM instances i JOIN resources r ON r.kind = 'fleet' AND r.name = i.fleet"
@@ -105,6 +106,7 @@ def read_overview(connection: Statements) -> Overview:
     ending = tuple(name for (name,) in connection.execute(_ENDING))
     hosts, heard_at_ms = _hosts(connection)
     (joining,) = connection.execute(_JOINING).fetchone()
+    (idle,) = connection.execute(_IDLE).fetchone()
     return Overview(
         status=LedgerStatus(status),
         note=note,
@@ -119,6 +121,7 @@ def read_overview(connection: Statements) -> Overview:
         troubled_hosts=_troubled_hosts(connection),
         leaving_count=hosts.get("terminating", 0),
         joining_count=joining,
+        idle_count=idle,
         heard_at_ms=heard_at_ms,
         applies=tuple(
             OpenApply(ApplyRecord(*row[:-1]), row[-1]) for row in connection.execute(_APPLIES)

@@ -249,6 +249,10 @@ class _Round:
         many("INSERT INTO allocations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._allocations)
         many("INSERT INTO units VALUES (?, ?, ?)", self._units)
         many(
+            "UPDATE instances SET idle_since_ms = NULL WHERE uid = ? AND idle_since_ms IS NOT NULL",
+            [(uid,) for uid in sorted({one[1] for one in self._allocations})],
+        )
+        many(
             "UPDATE attempts SET state = ?, reserved_at_ms = ?, starting_at_ms = ?, master_port = ?"
             " WHERE run_uid = ? AND number = ?",
             self._attempts,

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fleetform.model.instance import LOCAL
+from fleetform.model.instance import CLOUDS, LOCAL
 from fleetform.model.rollout import (
     EARLY,
     ENDED,
@@ -40,10 +40,14 @@ __all__ = [
     "closings_of",
     "commit_exchanges",
     "env_text",
+    "insert_host",
     "is_exchanged",
     "leaving_fleets",
+    "offered_capacity",
     "read_cordon",
     "read_templates",
+    "stack_endpoint",
+    "standing_still",
     "template_outputs",
 ]
 
@@ -64,6 +68,8 @@ def template_outputs(
         "places": [place["number"] for place in places],
         "update": said["document"].get("update", {}),
     }
+    if "scaling" in said:
+        return {**outputs, "scaling": said["scaling"]}
     hosts = {str(place["number"]): place for place in places if "endpoint" in place}
     return {**outputs, "hosts": hosts} if hosts else outputs
 
@@ -89,12 +95,12 @@ def read_templates(connection: Statements) -> dict[str, Template]:
             template = _template(kept)
             if _is_under_way(connection, name, template):
                 found[str(name)] = template
-    for name in _standing_still(connection) if found else ():
+    for name in standing_still(connection) if found else ():
         found.pop(name, None)
     return found
 
 
-def _standing_still(connection: Statements | Transaction) -> frozenset[str]:
+def standing_still(connection: Statements | Transaction) -> frozenset[str]:
     """
     Name the fleets whose rollout pauses: fleets that are removed or released, and fleets with an open step.
 
@@ -161,7 +167,7 @@ def commit_exchanges(
     now_ms: int,
 ) -> None:
     """See `model.ports.Ledger.commit_exchanges`."""
-    if fleet in _standing_still(transaction) or not _is_wanted(transaction, fleet, template):
+    if fleet in standing_still(transaction) or not _is_wanted(transaction, fleet, template):
         # Meanwhile its removal was entered, or a step of it has begun or ended.
         return
     for one in moves:
@@ -218,14 +224,38 @@ def _make(transaction: Transaction, fleet: str, number: int, uid: str, now_ms: i
     )
     if row is None or taken is not None:
         return
-    document, kept = json.loads(row[0]), json.loads(row[1])
+    name = insert_host(transaction, fleet, json.loads(row[0]), json.loads(row[1]), number, uid)
+    transaction.log(
+        "host.making", now_ms, f"host {name} is being created", ResourceKey("fleet", fleet)
+    )
+
+
+def insert_host(
+    transaction: Transaction,
+    fleet: str,
+    document: Mapping[str, Any],
+    kept: Mapping[str, Any],
+    number: int,
+    uid: str,
+    *,
+    batch_uid: str = "",
+) -> str:
+    """
+    Give a place of a fleet an instance of the template of now, and return its name.
+
+    `kept` are the outputs of the fleet. Instances of a cloud with one `batch_uid` are created as one batch.
+    """
     place = kept.get("hosts", {}).get(str(number % SURGE), {})
+    place = place or kept.get("scaling", {}).get("host", {})
     declared = place.get("declared", document.get("local") or {})
-    name = place.get("name", f"{fleet}-{number % SURGE}") + (EARLY if number >= SURGE else "")
+    cpu, memory, gpus = offered_capacity(place)
+    name: str = place.get("name", f"{fleet}-{number % SURGE}") + (EARLY if number >= SURGE else "")
+    endpoint = stack_endpoint(place, batch_uid=batch_uid, fleet=fleet) if place else {}
     transaction.execute(
         "INSERT INTO instances (uid, name, fleet, number, state, address, sharing, blocks, declared,"
-        " parts, cpu_millicores, memory_bytes, disk_bytes, template_digest, env, provider, endpoint)"
-        " VALUES (?, ?, ?, ?, 'provisioning', '127.0.0.1', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " parts, cpu_millicores, memory_bytes, disk_bytes, gpus, template_digest, env, run_as,"
+        " provider, endpoint) VALUES (?, ?, ?, ?, 'provisioning', '127.0.0.1', ?, ?, ?, ?, ?, ?, ?, ?,"
+        " ?, ?, ?, ?, ?)",
         (
             uid,
             name,
@@ -235,18 +265,45 @@ def _make(transaction: Transaction, fleet: str, number: int, uid: str, now_ms: i
             document.get("blocks", 1),
             to_json(declared),
             1 if place else len(kept["places"]),
-            declared.get("cpu", 0),
-            declared.get("memory", 0),
+            declared.get("cpu", cpu),
+            declared.get("memory", memory),
             declared.get("disk", 0),
+            gpus,
             kept["template"],
             env_text(document),
+            document.get("run_as", ""),
             place.get("provider", LOCAL),
-            to_json(place["endpoint"]) if place else "",
+            to_json(endpoint) if place else "",
         ),
     )
-    transaction.log(
-        "host.making", now_ms, f"host {name} is being created", ResourceKey("fleet", fleet)
+    return name
+
+
+def offered_capacity(place: Mapping[str, Any]) -> tuple[int, int, str]:
+    """Return CPU, memory and GPUs of a new host as its offer says, until it reports what it has."""
+    said = place.get("capacity", {})
+    return (
+        said.get("cpu", 0),
+        said.get("memory", 0),
+        to_json(said["gpus"]) if said.get("gpus") else "",
     )
+
+
+STACK_FLEET_MAX = 60
+"""Characters of the name of a fleet in that of a stack, which has 100 at most."""
+
+
+def stack_endpoint(place: Mapping[str, Any], *, batch_uid: str, fleet: str) -> Mapping[str, Any]:
+    """
+    Return the endpoint of a new host, for one of a cloud with the stack in which it is created.
+
+    The instances that are brought in together are created as one batch, in a stack of the provider that is named here: a
+    controller that takes over from a dead one finds them by it.
+    """
+    endpoint: Mapping[str, Any] = place["endpoint"]
+    if place.get("provider") not in CLOUDS or not batch_uid:
+        return endpoint
+    return {**endpoint, "stack": f"{fleet[:STACK_FLEET_MAX]}-{batch_uid[-12:]}"}
 
 
 def _settle(transaction: Transaction, fleet: str, one: Exchange) -> None:

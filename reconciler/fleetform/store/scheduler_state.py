@@ -30,6 +30,7 @@ from fleetform.store.runs import (
     prefixed,
     run_of,
 )
+from fleetform.store.scaling import read_scaling
 from fleetform.store.volume_hosts import leaving_volumes, read_volume_hosts
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def read_book(
         overrides=read_overrides(connection),
         queue_fleets=queue_fleets,
         default_queue=default_queue,
+        scaling=read_scaling(connection) if not only and instances is None else {},
         master_ports=read_master_ports(connection, which, values),
         environment_uid=environment_uid,
     )

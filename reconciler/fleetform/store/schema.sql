@@ -49,6 +49,7 @@ CREATE TABLE instances (
     boot_heard_at_ms INTEGER,
     created_at_ms INTEGER,
     ended_at_ms INTEGER,
+    idle_since_ms INTEGER,
     PRIMARY KEY (uid)
 );
 
@@ -328,4 +329,4 @@ CREATE TABLE alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO alembic_version VALUES ('0009');
+INSERT INTO alembic_version VALUES ('0010');

@@ -158,6 +158,8 @@ instances = Table(
     # When a cloud said that it has created the host, and that it has deleted it: between them it costs.
     _optional("created_at_ms", since="0009"),
     _optional("ended_at_ms", since="0009"),
+    # Since when a host that follows demand has no jobs and leaves after a while.
+    _optional("idle_since_ms", since="0010"),
 )
 # A place of a fleet has one instance; terminated instances stay in the history.
 Index(

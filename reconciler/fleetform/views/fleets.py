@@ -33,6 +33,7 @@ TONES = {
     InstanceState.QUARANTINED: "bad",
     InstanceState.TERMINATING: "dim",
     InstanceState.TERMINATED: "dim",
+    InstanceState.UNCREATED: "dim",
 }
 
 

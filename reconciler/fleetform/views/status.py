@@ -302,6 +302,7 @@ def _work_left(found: Overview) -> str:
             (len(found.applies), "unfinished apply", "unfinished applies"),
             (found.leaving_count, "leaving host", ""),
             (found.joining_count, "host that is not set up", "hosts that are not set up"),
+            (found.idle_count, "idle host", ""),
         )
         if count
     ]

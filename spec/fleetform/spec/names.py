@@ -15,6 +15,7 @@ from typing import Any
 
 __all__ = [
     "EXPRESSION_MARK",
+    "HOSTS_MAX",
     "NAME",
     "Address",
     "bare_word",
@@ -42,6 +43,8 @@ EXPRESSION_MARK = "${{"
 # names and paths, which is why case and other characters are out.
 NAME = re.compile(r"[a-z][a-z0-9-]{1,40}")
 NAME_LENGTH_MAX = 41
+HOSTS_MAX = 20_000
+"""The most hosts of a fleet, and of one range of names; the largest clusters have about as many."""
 # What an expression can name; as long as the longest names of variables that anybody uses.
 SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 SECRET_NAME_LENGTH_MAX = 100

@@ -53,8 +53,6 @@ def test_refused(tmp_path, old, new, words):
     [
         "regions: [us-east-1, eu-west-1]",
         "availability_zones: [us-east-1a, us-east-1b]",
-        "nodes: 0..2",
-        "idle_duration: 1h",
         "reservation: cr-1",
         "retry: true",
         "resources: {shm_size: 8GB}",

@@ -187,7 +187,6 @@ def test_held(tmp_path, field, words):
         "utilization_policy: {min_gpu_utilization: 10, time_window: 1h}",
         "spot_policy: spot",
         "max_price: 2.5",
-        "creation_policy: reuse",
         "idle_duration: off",
         "home_dir: /root",
         "setup: [x]",
@@ -217,6 +216,7 @@ def test_goes_on_without(tmp_path, field):
         "nvcc: false",
         "dstack: false",
         "spot_policy: on-demand",
+        "creation_policy: reuse",
         "creation_policy: reuse-or-create",
     ],
 )

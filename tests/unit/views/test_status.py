@@ -122,7 +122,7 @@ def test_a_list_that_is_cut_says_how_many_are_left_and_what_lists_them():
 
 NOTHING = Overview(
     LedgerStatus.READY, "", {}, {}, (), outdated_count=0, ending_count=0, ending=(),
-    work_count=0, hosts={}, troubled_hosts=(), leaving_count=0, joining_count=0,
+    work_count=0, hosts={}, troubled_hosts=(), leaving_count=0, joining_count=0, idle_count=0,
     heard_at_ms=None, applies=(), overrides=(),
 )  # fmt: skip
 

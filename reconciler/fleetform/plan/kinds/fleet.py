@@ -13,9 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 from fleetform.model.figures import counted
-from fleetform.model.instance import LOCAL
+from fleetform.model.instance import CLOUDS, LOCAL
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, Permissions, Reason, Step
+from fleetform.model.scaling import IDLE_SECONDS
 from fleetform.model.verbs import Verb
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.draft import (
@@ -30,7 +31,7 @@ from fleetform.plan.draft import (
 from fleetform.spec.canonical import digest
 from fleetform.spec.checks.hosts import hosts_of, provider_of, source_of
 from fleetform.spec.desired import Declared
-from fleetform.spec.names import host_name
+from fleetform.spec.names import HOSTS_MAX, host_name
 
 
 def propose_create(declared: Declared) -> Proposal:
@@ -202,6 +203,8 @@ def _arguments(declared: Declared) -> dict[str, Any]:
         "template": template_of(document),
         "instances": places_of(declared.key.name, document),
     }
+    if scaling := scaling_of(document):
+        arguments["scaling"] = scaling
     lost = lost_hosts(document)
     return {**arguments, "lost": lost} if lost else arguments
 
@@ -221,6 +224,26 @@ def places_of(fleet: str, document: Mapping[str, Any]) -> list[dict[str, Any]]:
         {"name": name, "number": number, **_elsewhere(document), **_drained(name, document)}
         for number, name in enumerate(names)
     ]
+
+
+def scaling_of(document: Mapping[str, Any]) -> dict[str, Any] | None:
+    """
+    Return between which numbers the hosts of a fleet follow demand, and what a new one is; None: they do not.
+
+    `idle_seconds` is how long a host beyond the least number stays without jobs; negative: without limit.
+    """
+    nodes = document.get("nodes")
+    if nodes is None or provider_of(document) not in CLOUDS:
+        return None
+    least, most = nodes.get("min") or 0, nodes.get("max")
+    if most == least:
+        return None
+    return {
+        "min": least,
+        "max": HOSTS_MAX if most is None else most,
+        "idle_seconds": document.get("idle_duration", IDLE_SECONDS),
+        "host": {**_elsewhere(document), **_drained("", document)},
+    }
 
 
 def _elsewhere(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -50,6 +50,7 @@ CREATE TABLE instances (
     boot_heard_at_ms BIGINT,
     created_at_ms BIGINT,
     ended_at_ms BIGINT,
+    idle_since_ms BIGINT,
     PRIMARY KEY (uid)
 );
 
@@ -329,4 +330,4 @@ CREATE TABLE alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO alembic_version VALUES ('0009');
+INSERT INTO alembic_version VALUES ('0010');

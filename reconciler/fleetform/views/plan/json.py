@@ -24,6 +24,7 @@ from fleetform.views.plan.notes import (
     hosts_removed,
     hosts_set_up,
     joining_hosts,
+    scaling_of,
     silent_hosts,
 )
 from fleetform.views.plan.schema import (
@@ -238,6 +239,12 @@ def change_json(plan: Plan, change: Change) -> ResourceChange:
         found["hosts_set_up"] = list(hosts_set_up(plan, change))
         if created := hosts_created(plan, change):
             found["hosts_created"] = list(created)
+        if scaling := scaling_of(change):
+            found["scaling"] = {
+                "min": scaling["min"],
+                "max": scaling["max"],
+                "idle_seconds": scaling["idle_seconds"],
+            }
         if rows := plan.annex.get("preview", {}).get(change.key.name):
             found["preview"] = rows
     if change.moved_from:

@@ -302,6 +302,7 @@ def block_facts(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[
         ("hosts removed", hosts_removed_text(plan, change)),
         ("sets up", hosts_set_up_text(plan, change)),
         ("creates", hosts_created_text(plan, change)),
+        ("scales", scaling_text(change)),
         ("preview", preview_text(plan, change)),
         ("cost", "" if group.is_many else cost_text(change, ceiling=ceiling)),
     )
@@ -356,9 +357,13 @@ def hosts_created_text(plan: Plan, change: Change) -> str:
     ]
     if not endpoints:
         return ""
-    offer = endpoints[0]
+    return f"{_host_names(new)} ({_offer_text(endpoints[0], is_many=len(new) > 1)})"
+
+
+def _offer_text(offer: Mapping[str, Any], *, is_many: bool) -> str:
+    """Write `g5.xlarge in us-east-1, $1.01/h each, account 123456789012`."""
     price = offer.get("price_micros")
-    each = " each" if len(new) > 1 else ""
+    each = " each" if is_many else ""
     kind = "spot, " if offer.get("spot") else ""
     cost = "at an unknown price" if price is None else f"{figures.dollars(price)}/h{each}"
     # Here: a catalogue is read for it.
@@ -366,8 +371,29 @@ def hosts_created_text(plan: Plan, change: Change) -> str:
 
     image = offer.get("image") or image_parameter(offer["instance_type"])
     return (
-        f"{_host_names(new)} ({offer['instance_type']} in {printable(offer['region'])}, {kind}{cost},"
-        f" account {offer['account']}{f', image {printable(image)}' if image else ''})"
+        f"{offer['instance_type']} in {printable(offer['region'])}, {kind}{cost},"
+        f" account {offer['account']}{f', image {printable(image)}' if image else ''}"
+    )
+
+
+def scaling_of(change: Change) -> Mapping[str, Any] | None:
+    """Return the limits of a fleet whose hosts follow demand after the change, as its step has them."""
+    found = (step.arguments.get("scaling") for step in change.steps)
+    return next((one for one in found if one is not None), None)
+
+
+def scaling_text(change: Change) -> str:
+    """Write `0 to 3 hosts by demand (…); hosts beyond 0 leave after 5m00s without jobs`; empty for a fixed number."""
+    scaling = scaling_of(change)
+    if scaling is None or "instance_type" not in scaling["host"]["endpoint"]:
+        return ""
+    least, most, idle = scaling["min"], scaling["max"], scaling["idle_seconds"]
+    end = (
+        "stay without jobs" if idle < 0 else f"leave after {figures.span(idle * 1000)} without jobs"
+    )
+    return (
+        f"{least} to {most} hosts by demand ({_offer_text(scaling['host']['endpoint'], is_many=True)});"
+        f" hosts {'' if not least else f'beyond {least} '}{end}"
     )
 
 

@@ -110,6 +110,16 @@ class PreviewedResource(TypedDict):
     name: str
 
 
+class ScalingBody(TypedDict):
+    """Between which numbers the hosts of a fleet follow demand."""
+
+    min: Annotated[int, "So many hosts stay without jobs."]
+    max: Annotated[int, "The fleet never has more hosts."]
+    idle_seconds: Annotated[
+        int, "How long another host stays without jobs; negative: without limit."
+    ]
+
+
 class ResourceChange(TypedDict):
     """One resource and its change."""
 
@@ -148,6 +158,12 @@ class ResourceChange(TypedDict):
         Annotated[
             list[str],
             "Of a fleet on a cloud: the hosts that the change creates; absent without any.",
+        ]
+    ]
+    scaling: NotRequired[
+        Annotated[
+            ScalingBody,
+            "Of a fleet whose hosts follow demand: between which numbers; absent otherwise.",
         ]
     ]
     preview: NotRequired[

@@ -149,6 +149,7 @@ _FACT_TONES = {
     "hosts removed": "warn",
     "sets up": "info",
     "creates": "info",
+    "scales": "info",
     "preview": "info",
     "cost": "info",
 }

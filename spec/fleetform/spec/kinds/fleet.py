@@ -32,10 +32,11 @@ from fleetform.spec.kinds.base import (
 )
 from fleetform.spec.kinds.commands import Variables, warn_of_secrets, without_value
 from fleetform.spec.kinds.container import Runtime
-from fleetform.spec.kinds.hosts import HOSTS_MAX, Blocks, SshConfig
+from fleetform.spec.kinds.hosts import Blocks, SshConfig
 from fleetform.spec.kinds.offers import OfferChoice, Price, Text
 from fleetform.spec.kinds.resources import Capacity, Resources, mapping, text
 from fleetform.spec.kinds.run_policies import RetrySpec
+from fleetform.spec.names import HOSTS_MAX
 from fleetform.spec.quantities import Range, parse_int_range
 from fleetform.spec.quantities.ranges import from_one_to, parse_count, range_of, shown, unfit
 
@@ -217,8 +218,9 @@ class Fleet(OfferChoice):
         Annotated[Nodes, *read_by(_nodes, _NODES_SCHEMA), control("providers", default=1)] | None
     ) = None
     """
-    Number of hosts, or a range. A host is removed only after its jobs have ended. Example: `2`,
-    `0..2`, `{min: 1, target: 2, max: 4}`.
+    Number of hosts, or a range. On AWS the hosts of a range follow demand: one is created when a
+    waiting run needs it, and released after `idle_duration` without jobs. A host is removed only
+    after its jobs have ended. Example: `2`, `0..2`, `{min: 1, target: 2, max: 4}`.
     """
 
     local: (
@@ -393,10 +395,6 @@ class Fleet(OfferChoice):
                 ("resources", "shm_size"),
                 "Shared memory of hosts on AWS is that of their image.",
                 "Remove it, and set `shm_size` of runs.",
-            )
-        if self.nodes is not None and self.nodes.max != self.nodes.target:
-            yield not_supported(
-                ("nodes",), "Scaling by demand is not supported yet.", "Write one number."
             )
 
     def problems(self) -> Iterator[Problem]:

@@ -37,12 +37,10 @@ from fleetform.spec.kinds.offers import Text
 from fleetform.spec.kinds.ports import PORT_MAX, Port
 from fleetform.spec.kinds.resources import HostCapacity, text
 from fleetform.spec.kinds.schedules import Window, window
-from fleetform.spec.names import host_name
+from fleetform.spec.names import HOSTS_MAX, host_name
 from fleetform.spec.quantities.ranges import exact_text, from_one_to, parse_count, shown, unfit
 
 PORT = 22
-# The most hosts of one range of names; the largest clusters have about as many.
-HOSTS_MAX = 20_000
 # A host has at most some hundred CPUs and some sixteen GPUs to divide.
 BLOCKS_MAX = 1024
 

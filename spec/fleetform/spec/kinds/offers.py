@@ -139,9 +139,13 @@ class OfferChoice(Document):
     ] = None
     """The highest price of one host, in US dollars per hour. Default: no limit. Example: `2.5`."""
 
-    idle_duration: Annotated[Offable | None, _UPKEEP] = None
+    idle_duration: Annotated[
+        Offable | None,
+        per_kind(run=control(essential=False), fleet=control("schedule"), profile=_LENT),
+    ] = None
     """
-    How long a host without jobs is kept. `off`: it is kept without limit. Example: `1h`, `off`.
+    How long a host without jobs is kept in a fleet whose `nodes` are a range; as many as its least
+    number stay. `off`: it is kept without limit. Default: `5m`. Example: `1h`, `off`.
     """
 
     backend_options: (

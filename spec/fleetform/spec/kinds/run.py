@@ -290,14 +290,12 @@ class Run(OfferChoice):
     Default: anywhere. Example: `rack`.
     """
 
-    # Nothing creates hosts for a run yet.
     creation_policy: Annotated[
-        Literal["reuse", "reuse-or-create"] | None,
-        control(essential=False, default="reuse-or-create"),
+        Literal["reuse", "reuse-or-create"] | None, control("schedule", default="reuse-or-create")
     ] = None
     """
-    Whether hosts may be created for the run. `reuse`: use only existing hosts. `reuse-or-create`:
-    create hosts when none is free. Example: `reuse`.
+    Whether a fleet whose `nodes` are a range creates hosts for the run. `reuse`: use only hosts that
+    exist or are being created. `reuse-or-create`: create hosts when none is free. Example: `reuse`.
     """
 
     startup_order: Annotated[

@@ -76,7 +76,7 @@ WHY: Mapping[str, Mapping[str, str]] = {
             ("backends", "regions", "availability_zones", "instance_types", "reservation"), _CLOUDS
         ),
         **dict.fromkeys(
-            ("spot_policy", "max_price", "creation_policy", "idle_duration", "backend_options"),
+            ("spot_policy", "max_price", "idle_duration", "backend_options"),
             "Creating hosts for a run is not supported yet: runs use the hosts of existing fleets.",
         ),
         **dict.fromkeys(

@@ -1,0 +1,56 @@
+"""
+When a host without jobs leaves its fleet: after `idle_duration`, counted over controllers.
+
+The moment since when a host is idle is in its row, so that a controller that takes over goes on counting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.scaling import IdleHosts, Scaling
+
+__all__ = ["judge_idle"]
+
+
+def judge_idle(
+    spare: Sequence[str],
+    instances: Iterable[Instance],
+    scaling: Mapping[str, Scaling],
+    *,
+    now_ms: int,
+) -> IdleHosts:
+    """
+    Say which hosts begin to be idle, which are so no more, and which leave.
+
+    Args:
+        spare: Uids of hosts that no run needs, as `Decisions.spare`.
+        instances: Of all fleets.
+        scaling: The limits of fleets whose hosts follow demand.
+        now_ms: Unix milliseconds.
+    """
+    there = {one.uid: one for one in instances if one.state is not InstanceState.TERMINATING}
+    spans = {uid: _span_ms(there.get(uid), scaling) for uid in spare}
+    idle = {uid: (there[uid], span) for uid, span in spans.items() if span is not None}
+    # A mark of the future is from before the clock was set back.
+    since = {
+        uid: one.idle_since_ms
+        for uid, (one, _) in idle.items()
+        if one.idle_since_ms is not None and one.idle_since_ms <= now_ms
+    }
+    ends = {uid: since.get(uid, now_ms) + span for uid, (_, span) in idle.items()}
+    return IdleHosts(
+        began=tuple(uid for uid in idle if uid not in since),
+        ended=tuple(
+            uid for uid, one in there.items() if one.idle_since_ms is not None and uid not in idle
+        ),
+        leaving=tuple(uid for uid, end in ends.items() if end <= now_ms),
+        next_at_ms=min((end for end in ends.values() if end > now_ms), default=None),
+    )
+
+
+def _span_ms(instance: Instance | None, scaling: Mapping[str, Scaling]) -> int | None:
+    """Return for how long a host is kept without jobs; None: it is not counted."""
+    limits = None if instance is None else scaling.get(instance.fleet)
+    return None if limits is None else limits.idle_ms

@@ -1,0 +1,211 @@
+"""
+Fleets whose hosts follow demand: their limits are read, new hosts get rows, idle ones begin to leave.
+
+The rows are the intent: a controller that takes over from a dead one creates and releases what they say. How many hosts a
+fleet wants now is in the outputs of its row, where rollouts look as well.
+"""
+
+from __future__ import annotations
+
+# ruff: noqa: S608 -- statements are put together from constants of this room; values are bound.
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from fleetform.model import figures
+from fleetform.model.figures import counted
+from fleetform.model.instance import Gpu, Instance, InstanceState
+from fleetform.model.rollout import SURGE
+from fleetform.model.scaling import Scaling
+from fleetform.providers.contract.hosts import BATCH_MAX
+from fleetform.spec.desired import ResourceKey
+from fleetform.store.database import Transaction, to_json
+from fleetform.store.instances import read_reported
+from fleetform.store.rollouts import insert_host, standing_still
+
+if TYPE_CHECKING:
+    from fleetform.model.ports import Ids
+    from fleetform.model.scaling import IdleHosts, ScaleRequest
+    from fleetform.store.statements import Statements
+
+__all__ = ["commit_scaling", "read_scaling"]
+
+
+def read_scaling(connection: Statements) -> dict[str, Scaling]:
+    """Read the limits of fleets whose hosts follow demand, by name; without fleets that are being removed."""
+    rows = connection.execute(
+        "SELECT name, document, outputs FROM resources WHERE kind = 'fleet'"
+        " AND outputs LIKE '%\"scaling\"%' ORDER BY name"
+    ).fetchall()
+    found = {}
+    still = standing_still(connection) if rows else frozenset()
+    for name, document, outputs in rows:
+        kept = json.loads(outputs)
+        if name not in still and "scaling" in kept:
+            host = _new_host(connection, name, json.loads(document), kept)
+            limits = kept["scaling"]
+            idle = limits["idle_seconds"]
+            found[str(name)] = Scaling(
+                limits["min"],
+                limits["max"],
+                None if idle < 0 else idle * 1000,
+                frozenset(kept["places"]),
+                host,
+            )
+    return found
+
+
+def _new_host(
+    connection: Statements, fleet: str, document: Mapping[str, Any], kept: Mapping[str, Any]
+) -> Instance:
+    """
+    Return what a new host would be like: as its offer says, or as one of the same type has reported.
+
+    An instance has less memory than its offer says, and which accounts it has is known from the image alone. Without
+    the report of an earlier one, a run that fits no host would have one after the other created.
+    """
+    place = kept["scaling"]["host"]
+    offer = place.get("capacity", {})
+    declared = Instance(
+        uid="",
+        name="",
+        fleet=fleet,
+        number=0,
+        state=InstanceState.UNCREATED,
+        sharing=document.get("sharing", "exact"),
+        blocks=document.get("blocks", 1),
+        cpu_millicores=offer.get("cpu", 0),
+        memory_bytes=offer.get("memory", 0),
+        gpus=tuple(Gpu(**gpu) for gpu in offer.get("gpus", ())),
+        drained=place.get("drained", ""),
+        provider=place["provider"],
+        endpoint=place["endpoint"],
+        run_as=document.get("run_as", ""),
+    )
+    known = read_reported(connection, fleet)
+    if known is None or _type_of(known) != _type_of(declared):
+        return declared
+    return replace(
+        declared,
+        cpu_millicores=known.cpu_millicores,
+        memory_bytes=known.memory_bytes,
+        disk_bytes=known.disk_bytes,
+        gpus=tuple(replace(gpu, used_by=None) for gpu in known.gpus),
+        boot_id=known.boot_id,
+        agent_account=known.agent_account,
+        accounts=known.accounts,
+    )
+
+
+def _type_of(instance: Instance) -> object:
+    return instance.endpoint.get("instance_type")
+
+
+# -- more, and fewer ----------------------------------------------------------------------
+
+
+def commit_scaling(
+    transaction: Transaction,
+    requests: Sequence[ScaleRequest],
+    idle: IdleHosts,
+    *,
+    ids: Ids,
+    now_ms: int,
+) -> None:
+    """See `model.ports.Ledger.commit_scaling`."""
+    still = standing_still(transaction)
+    for request in requests:
+        if request.fleet not in still:
+            _grow(transaction, request, ids=ids, now_ms=now_ms)
+    transaction.many(
+        "UPDATE instances SET idle_since_ms = NULL WHERE uid = ?", ((uid,) for uid in idle.ended)
+    )
+    transaction.many(
+        "UPDATE instances SET idle_since_ms = ? WHERE uid = ?"
+        f" AND state NOT IN ('terminating', 'terminated') AND {_HAS_NO_JOB}",
+        ((now_ms, uid) for uid in idle.began),
+    )
+    for uid in idle.leaving:
+        _shrink(transaction, uid, still, now_ms=now_ms)
+
+
+_HAS_NO_JOB = "NOT EXISTS (SELECT 1 FROM allocations a WHERE a.instance_uid = instances.uid)"
+
+
+def _grow(transaction: Transaction, request: ScaleRequest, *, ids: Ids, now_ms: int) -> None:
+    """Give a fleet new hosts, at most a batch of a stack for each hundred."""
+    fleet = request.fleet
+    row = transaction.one(
+        "SELECT document, outputs FROM resources WHERE kind = 'fleet' AND name = ?", (fleet,)
+    )
+    kept = json.loads(row[1]) if row is not None and row[1] else {}
+    if row is None or "scaling" not in kept:
+        return
+    limits = kept["scaling"]
+    taken = {*kept["places"], *(number % SURGE for number, _ in _alive(transaction, fleet))}
+    free = (number for number in itertools.count() if number not in taken)
+    numbers = [next(free) for _ in range(min(request.hosts, limits["max"] - len(taken)))]
+    uids = [ids.uid() for _ in numbers]
+    for position, (number, uid) in enumerate(zip(numbers, uids, strict=True)):
+        insert_host(
+            transaction, fleet, json.loads(row[0]), kept, number, uid,
+            batch_uid=uids[position - position % BATCH_MAX],
+        )  # fmt: skip
+    if not numbers:
+        return
+    _write_places(transaction, fleet, {**kept, "places": sorted([*kept["places"], *numbers])})
+    what = f"{counted(len(numbers), 'host')} {'is' if len(numbers) == 1 else 'are'} being created"
+    why = f" for {counted(request.runs, 'waiting run')}" if request.runs else ""
+    transaction.log("fleet.scaled", now_ms, f"{what}{why}", ResourceKey("fleet", fleet))
+
+
+def _shrink(transaction: Transaction, uid: str, still: frozenset[str], *, now_ms: int) -> None:
+    """Let a host leave that has been idle for long enough, unless its fleet needs it or it has got a job."""
+    host = transaction.one(
+        "SELECT fleet, number, name, idle_since_ms FROM instances WHERE uid = ?"
+        f" AND state NOT IN ('terminating', 'terminated') AND drained = '' AND {_HAS_NO_JOB}",
+        (uid,),
+    )
+    if host is None or host[0] in still:
+        return
+    fleet, number, name, since = host
+    row = transaction.one(
+        "SELECT outputs FROM resources WHERE kind = 'fleet' AND name = ?", (fleet,)
+    )
+    kept = json.loads(row[0]) if row is not None and row[0] else {}
+    if "scaling" not in kept or len(_staying(transaction, fleet)) <= kept["scaling"]["min"]:
+        return
+    transaction.execute(
+        "UPDATE instances SET state = 'terminating', message = '', idle_since_ms = NULL,"
+        " generation = generation + 1 WHERE uid = ?",
+        (uid,),
+    )
+    places = [one for one in kept["places"] if one != number]
+    _write_places(transaction, fleet, {**kept, "places": places})
+    span = figures.span(now_ms - since) if since is not None else ""
+    transaction.log(
+        "host.idle",
+        now_ms,
+        f"host {name} is being released: it had no jobs" + (f" for {span}" if span else ""),
+        ResourceKey("fleet", fleet),
+    )
+
+
+def _alive(transaction: Transaction, fleet: str) -> Iterator[tuple[int, str]]:
+    yield from transaction.execute(
+        "SELECT number, state FROM instances WHERE fleet = ? AND state <> 'terminated'", (fleet,)
+    )
+
+
+def _staying(transaction: Transaction, fleet: str) -> list[int]:
+    alive = _alive(transaction, fleet)
+    return [number for number, state in alive if state != "terminating" and number < SURGE]
+
+
+def _write_places(transaction: Transaction, fleet: str, outputs: Mapping[str, Any]) -> None:
+    transaction.execute(
+        "UPDATE resources SET outputs = ? WHERE kind = 'fleet' AND name = ?",
+        (to_json(outputs), fleet),
+    )

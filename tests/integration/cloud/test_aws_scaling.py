@@ -1,0 +1,118 @@
+"""A fleet on AWS that follows demand: a sweep brings hosts in, and idle ones leave again."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from cloud import cloud_init
+from cloud.aws_cloud import AwsCloud
+from cloud.instance_hosts import InstanceHosts
+from integration.cloud.test_aws_fleet import Site, own_groups
+from lab import lab
+
+pytestmark = pytest.mark.waits
+
+SWEEP = """
+type: task
+name: sweep
+fleets: [gpus]
+matrix: {seconds: [1, 2, 40]}
+commands: ["sleep ${{ matrix.seconds }}"]
+"""
+
+RULES = "run_as: root\nsharing: whole\nidle_duration: 5s\n"
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory, need):
+    reason = cloud_init.reason_missing()
+    need("cloud-init", not reason, reason)
+    with lab(tmp_path_factory.mktemp("lab"), hosts=0) as running:
+        started = InstanceHosts(running)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory, hosts):
+    with AwsCloud(tmp_path_factory.mktemp("cloud"), hosts=hosts) as running:
+        yield running
+
+
+@pytest.fixture
+def site(pulumi, cloud, image, tmp_path):
+    made = Site(tmp_path, cloud, image)
+    document = (made.root / "environment.yaml").read_text()
+    (made.root / "environment.yaml").write_text(f"{document}grants: {{root: true}}\n")
+    yield made
+    made.run("controller", "stop")
+    made.run("destroy", "-y", "--allow-destroy")
+    assert cloud.instances() == []
+
+
+def until(condition, seconds=240):
+    """Wait for a condition, and return what it returned."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, "it has not come true"
+        time.sleep(0.2)
+    return found
+
+
+def states(site):
+    """The state of each element of the sweep, by its seconds."""
+    rows = json.loads(site.run("ps", "--all", "--format", "json"))
+    return {row["name"].partition("=")[2].rstrip("]"): row["state"] for row in rows}
+
+
+def names(cloud):
+    return sorted(one.tags["Name"] for one in cloud.instances())
+
+
+def test_a_sweep_scales_the_fleet_and_idle_hosts_leave(site, cloud):
+    """Three elements bring in three hosts as one batch; idle hosts leave while the third works, and then it does too."""
+    site.declare("0..3", more=RULES)
+    (site.root / "sweep.yaml").write_text(SWEEP)
+    shown = site.run("plan")
+    assert "0 to 3 hosts by demand" in shown
+    with site.start("apply", "-y") as process:
+        until(lambda: len(cloud.instances()) == 3)
+        busy = until(lambda: "running" in states(site).values() and busy_host(site))
+        until(lambda: len(cloud.instances()) == 1)
+        assert names(cloud) == [busy]
+        output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    assert set(states(site).values()) == {"done"}
+    # The apply is over, and the background controller releases the last host.
+    until(lambda: not (cloud.instances() or own_groups(cloud)))
+    assert len(cloud.calls("RunInstances")) == 3
+    assert site.plan()["resource_changes"] == []
+    history = site.run("history", "fleet/gpus")
+    assert "3 hosts are being created for 3 waiting runs" in history
+    assert "is being released: it had no jobs for" in history
+
+
+def busy_host(site):
+    """The name of the host on which the longest element runs; empty before it does."""
+    found = json.loads(site.run("fleet", "show", "gpus", "--format", "json"))
+    return next(
+        (
+            one["name"]
+            for one in found["instances"]
+            if any("seconds=40" in user["run"] for user in one["users"])
+        ),
+        "",
+    )
+
+
+def test_no_hosts_at_all(site, cloud):
+    """With `nodes: 0..0` all hosts leave, and nothing is left in the account."""
+    site.declare("{min: 2, max: 3}", more=RULES)
+    site.run("apply", "-y")
+    assert names(cloud) == ["gpus-0", "gpus-1"]
+    site.declare("0..0", more=RULES)
+    site.run("apply", "-y")
+    until(lambda: not (cloud.instances() or own_groups(cloud)))
