@@ -97,6 +97,7 @@ ROWS = (
         "Show the controller, or stop the background controller.",
         "Tools",
     ),
+    Row("doctor", "doctor", "Check the programs and credentials that clouds need.", "Tools"),
     Row("ssh-config", "ssh_config", "Print the OpenSSH configuration of running jobs.", "Tools"),
     Row("proxy", "proxy", "Serve SSH for a running job on standard input and output.", "Tools"),
     Row("lock", "lock", "Show which controller manages an environment, or take over.", "Tools"),

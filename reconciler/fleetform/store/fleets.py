@@ -342,8 +342,10 @@ def _describe(transaction: Transaction, step: Step, places: Sequence[Mapping[str
         # An instance of a cloud stays as it was created.
         f" endpoint = CASE WHEN {_IS_BOUGHT} THEN endpoint ELSE ?14 END,"
         # An instance that was leaving is wanted again, or a silent one has another address: it is requested again.
-        " state = CASE WHEN state = 'terminating' OR state IN ('recovering', 'unreachable')"
-        f" AND endpoint <> ?14 AND NOT {_IS_BOUGHT}"
+        # One of a cloud that no job keeps may be deleted by now: it goes, and its place gets another one.
+        f" state = CASE WHEN state = 'terminating' AND (NOT {_IS_BOUGHT}"
+        " OR EXISTS (SELECT 1 FROM allocations a WHERE a.instance_uid = instances.uid))"
+        f" OR state IN ('recovering', 'unreachable') AND endpoint <> ?14 AND NOT {_IS_BOUGHT}"
         " THEN 'provisioning' ELSE state END"
         " WHERE fleet = ?9 AND number = ?10 AND state <> 'terminated'",
         (

@@ -165,5 +165,5 @@ def test_without_the_pulumi_cli(hosts, request_of, monkeypatch, cloud):
     assert isinstance(refused, PermanentError)
     assert (str(refused), refused.advice) == (
         "gpus: the Pulumi CLI is not installed",
-        "install it, and put `pulumi` on PATH",
+        "run `fleetform doctor --install-pulumi`, or put `pulumi` on PATH",
     )

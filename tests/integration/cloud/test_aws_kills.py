@@ -126,13 +126,17 @@ class Killing:
         """Let an apply end, and the controller that it leaves behind; everything must be as declared."""
         with self.start("apply", "-y", "--allow-destroy") as apply:
             apply.wait(PATIENCE_SECONDS)
-        assert apply.returncode == 0, self.output.read_text()[-5000:]
+        assert apply.returncode == 0, self.said()
         wanted = [f"gpus-{number}" for number in range(nodes)]
         deadline = time.monotonic() + PATIENCE_SECONDS
         while (self.names(), len(own_groups(self.site.cloud))) != (wanted, int(nodes > 0)):
-            assert time.monotonic() < deadline, self.output.read_text()[-5000:]
+            assert time.monotonic() < deadline, (wanted, self.names(), self.said())
             time.sleep(0.2)
         assert self.site.plan()["resource_changes"] == []
+
+    def said(self) -> str:
+        logs = [self.output, *self.site.root.parent.glob("state/environments/*/background.log")]
+        return "\n".join(log.read_text()[-5000:] for log in logs)
 
     def names(self) -> list[str]:
         return sorted(one.tags["Name"] for one in self.site.cloud.instances())
@@ -183,7 +187,7 @@ def test_a_paused_runner_wakes_up(pulumi, cloud, image, tmp_path):
         cloud.remove(creating)
         processes.send(below, signal.SIGCONT)
     second.wait(PATIENCE_SECONDS)
-    assert second.returncode == 0, killing.output.read_text()
+    assert second.returncode == 0, killing.said()
     killing.end_background()
     killing.settle(2)
     assert_nothing_is_double(cloud)

@@ -8,6 +8,7 @@ import pytest
 
 from contract.ledgers import CountingIds
 from fleetform.model.cost import BoughtHost
+from fleetform.model.instance import InstanceState
 from fleetform.model.plan import Step
 from fleetform.model.verbs import Verb
 from fleetform.providers.contract.hosts import CreatedHost
@@ -91,10 +92,30 @@ def test_the_ledger_knows_how_long_an_instance_existed(write):
 
 
 def test_a_released_instance_is_not_wanted_again(write):
-    """A plan that wants it back while it is being released gets another one in its place."""
+    """A plan that wants it back while it is being released gets another one in its place, however far the release came."""
     write(begin_make, step(1))
     (before,) = write.instances()
     write(begin_update, step(0))
     write(begin_update, step(1))
+    assert [one.state for one in write.instances()] == [InstanceState.TERMINATING]
     write(retire, before.uid)
     assert write.instances() == ()
+
+
+def test_an_instance_with_a_job_is_wanted_again(write):
+    """Nothing releases it before its job ends, so it stays what it is."""
+    write(begin_make, step(1))
+    (before,) = write.instances()
+    write(begin_update, step(0))
+    write(place_job, before.uid)
+    write(begin_update, step(1))
+    (after,) = write.instances()
+    assert (after.uid, after.state) == (before.uid, InstanceState.PROVISIONING)
+
+
+def place_job(transaction, instance_uid, *, now_ms):
+    transaction.execute("INSERT INTO runs (number, uid, name) VALUES (1, 'run', 'run')")
+    transaction.execute(
+        "INSERT INTO allocations (job_uid, instance_uid, run_uid) VALUES ('job', ?, 'run')",
+        (instance_uid,),
+    )

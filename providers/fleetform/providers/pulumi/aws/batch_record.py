@@ -20,10 +20,11 @@ from fleetform.providers.pulumi.aws.program import (
     NewHost,
     SharedParts,
 )
-from fleetform.providers.pulumi.private_files import replace_private
+from fleetform.providers.pulumi.private_files import remove_file, replace_private
 
 __all__ = [
     "BatchRecord",
+    "forget_shared",
     "read_record",
     "read_records",
     "read_shared",
@@ -115,6 +116,11 @@ def read_shared(folder: Path) -> SharedParts | None:
 def write_shared(folder: Path, parts: SharedParts) -> None:
     """Keep the ids of shared parts, so that a new batch starts no runner for them."""
     _write(folder / _SHARED, asdict(parts))
+
+
+def forget_shared(folder: Path) -> None:
+    """Forget the ids of shared parts; on the disk when this returns."""
+    remove_file(folder / _SHARED)
 
 
 def _write(path: Path, value: Mapping[str, Any]) -> None:

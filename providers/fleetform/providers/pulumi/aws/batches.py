@@ -19,6 +19,7 @@ from fleetform.providers.contract.errors import PermanentError, ProviderError, S
 from fleetform.providers.contract.hosts import CreatedHost, Report
 from fleetform.providers.pulumi.aws.batch_record import (
     BatchRecord,
+    forget_shared,
     read_record,
     read_records,
     read_shared,
@@ -253,6 +254,8 @@ class Batches:
                     continue
                 async with self._slots.take(is_release=True), self._opened(name) as stack:
                     report(f"deleting what is shared in {name}")
+                    # Before: if this is cut off, the next batch must not be given what is half deleted.
+                    forget_shared(self._folder(name))
                     (await stack.destroy()).require()
                     await stack.remove()
                 shutil.rmtree(self._folder(name))

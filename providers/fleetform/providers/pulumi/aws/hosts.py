@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import os
-import shutil
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -41,6 +40,7 @@ from fleetform.providers.contract.observed import (
     PlaceSeen,
     VolumeSeen,
 )
+from fleetform.providers.contract.tools import ToolCheck
 from fleetform.providers.pulumi.aws.batches import INSTANCE, Batches
 from fleetform.providers.pulumi.aws.images import Images
 from fleetform.providers.pulumi.aws.inventory import AwsInventory, ec2_client
@@ -48,7 +48,9 @@ from fleetform.providers.pulumi.aws.keys import key_file, public_key
 from fleetform.providers.pulumi.aws.place import account_of, record_of, shared_of, stack_of
 from fleetform.providers.pulumi.aws.preview import preview_batch
 from fleetform.providers.pulumi.aws.program import AwsAccount
+from fleetform.providers.pulumi.aws.tools import LIBRARIES, check_tools
 from fleetform.providers.pulumi.engine.failures import FailureKind, error_of, failure
+from fleetform.providers.pulumi.engine.installation import install_cli, pulumi_program
 from fleetform.providers.pulumi.engine.runner_slots import RunnerSlots
 from fleetform.providers.pulumi.engine.stack import Stack, open_stack
 from fleetform.providers.pulumi.engine.stack_settings import (
@@ -82,7 +84,7 @@ T = TypeVar("T")
 
 class AwsHosts:
     """
-    Implements `contract.hosts.HostProvider` and `HostCreator`, for one environment and event loop.
+    Implements `contract.hosts.HostProvider` and `HostCreator`, and `contract.tools.ToolChecker`, for one environment and event loop.
 
     An instance that is created is reached by another provider: `routing` asks `ssh_endpoint`.
     """
@@ -219,6 +221,19 @@ class AwsHosts:
 
     async def volumes(self, environment_uid: str) -> Sequence[VolumeSeen]:
         return ()
+
+    # -- tools ------------------------------------------------------------------------------------
+
+    async def check_tools(self, places: Sequence[Mapping[str, Any]]) -> Sequence[ToolCheck]:
+        service = os.environ.get(_SERVICE, "")
+        accounts = {account_of(one, self._environment_uid, service): None for one in places}
+        return await check_tools(list(accounts))
+
+    async def install_tools(self, report: Report) -> None:
+        if (program := pulumi_program()) is None:
+            report("downloading the Pulumi CLI from get.pulumi.com")
+            program = await install_cli()
+        report(f"the Pulumi CLI is {program}")
 
     # -- changes ----------------------------------------------------------------------------------
 
@@ -367,7 +382,7 @@ def _require_installed(where: str) -> None:
             f"{where}: hosts of clouds are not supported yet with a ledger on PostgreSQL",
             advice="use an environment with a ledger on this machine",
         )
-    if any(importlib.util.find_spec(name) is None for name in ("boto3", "pulumi")):
+    if any(importlib.util.find_spec(name) is None for name in LIBRARIES):
         raise error_of(failure(FailureKind.MISSING_PACKAGE, where=where))
-    if shutil.which("pulumi") is None:
+    if pulumi_program() is None:
         raise error_of(failure(FailureKind.MISSING_CLI, where=where))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -18,6 +17,7 @@ from pathlib import Path
 from fleetform.providers.contract.hosts import PreviewedChange
 from fleetform.providers.pulumi.aws.batch_record import BatchRecord, read_shared
 from fleetform.providers.pulumi.aws.program import SharedRequest, batch_program, whole_program
+from fleetform.providers.pulumi.engine.installation import plugins, pulumi_program
 from fleetform.providers.pulumi.engine.program import Program
 from fleetform.providers.pulumi.engine.runner_slots import RunnerSlots
 from fleetform.providers.pulumi.engine.stack import open_stack
@@ -64,10 +64,9 @@ def _engine() -> list[str]:
 
     Another version of the plugin may have another preview of the same program.
     """
-    home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
-    found = [shutil.which("pulumi"), shutil.which("pulumi-resource-aws")]
-    changed = [f"{one}:{Path(one).stat().st_mtime_ns}" for one in found if one]
-    return [*changed, *sorted(path.name for path in (home / "plugins").glob("resource-aws-v*"))]
+    named = plugins("aws")
+    paths = [one for one in (pulumi_program(), *named) if one and Path(one).is_absolute()]
+    return [*named, *(f"{one}:{Path(one).stat().st_mtime_ns}" for one in paths)]
 
 
 async def _preview(program: Program) -> tuple[PreviewedChange, ...]:

@@ -1,5 +1,5 @@
 """
-Calls of the Pulumi Automation API for one stack: the only module that imports Pulumi.
+Calls of the Pulumi Automation API for one stack.
 
 It runs in the runner's process. The program is built from its value, events are passed on as our
 changes, and failures are collected as values. Secrets never leave the engine: states are exported
@@ -12,7 +12,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -26,6 +25,7 @@ from pulumi import automation
 
 from fleetform.providers.pulumi.engine.changes import Change, change_of
 from fleetform.providers.pulumi.engine.failures import Failure, FailureKind, failure, failure_of
+from fleetform.providers.pulumi.engine.installation import pulumi_program
 from fleetform.providers.pulumi.engine.program import (
     OUTPUT,
     PROVIDER_TYPE,
@@ -290,10 +290,10 @@ class _CommandKilled(RuntimeError):
 
 
 class _Command(automation.PulumiCommand):
-    """The CLI of PATH; it and its plugins inherit the lock of the stack."""
+    """The CLI; it and its plugins inherit the lock of the stack."""
 
     def __init__(self, inherited: int) -> None:
-        found = shutil.which("pulumi")
+        found = pulumi_program()
         if found is None:
             raise FileNotFoundError("pulumi")
         super().__init__()

@@ -230,7 +230,7 @@ _ROWS = (
         FailureKind.MISSING_CLI,
         None,
         "the Pulumi CLI is not installed",
-        "install it, and put `pulumi` on PATH",
+        "run `fleetform doctor --install-pulumi`, or put `pulumi` on PATH",
     ),
     _row(
         FailureKind.MISSING_PACKAGE,
