@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from fleetform.model.instance import Gpu, Instance, InstanceState
 from fleetform.model.ports import Outcome, SchedulerState
 from fleetform.model.run import Run, RunState, RunUid, from_document
+from fleetform.model.scaling import Scaling
 from fleetform.model.verbs import Verb
 from fleetform.plan.renames import renames_of
 from fleetform.schedule import Policies, queue_from_state, schedule
@@ -186,6 +187,7 @@ class _After:
         self.volume_fleets = dict(self.before.volume_fleets)
         self.volume_hosts = dict(self.before.volume_hosts)
         self.queue_fleets = dict(self.before.queue_fleets)
+        self.scaling = dict(self.before.scaling)
         self.default_queue = self.before.default_queue
         self.by_name = {run.name: uid for uid, run in self.runs.items()}
         self.number = max((run.number for run in self.runs.values()), default=0)
@@ -202,6 +204,7 @@ class _After:
             volume_hosts=self.volume_hosts,
             queue_fleets=self.queue_fleets,
             default_queue=self.default_queue,
+            scaling=self.scaling,
         )
 
     def rename(self, renames: Renames) -> None:
@@ -228,6 +231,7 @@ class _After:
             name: tuple(renames.name("fleet", one) for one in fleets)
             for name, fleets in self.queue_fleets.items()
         }
+        self.scaling = {renames.name("fleet", name): one for name, one in self.scaling.items()}
 
     def carry_out(self, step: Step) -> None:
         name, said = step.resource.name, step.arguments
@@ -251,6 +255,7 @@ class _After:
             self._set_fleet(name, said)
         elif step.verb in {Verb.FLEET_REMOVE, Verb.FLEET_FORGET}:
             self.instances = [one for one in self.instances if one.fleet != name]
+            self.scaling.pop(name, None)
         elif step.verb == Verb.QUEUE_SET:
             self._set_queue(name, said["document"])
         elif step.verb == Verb.QUEUE_REMOVE:
@@ -320,6 +325,11 @@ class _After:
             self.undetected.add(name)
         elif made and _detects_gpus(said["document"]):
             self.undetected_gpus.add(name)
+        self.scaling.pop(name, None)
+        if "scaling" in said:
+            self.scaling[name] = Scaling.from_step(
+                name, said["document"], said["scaling"], sorted(numbers)
+            )
         others = [one for one in self.instances if one.fleet != name]
         self.instances = [*others, *kept, *(one for one in made if one is not None)]
 
@@ -378,7 +388,7 @@ def _host(
     """A new host: what is declared, else its share of this machine; None where its size is not known."""
     name, declared = place["name"], place.get("declared", document.get("local"))
     if declared is None:
-        return None
+        return _offered_host(fleet, place, document)
     share = MachineSize(0, 0, 0)
     if "local" not in document:
         # The rest is detected on the host itself.
@@ -401,6 +411,23 @@ def _host(
         disk_bytes=declared.get("disk", share.disk_bytes // parts),
         gpus=tuple(_gpus(declared.get("gpu") or {})),
         boot_id="new",
+    )
+
+
+def _offered_host(
+    fleet: str, place: Mapping[str, Any], document: Mapping[str, Any]
+) -> Instance | None:
+    """A new instance of a cloud, which takes no job at once; None where no offer says its size."""
+    if "capacity" not in place:
+        return None
+    limits = {"min": 0, "max": 0, "idle_seconds": 0, "host": place}
+    host = Scaling.from_step(fleet, document, limits, ()).host
+    return replace(
+        host,
+        uid=f"new {place['name']}",
+        name=place["name"],
+        number=place["number"],
+        state=InstanceState.PROVISIONING,
     )
 
 

@@ -188,7 +188,8 @@ class Manager:
             if told:
                 told = ""
                 self._progress.notice("the ledger is available again", event="ledger.available")
-            under_way = self._applying or self._look_for_plans or access.departures.is_busy
+            is_moving = access.departures.is_busy or runs.is_growing
+            under_way = self._applying or self._look_for_plans or is_moving
             if not under_way and finished(self):
                 return
             try:

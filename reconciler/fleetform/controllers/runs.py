@@ -111,6 +111,11 @@ class RunController:
         self._serial = None
 
     @property
+    def is_growing(self) -> bool:
+        """Whether hosts were asked for in the last round, so that runs may seem to have none."""
+        return self._scaling.is_growing
+
+    @property
     def last_output_ms(self) -> int:
         return self._hosts.output.last_ms
 

@@ -29,9 +29,12 @@ class FleetScaling:
         self._gate = gate
         self._clock = clock
         self._fence = fence
+        self.is_growing = False
+        """The last round has asked for hosts, whose rows are not read yet."""
 
     async def carry_out(self, decisions: Decisions, mirror: Mirror) -> int | None:
         """Write what has changed; return when the next idle host leaves, Unix milliseconds, or None."""
+        self.is_growing = bool(decisions.scale)
         if not mirror.scaling:
             return None
         now_ms = self._clock.now_ms()

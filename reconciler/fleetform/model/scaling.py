@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from fleetform.model.instance import Instance
+from fleetform.model.instance import Gpu, Instance, InstanceState
 
 __all__ = [
     "IDLE_SECONDS",
@@ -45,6 +44,36 @@ class Scaling:
     idle_ms: int | None
     places: frozenset[int]
     host: Instance
+
+    @classmethod
+    def from_step(
+        cls,
+        fleet: str,
+        document: Mapping[str, Any],
+        limits: Mapping[str, Any],
+        places: Iterable[int],
+    ) -> Scaling:
+        """Read the `scaling` of a step of a fleet; a new host is as its offer says."""
+        place, idle = limits["host"], limits["idle_seconds"]
+        offer = place.get("capacity", {})
+        host = Instance(
+            uid="",
+            name="",
+            fleet=fleet,
+            number=0,
+            state=InstanceState.UNCREATED,
+            sharing=document.get("sharing", "exact"),
+            blocks=document.get("blocks", 1),
+            cpu_millicores=offer.get("cpu", 0),
+            memory_bytes=offer.get("memory", 0),
+            gpus=tuple(Gpu(**gpu) for gpu in offer.get("gpus", ())),
+            drained=place.get("drained", ""),
+            provider=place["provider"],
+            endpoint=place["endpoint"],
+            run_as=document.get("run_as", ""),
+        )
+        idle_ms = None if idle < 0 else idle * 1000
+        return cls(limits["min"], limits["max"], idle_ms, frozenset(places), host)
 
 
 @dataclass(frozen=True, slots=True)

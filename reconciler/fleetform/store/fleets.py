@@ -295,6 +295,10 @@ def finish_forget(context: Context, steps: Sequence[Step], _: Sequence[StepOutco
 _IS_BOUGHT = f"(provider IN ({', '.join(repr(one) for one in sorted(CLOUDS))}) AND endpoint <> '')"
 
 
+# An instance of a cloud is what it was created by, whether it has answered or not.
+_IS_OF_TEMPLATE = f"(template_digest IN ('', ?12) OR install_id = '' AND NOT {_IS_BOUGHT})"
+
+
 def note_created(
     transaction: Transaction, instance_uid: str, created: CreatedHost, *, now_ms: int
 ) -> None:
@@ -330,12 +334,9 @@ def _describe(transaction: Transaction, step: Step, places: Sequence[Mapping[str
         "UPDATE instances SET generation = generation + 1,"
         # How a host is divided holds for the jobs that run there: a host of another template keeps it, unless it has
         # never answered.
-        " sharing = CASE WHEN template_digest IN ('', ?12) OR install_id = '' THEN ?1"
-        " ELSE sharing END,"
-        " blocks = CASE WHEN template_digest IN ('', ?12) OR install_id = '' THEN ?2"
-        " ELSE blocks END,"
-        " template_digest = CASE WHEN template_digest IN ('', ?12) OR install_id = '' THEN ?12"
-        " ELSE template_digest END,"
+        f" sharing = CASE WHEN {_IS_OF_TEMPLATE} THEN ?1 ELSE sharing END,"
+        f" blocks = CASE WHEN {_IS_OF_TEMPLATE} THEN ?2 ELSE blocks END,"
+        f" template_digest = CASE WHEN {_IS_OF_TEMPLATE} THEN ?12 ELSE template_digest END,"
         " declared = ?3, parts = ?4, cpu_millicores = coalesce(?5, cpu_millicores),"
         " memory_bytes = coalesce(?6, memory_bytes), disk_bytes = coalesce(?7, disk_bytes),"
         " name = ?8, drained = ?11, env = ?13, run_as = ?15,"

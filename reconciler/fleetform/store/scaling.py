@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleetform.model import figures
 from fleetform.model.figures import counted
-from fleetform.model.instance import Gpu, Instance, InstanceState
+from fleetform.model.instance import Instance
 from fleetform.model.rollout import SURGE
 from fleetform.model.scaling import Scaling
 from fleetform.providers.contract.hosts import BATCH_MAX
@@ -44,51 +44,23 @@ def read_scaling(connection: Statements) -> dict[str, Scaling]:
     for name, document, outputs in rows:
         kept = json.loads(outputs)
         if name not in still and "scaling" in kept:
-            host = _new_host(connection, name, json.loads(document), kept)
-            limits = kept["scaling"]
-            idle = limits["idle_seconds"]
-            found[str(name)] = Scaling(
-                limits["min"],
-                limits["max"],
-                None if idle < 0 else idle * 1000,
-                frozenset(kept["places"]),
-                host,
-            )
+            scaling = Scaling.from_step(name, json.loads(document), kept["scaling"], kept["places"])
+            found[str(name)] = replace(scaling, host=_as_reported(connection, name, scaling.host))
     return found
 
 
-def _new_host(
-    connection: Statements, fleet: str, document: Mapping[str, Any], kept: Mapping[str, Any]
-) -> Instance:
+def _as_reported(connection: Statements, fleet: str, host: Instance) -> Instance:
     """
     Return what a new host would be like: as its offer says, or as one of the same type has reported.
 
     An instance has less memory than its offer says, and which accounts it has is known from the image alone. Without
     the report of an earlier one, a run that fits no host would have one after the other created.
     """
-    place = kept["scaling"]["host"]
-    offer = place.get("capacity", {})
-    declared = Instance(
-        uid="",
-        name="",
-        fleet=fleet,
-        number=0,
-        state=InstanceState.UNCREATED,
-        sharing=document.get("sharing", "exact"),
-        blocks=document.get("blocks", 1),
-        cpu_millicores=offer.get("cpu", 0),
-        memory_bytes=offer.get("memory", 0),
-        gpus=tuple(Gpu(**gpu) for gpu in offer.get("gpus", ())),
-        drained=place.get("drained", ""),
-        provider=place["provider"],
-        endpoint=place["endpoint"],
-        run_as=document.get("run_as", ""),
-    )
     known = read_reported(connection, fleet)
-    if known is None or _type_of(known) != _type_of(declared):
-        return declared
+    if known is None or _type_of(known) != _type_of(host):
+        return host
     return replace(
-        declared,
+        host,
         cpu_millicores=known.cpu_millicores,
         memory_bytes=known.memory_bytes,
         disk_bytes=known.disk_bytes,

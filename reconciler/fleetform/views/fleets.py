@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fleetform.model import figures
 from fleetform.model.instance import (
+    CLOUDS,
     SHOWN_AS_QUARANTINED,
     Allocation,
     GpuUse,
@@ -16,6 +17,7 @@ from fleetform.model.instance import (
     missing_devices_text,
 )
 from fleetform.model.override import Override, quarantine_of
+from fleetform.spec.checks.hosts import provider_of
 from fleetform.spec.names import natural_order
 from fleetform.views.moments import age
 from fleetform.views.table import Cell, Column, Table, make_table, row_of
@@ -88,6 +90,7 @@ class InstanceRow:
     `users` are the runs of those jobs, by name. `seen_at_ms` is when the ledger last recorded
     something that the host said; a ready, suspect or quarantined host has a connection, whatever that says.
     `gpu_users` are processes that use its GPUs and are of no job; those GPUs are not allotted.
+    `idle_since_ms`: since when it has no jobs, and leaves its fleet after a while.
     """
 
     name: str
@@ -107,6 +110,7 @@ class InstanceRow:
     users: tuple[HostUser, ...] = ()
     seen_at_ms: int | None = None
     gpu_users: tuple[GpuUser, ...] = ()
+    idle_since_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ class FleetRow:
     """
     One fleet.
 
-    `nodes_*` are as declared, null where the bound is open. `ready` of `instances` take jobs,
+    `nodes_*` are as declared, null where the bound is open; `scales` says that hosts follow demand. `ready` of `instances` take jobs,
     `draining` of them get no new ones and still have some, and `drained` of them have none left;
     capacity and use are theirs together, those that are not ready too.
     """
@@ -134,6 +138,7 @@ class FleetRow:
     protected: bool
     drained: int = 0
     draining: int = 0
+    scales: bool = False
 
 
 def instance_rows(
@@ -190,6 +195,7 @@ def fleets_table(rows: Iterable[FleetRow]) -> Table:
     columns: tuple[Column[FleetRow], ...] = (
         Column("FLEET", lambda row: row.name),
         Column("READY", _ready),
+        Column("NODES", _limits, optional=True),
         Column("JOBS", lambda row: str(row.jobs), right=True),
         Column("CPU", lambda row: cpu_use(row.used, row.capacity), right=True),
         Column("MEMORY", lambda row: memory_use(row.used, row.capacity), right=True),
@@ -214,7 +220,7 @@ def instances_table(rows: Iterable[InstanceRow], *, now_ms: int = 0) -> Table:
         Column("MODEL", lambda row: ", ".join(row.gpu_names), optional=True),
         Column("RUNS", _runs, optional=True),
         Column("LAST HEARD", lambda row: _heard(row, now_ms), optional=True),
-        Column("MESSAGE", lambda row: row.message, optional=True),
+        Column("MESSAGE", lambda row: row.message or _idle(row, now_ms), optional=True),
     )
     return make_table(columns, rows)
 
@@ -339,6 +345,7 @@ def _fleet_row(resource: LiveResource, instances: Sequence[InstanceRow]) -> Flee
         ready=sum(1 for row in instances if _takes_jobs(row)),
         drained=sum(1 for row in instances if row.drained and not row.jobs),
         draining=sum(1 for row in instances if row.drained and row.jobs),
+        scales=provider_of(document) in CLOUDS and nodes.get("min") != nodes.get("max"),
         jobs=sum(row.jobs for row in instances),
         capacity=capacity,
         used=used,
@@ -376,6 +383,16 @@ def _heard(row: InstanceRow, now_ms: int) -> str:
     if row.state in _CONNECTED or row.seen_at_ms is None:
         return ""
     return f"{age(row.seen_at_ms, now_ms)} ago"
+
+
+def _idle(row: InstanceRow, now_ms: int) -> str:
+    return "" if row.idle_since_ms is None else f"no jobs for {age(row.idle_since_ms, now_ms)}"
+
+
+def _limits(row: FleetRow) -> str:
+    """Write `0..3`; empty for a fleet of a fixed number of hosts."""
+    most = "" if row.nodes_max is None else row.nodes_max
+    return f"{row.nodes_min or 0}..{most}" if row.scales else ""
 
 
 def _ready(row: FleetRow) -> Cell:

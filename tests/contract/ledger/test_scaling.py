@@ -7,6 +7,7 @@ import pytest
 from contract.ledgers import Desk, carry_out, enter, fleet_step, plan_of, submit_step
 from fleetform.model.instance import InstanceState
 from fleetform.model.ports import Ledger
+from fleetform.model.rollout import Exchange, Move, Template
 from fleetform.model.scaling import IdleHosts, ScaleRequest
 from fleetform.providers.contract.hosts import BATCH_MAX, CreatedHost
 
@@ -178,6 +179,31 @@ def test_a_fleet_with_an_open_step_does_not_scale(ledger: Ledger, verb: str) -> 
     before = there(ledger)
     commit(desk, 1, leaving=(host.uid,))
     assert there(ledger) == before
+
+
+def test_a_changed_template_is_rolled_out(ledger: Ledger) -> None:
+    """Hosts of the earlier template stay as they were created until a rollout replaces them, answered or not."""
+    desk = opened(ledger, target=2)
+    first, second = there(ledger)
+    ledger.note_created(first.uid, CreatedHost("i-1", "192.0.2.1"), fence=desk.fence, now_ms=2)
+    desk.greet(first.uid, cpus=4)
+    changed = scaled_step(0, 0, 3, "fleet.update")
+    other = {**HOST, "endpoint": {**HOST["endpoint"], "image": "ami-2"}}
+    changed.arguments.update(
+        template="two", scaling={**changed.arguments["scaling"], "host": other}
+    )
+    carry_out(ledger, [changed])
+    assert [one.template_digest for one in there(ledger)] == ["one", "one"]
+    (template,) = ledger.read_book().templates.values()
+    assert template == Template("two", "drain", 1, (0, 1))
+    moves = [Exchange(Move.LEAVE, second.uid)]
+    ledger.commit_exchanges("gpus", template, moves, fence=desk.fence, now_ms=3)
+    ledger.retire(second.uid, fence=desk.fence, now_ms=4)
+    moves = [Exchange(Move.MAKE, number=1)]
+    ledger.commit_exchanges("gpus", template, moves, fence=desk.fence, now_ms=5)
+    new = there(ledger)[1]
+    assert (new.name, new.template_digest) == ("gpus-1", "two")
+    assert new.endpoint == other["endpoint"]
 
 
 def test_idle_hosts_need_a_controller(ledger: Ledger) -> None:

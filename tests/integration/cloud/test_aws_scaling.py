@@ -90,7 +90,7 @@ def test_a_sweep_scales_the_fleet_and_idle_hosts_leave(site, cloud):
     until(lambda: not (cloud.instances() or own_groups(cloud)))
     assert len(cloud.calls("RunInstances")) == 3
     assert site.plan()["resource_changes"] == []
-    history = site.run("history", "fleet/gpus")
+    history = site.run("blame", "fleet/gpus", "--events")
     assert "3 hosts are being created for 3 waiting runs" in history
     assert "is being released: it had no jobs for" in history
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fleetform.app.forecast import MachineSize, forecast
+from fleetform.app.offers import offers_of_fleet
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.plan import Plan
 from fleetform.model.ports import Outcome, SchedulerState
@@ -250,3 +251,24 @@ def test_only_what_would_not_start_is_told():
     assert lines[0] == "1 run would wait, and 1 would start now:"
     assert lines[1].startswith("  b2: ")
     assert forecast_lines(plan) == ()
+
+
+def test_demand_brings_in_hosts():
+    """Runs wait for hosts that the planned fleet creates for them, and the others are told its limit."""
+    document = {
+        "type": "fleet",
+        "nodes": {"min": 0, "target": 0, "max": 2},
+        "sharing": "whole",
+        "regions": ["us-east-1"],
+        "instance_types": ["g5.xlarge"],
+        "aws": {"account": "123456789012", "ssh_from": ["203.0.113.7/32"], "image": "ami-1"},
+    }
+    declared = declare("fleet", "gpus", document)
+    live = replace(ledger(), offers={"gpus": offers_of_fleet(declared.document)})
+    runs = [task(name) for name in ("a1", "b2", "c3")]
+    plan = planned(tree(declared, *runs), live)
+    waits = {
+        one["run"]: one["reasons"] for one in forecast(plan, None, now_ms=NOW_MS)["waits"]["first"]
+    }
+    assert waits["a1"] == waits["b2"] == ["waits for 1 host that fleet gpus is creating"]
+    assert "fleet gpus has at most 2 hosts" in waits["c3"]

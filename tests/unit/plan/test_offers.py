@@ -7,6 +7,7 @@ from dataclasses import replace
 from fleetform.app.offers import offers_of_fleet
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.plan import Action, HeldBy
+from fleetform.plan.kinds.fleet import template_of
 from fleetform.views.plan.text import render
 from unit.plan.trees import fleet, ledger, planned, row, tree
 
@@ -111,9 +112,49 @@ def test_no_nodes_cost_nothing():
     assert (change.cost_before, change.cost_after) == (526_000, 0)
 
 
-def test_another_image_replaces_all_instances():
-    """An instance cannot become another one, so the change is destructive."""
+def test_another_image_is_another_template():
+    """An instance cannot become another one, so it is replaced as `update` says: that ends jobs with `recreate` only."""
     live = replace(ledger(row(on_aws(1))), instances=(bought(0),))
     other = on_aws(1, aws={**AWS["aws"], "image": "ami-2"})
-    (held,) = plan_of(other, live).held
-    assert (held.by, held.change.action) == (HeldBy.DESTRUCTIVE, Action.REPLACE)
+    (change,) = plan_of(other, live).changes
+    assert (change.action, change.destructive) == (Action.UPDATE, False)
+    assert template_of(other.document) != template_of(on_aws(1).document)
+    at_once = on_aws(1, aws={**AWS["aws"], "image": "ami-2"}, update={"strategy": "recreate"})
+    (held,) = plan_of(at_once, live).held
+    assert (held.by, held.change.action) == (HeldBy.DESTRUCTIVE, Action.UPDATE)
+
+
+def by_demand(least, target, most, **fields):
+    return on_aws({"min": least, "target": target, "max": most}, **fields)
+
+
+def test_a_range_has_its_limits_in_the_step():
+    """The step says between which numbers, for how long a host is idle, and by which offer one is created."""
+    plan = plan_of(by_demand(0, 0, 3))
+    scaling = plan.steps[-1].arguments["scaling"]
+    assert places(plan) == []
+    assert (scaling["min"], scaling["max"], scaling["idle_seconds"]) == (0, 3, 300)
+    assert scaling["host"]["endpoint"]["instance_type"] == "g5.xlarge"
+    assert [gpu["name"] for gpu in scaling["host"]["capacity"]["gpus"]] == ["A10G"]
+    shown = printed(plan)
+    assert "0 to 3 hosts by demand (g5.xlarge in us-east-1, $1.006/h each" in shown
+    assert "hosts leave after 5m00s without jobs" in shown
+
+
+def test_without_an_offer_a_range_is_blocked():
+    """Also while the fleet has no host."""
+    (held,) = plan_of(by_demand(0, 0, 3, max_price=10_000)).held
+    assert held.by is HeldBy.DEPENDENCY
+
+
+def test_a_change_of_a_range_keeps_the_hosts_of_now():
+    """Hosts that demand has brought in stay, within the new limits, and cost what they cost."""
+    live = replace(ledger(row(by_demand(0, 0, 3))), instances=(bought(1), bought(2)))
+    plan = plan_of(by_demand(0, 0, 5), live)
+    assert [one["name"] for one in places(plan)] == ["gpus-1", "gpus-2"]
+    assert plan.annex.get("hosts_removed") is None
+    plan = plan_of(by_demand(0, 0, 1), live)
+    assert plan.annex["hosts_removed"] == {"gpus": ["gpus-2"]}
+    plan = plan_of(by_demand(3, 3, 5), live)
+    assert plan.annex["hosts_created"] == {"gpus": ["gpus-0"]}
+    assert plan_of(by_demand(0, 0, 3), live).changes == ()

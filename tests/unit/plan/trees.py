@@ -86,8 +86,8 @@ def item(parent: str, index: int, **document: Any) -> Declared:
     return declare("run", f"{parent}[{index}]", document, parent=parent, element=str(index))
 
 
-def fleet(name: str, *, nodes: int = 1, **document: Any) -> Declared:
-    bounds = {"min": nodes, "target": nodes, "max": nodes}
+def fleet(name: str, *, nodes: int | Mapping[str, int] = 1, **document: Any) -> Declared:
+    bounds = {"min": nodes, "target": nodes, "max": nodes} if isinstance(nodes, int) else nodes
     return declare("fleet", name, {"type": "fleet", "nodes": bounds, "local": {}, **document})
 
 

@@ -309,13 +309,12 @@ def _drained(name: str, document: Mapping[str, Any]) -> dict[str, str]:
 
 def template_of(document: Mapping[str, Any]) -> str:
     """
-    What a host is made from, as a digest: how it is divided among jobs.
+    What a host is made from, as a digest: how it is divided among jobs, and what an instance of a cloud is.
 
     Jobs hold parts of it, so that it cannot change under them; what a host has changes in place.
     """
-    return digest(
-        {"sharing": document.get("sharing", "exact"), "blocks": document.get("blocks", 1)}
-    )
+    divided = {"sharing": document.get("sharing", "exact"), "blocks": document.get("blocks", 1)}
+    return digest({**divided, **_bought_as(document)})
 
 
 def is_elsewhere(document: Mapping[str, Any]) -> bool:
@@ -330,12 +329,7 @@ def has_other_source(before: Mapping[str, Any], after: Mapping[str, Any]) -> boo
     An agent in another folder is another agent: the one there would run on, with its jobs.
     """
     folders = [one.get("ssh_config", {}).get("agent_dir") for one in (before, after)]
-    bought = [_bought_as(one) for one in (before, after)]
-    return (
-        provider_of(before) != provider_of(after)
-        or folders[0] != folders[1]
-        or bought[0] != bought[1]
-    )
+    return provider_of(before) != provider_of(after) or folders[0] != folders[1]
 
 
 _CHOICE = ("aws", "regions", "availability_zones", "instance_types", "resources", "placement")

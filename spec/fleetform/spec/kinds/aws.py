@@ -74,7 +74,7 @@ class AwsHosts(Model):
 
     image_renewal: Whole | None = None
     """
-    Another number takes the newest image of the parameter, and replaces all instances by ones that
+    Another number takes the newest image of the parameter, and replaces the instances by ones that
     boot from it. Default: 0. Example: `1`.
     """
 
