@@ -26,6 +26,7 @@ from fleetform.model.override import OverrideKind
 from fleetform.model.ports import HostNews, InstanceMark
 from fleetform.model.rollout import Exchange, Move, Template
 from fleetform.model.run import RunState
+from fleetform.model.scaling import IdleHosts
 from fleetform.providers.contract.hosts import CreatedHost
 
 Call = Callable[[], Any]
@@ -188,6 +189,11 @@ def _commit_exchanges(desk: Desk) -> Call:
     )
 
 
+def _commit_scaling(desk: Desk) -> Call:
+    idle = IdleHosts(began=(desk.instances[0],))
+    return lambda: desk.ledger.commit_scaling((), idle, fence=desk.fence, now_ms=desk.now_ms)
+
+
 def _mark_forgotten(desk: Desk) -> Call:
     desk.submit(submit_step("alpha"))
     assert desk.place("alpha")
@@ -217,6 +223,7 @@ PROTECTED = tuple(
         _put_overrides,
         _retire,
         _commit_exchanges,
+        _commit_scaling,
         _mark_forgotten,
     )
 )
