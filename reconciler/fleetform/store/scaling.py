@@ -19,7 +19,6 @@ from fleetform.model.figures import counted
 from fleetform.model.instance import Instance
 from fleetform.model.rollout import SURGE
 from fleetform.model.scaling import Scaling
-from fleetform.providers.contract.hosts import BATCH_MAX
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.instances import read_reported
@@ -115,6 +114,9 @@ def _grow(transaction: Transaction, request: ScaleRequest, *, ids: Ids, now_ms: 
     kept = json.loads(row[1]) if row is not None and row[1] else {}
     if row is None or "scaling" not in kept:
         return
+    # Here: commands that only read need nothing of hosts.
+    from fleetform.providers.contract.hosts import BATCH_MAX
+
     limits = kept["scaling"]
     taken = {*kept["places"], *(number % SURGE for number, _ in _alive(transaction, fleet))}
     free = (number for number in itertools.count() if number not in taken)
