@@ -48,7 +48,12 @@ _FLEETS = {
 
 _VOLUMES = {
     "`fleet` with `path`": "fleet: local\npath: data",
-    "`backend`": "backend: aws\nregion: eu-west-1\nsize: 100GB",
+    "`backend: aws` with `aws`": (
+        "backend: aws\nregion: eu-west-1\navailability_zone: eu-west-1a\nsize: 100GB\n"
+        'aws: {account: "123456789012"}'
+    ),
+    "`backend: aws` without `aws`": "backend: aws\nregion: eu-west-1\nsize: 100GB",
+    "another `backend`": "backend: gcp\nregion: us-central1\nsize: 100GB",
 }
 
 # Values that are not supported, in fields that are.

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cloud import cloud_init
+from cloud.disks import HostDisks
 from cloud.metadata import Metadata, MetadataServer
 from lab import Lab
 
@@ -36,6 +37,7 @@ class InstanceHosts:
         self._numbers = iter(range(_FIRST, _LAST))
         self._hosts: dict[str, _Host] = {}
         self._logs: dict[str, str] = {}
+        self.disks = HostDisks(lab)
 
     def address(self, tags: Mapping[str, str]) -> str:
         """Return an address that no instance has had."""
@@ -59,6 +61,19 @@ class InstanceHosts:
         host.metadata.close()
         self._logs[identity] = self._console(host.name)
         self._lab.call("remove", host.name)
+        self.disks.end(host.name)
+
+    def attach(self, identity: str, volume: str, size_gb: int) -> None:
+        """Give the host of an instance the disk of a volume."""
+        self.disks.attach(self._hosts[identity].name, volume, size_gb)
+
+    def detach(self, volume: str) -> None:
+        """Take the disk of a volume from its host."""
+        self.disks.detach(volume)
+
+    def resize(self, volume: str, size_gb: int) -> None:
+        """Grow the disk of a volume."""
+        self.disks.resize(volume, size_gb)
 
     def reboot(self, identity: str) -> None:
         """Cut the power of a host, and boot it from the disk that it has."""
@@ -81,6 +96,7 @@ class InstanceHosts:
         return self._hosts[identity].metadata.metadata
 
     def close(self) -> None:
+        self.disks.close()
         for host in self._hosts.values():
             host.metadata.close()
 

@@ -55,6 +55,15 @@ class Hosts(Protocol):
     def end(self, identity: str) -> None:
         """End the host of an instance."""
 
+    def attach(self, identity: str, volume: str, size_gb: int) -> None:
+        """Give the host of an instance the disk of a volume."""
+
+    def detach(self, volume: str) -> None:
+        """Take the disk of a volume from its host."""
+
+    def resize(self, volume: str, size_gb: int) -> None:
+        """Grow the disk of a volume."""
+
     def console(self, identity: str) -> str:
         """Return what the host has printed."""
 

@@ -49,7 +49,11 @@ def attach_volume(region: Region, call: Call) -> dict[str, Any]:
             "InvalidParameterValue",
             f"Invalid value '{device}' for unixDevice. Attachment point {device} is already in use",
         )
-    return region.moto(call)
+    result = region.moto(call)
+    region.instances[identity].seen = None
+    if region.hosts is not None:
+        region.hosts.attach(identity, volume, found["Size"])
+    return result
 
 
 def detach_volume(region: Region, call: Call) -> dict[str, Any]:
@@ -63,6 +67,15 @@ def detach_volume(region: Region, call: Call) -> dict[str, Any]:
     )
     if identity in region.instances:
         region.instances[identity].seen = None
+    if region.hosts is not None:
+        region.hosts.detach(volume)
+    return result
+
+
+def modify_volume(region: Region, call: Call) -> dict[str, Any]:
+    result = region.moto(call)
+    if region.hosts is not None and "Size" in call.parameters:
+        region.hosts.resize(call.parameters["VolumeId"], call.parameters["Size"])
     return result
 
 
@@ -70,4 +83,5 @@ HANDLERS = {
     "AttachVolume": attach_volume,
     "CreateVolume": create_volume,
     "DetachVolume": detach_volume,
+    "ModifyVolume": modify_volume,
 }

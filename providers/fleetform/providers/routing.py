@@ -34,6 +34,7 @@ from fleetform.providers.contract.observed import (
     PlaceSeen,
     VolumeSeen,
 )
+from fleetform.providers.contract.volumes import VolumeProvider
 from fleetform.providers.registry import environment_variables, provider, provider_names
 
 LOCAL = "local"
@@ -41,7 +42,10 @@ SSH = "ssh"
 
 
 class RoutedHosts:
-    """Implements `HostProvider` and `HostCreator` of `contract.hosts`, and `contract.checks.HostChecker`."""
+    """
+    Implements `HostProvider` and `HostCreator` of `contract.hosts`, `contract.checks.HostChecker`, and
+    `contract.volumes.VolumeSource`.
+    """
 
     def __init__(self, state: Path, environment_uid: str) -> None:
         self._state = state
@@ -91,6 +95,14 @@ class RoutedHosts:
         if not isinstance(creator, CloudProvider):
             raise PermanentError(f"provider {name} creates no hosts")
         return creator
+
+    def volume_provider(self, name: str) -> VolumeProvider:
+        """Return the provider of network volumes that belongs to a provider of hosts."""
+        found = getattr(self._of(name), "disks", None)
+        if found is None:
+            raise PermanentError(f"provider {name} has no network volumes")
+        volumes: VolumeProvider = found
+        return volumes
 
     async def ensure(self, request: InstanceRequest) -> Sequence[str]:
         provider, request = self._reached(request)

@@ -164,6 +164,14 @@ class SessionHost:
                 operation_uid, volume_uid, path, delete_data=delete_data
             )
 
+    async def mount_disk(self, volume_uid: str, name: str, disk: str, path: str) -> Reply:
+        with translated(self._name):
+            return await self._session.mount_disk(volume_uid, name, disk, path)
+
+    async def unmount_disk(self, path: str) -> Reply:
+        with translated(self._name):
+            return await self._session.unmount_disk(path)
+
     async def snapshot_volume(
         self, operation_uid: str, volume_uid: str, name: str, path: str, into: str
     ) -> Reply:

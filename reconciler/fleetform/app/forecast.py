@@ -262,7 +262,9 @@ class _After:
             self.queue_fleets.pop(name, None)
             self.default_queue = "" if self.default_queue == name else self.default_queue
         elif step.verb in {Verb.VOLUME_MAKE, Verb.VOLUME_ADOPT}:
-            self.volume_fleets[name] = said.get("fleet", "")
+            # A disk is on no fleet.
+            if fleet := said.get("fleet"):
+                self.volume_fleets[name] = fleet
             self._set_volume_hosts(name, said)
         elif step.verb == Verb.VOLUME_UPDATE:
             self._set_volume_hosts(name, said)

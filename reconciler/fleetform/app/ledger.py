@@ -82,6 +82,7 @@ def provider_variables(workspace: Workspace) -> tuple[str, ...]:
     book = workspace.read(lambda reader: reader.read_book([]), None)
     return environment_variables(
         {provider_of(one.document) for one in declared if one.key.kind == "fleet"}
+        | {one.document.get("backend", "") for one in declared if one.key.kind == "volume"}
         | {one.provider for one in (book.instances if book else ())}
     )
 

@@ -20,7 +20,10 @@ from fleetform.model.drift import Drift, Observed, expected_and_seen
 from fleetform.model.history import LoggedEvent, LogLevel
 from fleetform.model.instance import LOCAL, Instance, InstanceState, request_of
 from fleetform.model.refusals import LedgerUnavailable
+from fleetform.model.volume import disk_of, disk_request, is_disk
 from fleetform.plan.drift import Comparison, accept, compare
+from fleetform.providers.contract.errors import ProviderError
+from fleetform.providers.contract.volumes import DiskSeen, VolumeRequest, VolumeSource
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
@@ -215,6 +218,7 @@ async def _observe(live: Live, hosts: HostProvider, at_ms: int) -> Observed:
         and row.state == "present"
         # Directories of other machines are not looked at: their agents check them at each start.
         and row.parsed.get("fleet") not in remote
+        and not is_disk(row.parsed)
     }
     places = await _side_by_side(
         {name: _seeing(hosts, live.environment_uid, path) for name, path in paths.items()}
@@ -226,7 +230,42 @@ async def _observe(live: Live, hosts: HostProvider, at_ms: int) -> Observed:
         hosts={uid: seen for uid, seen in answers.items() if seen is not None},
         places=places,
         volumes=tuple(volumes),
+        disks=await _disks(live, hosts),
     )
+
+
+async def _disks(live: Live, hosts: HostProvider) -> dict[str, DiskSeen | None]:
+    """Look at the disks of network volumes; what no cloud answers for is left out."""
+    rows = {
+        key.name: (row, disk)
+        for key, row in live.resources.items()
+        if key.kind == "volume" and not row.archived and row.state == "present"
+        for disk in (disk_of(row.outputs),)
+        if disk is not None
+    }
+    if not rows or not isinstance(hosts, VolumeSource):
+        return {}
+    requests = {
+        name: VolumeRequest(uid=row.uid, name=name, **disk_request(row.parsed, disk))
+        for name, (row, disk) in rows.items()
+    }
+    found = await _side_by_side(
+        {name: _looking_at(hosts, request) for name, request in requests.items()}
+    )
+    return {name: seen for name, (is_known, seen) in found.items() if is_known}
+
+
+def _looking_at(
+    hosts: VolumeSource, request: VolumeRequest
+) -> Callable[[], Awaitable[tuple[bool, DiskSeen | None]]]:
+    async def look_at() -> tuple[bool, DiskSeen | None]:
+        try:
+            async with asyncio.timeout(HOST_SECONDS):
+                return True, await hosts.volume_provider(request.provider).observe(request)
+        except (TimeoutError, ProviderError):
+            return False, None
+
+    return look_at
 
 
 def _asking(hosts: HostProvider, instance: Instance) -> Callable[[], Awaitable[HostSeen | None]]:

@@ -23,7 +23,7 @@ from fleetform.model.ledger import LedgerStatus
 from fleetform.model.live import FleetOffers, Live, RowsOutdated, unchanged_digests
 from fleetform.model.plan import WHOLE, HeldBy, Permissions, Plan, Scope
 from fleetform.model.verbs import Verb
-from fleetform.model.volume import Claim
+from fleetform.model.volume import Claim, is_disk
 from fleetform.plan.kinds.fleet import is_elsewhere
 from fleetform.plan.notes import with_notes
 from fleetform.plan.planner import plan
@@ -381,6 +381,8 @@ def _new_paths(desired: Desired, live: Live) -> Iterator[tuple[ResourceKey, str]
         if key.kind != "volume" or unchanged.get(key) == digest:
             continue
         declared = desired.resources[key]
+        if is_disk(declared.document):
+            continue
         row = live.resources.get(key)
         is_new = row is None or row.archived or row.digest != declared.digest
         if is_new and not _is_elsewhere(desired, declared.document.get("fleet", "")):

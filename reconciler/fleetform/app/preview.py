@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING
 
 from fleetform.app.problems import PlanProblem
 from fleetform.model.instance import CLOUDS
+from fleetform.model.verbs import Verb
+from fleetform.model.volume import DISK
 from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
 from fleetform.providers.contract.hosts import InstanceRequest, PreviewedChange
+from fleetform.providers.contract.volumes import VolumeRequest
 from fleetform.providers.routing import RoutedHosts
 
 if TYPE_CHECKING:
@@ -26,14 +29,14 @@ if TYPE_CHECKING:
 
 def previewed(workspace: Workspace, plan: Plan, *, notice: Callable[[str], None]) -> Plan:
     """
-    Return the plan that apply shows: with a preview where it creates instances of clouds.
+    Return the plan that apply shows: with a preview where it creates instances or disks of clouds.
 
     A cloud that does not answer now is said and is no reason to apply nothing: creates are tried again.
 
     Raises:
         PlanProblem: The engine or a cloud refuses, so that apply would fail.
     """
-    if not any(_new_hosts(plan, change) for change in plan.changes):
+    if not any(_new_hosts(plan, change) or _new_disks(change) for change in plan.changes):
         return plan
     try:
         return with_preview(workspace, plan)
@@ -46,7 +49,7 @@ def previewed(workspace: Workspace, plan: Plan, *, notice: Callable[[str], None]
 
 def with_preview(workspace: Workspace, plan: Plan) -> Plan:
     """
-    Return the plan with `preview` in its annex: by fleet, the resources that its change creates.
+    Return the plan with `preview` in its annex: by fleet, or by `volume/NAME`, the resources that its change creates.
 
     Raises:
         PlanProblem: A cloud or the engine does not say; the message says why.
@@ -57,8 +60,9 @@ def with_preview(workspace: Workspace, plan: Plan) -> Plan:
         for change in plan.changes
         if (requests := _new_hosts(plan, change))
     }
+    disks = {str(change.key): request for change in plan.changes for request in _new_disks(change)}
     try:
-        found = asyncio.run(_preview(hosts, wanted))
+        found = asyncio.run(_preview(hosts, wanted, disks))
     except ProviderError as problem:
         advice = problem.advice if isinstance(problem, PermanentError) else ""
         raise PlanProblem(f"the preview failed: {problem}", advice) from problem
@@ -70,10 +74,26 @@ def with_preview(workspace: Workspace, plan: Plan) -> Plan:
 
 
 async def _preview(
-    hosts: RoutedHosts, wanted: Mapping[str, Sequence[InstanceRequest]]
+    hosts: RoutedHosts,
+    wanted: Mapping[str, Sequence[InstanceRequest]],
+    disks: Mapping[str, VolumeRequest],
 ) -> dict[str, Sequence[PreviewedChange]]:
-    changes = await asyncio.gather(*(hosts.preview(requests) for requests in wanted.values()))
-    return dict(zip(wanted, changes, strict=True))
+    changes = await asyncio.gather(
+        *(hosts.preview(requests) for requests in wanted.values()),
+        *(hosts.volume_provider(one.provider).preview(one) for one in disks.values()),
+    )
+    return dict(zip((*wanted, *disks), changes, strict=True))
+
+
+def _new_disks(change: Change) -> list[VolumeRequest]:
+    name = change.key.name
+    return [
+        VolumeRequest(uid=name, name=name, **step.arguments[DISK])
+        for step in change.steps
+        if step.verb == Verb.VOLUME_MAKE
+        and DISK in step.arguments
+        and not step.arguments[DISK]["registered"]
+    ]
 
 
 def _new_hosts(plan: Plan, change: Change) -> list[InstanceRequest]:

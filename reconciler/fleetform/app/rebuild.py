@@ -40,6 +40,7 @@ from fleetform.controllers.fencing import FencedHosts
 from fleetform.model.instance import LOCAL, Instance, InstanceState, request_of
 from fleetform.model.ledger import LedgerStatus
 from fleetform.model.recovery import Difference, Evidence, Recovered, differences
+from fleetform.model.volume import is_disk
 from fleetform.plan.kinds.fleet import is_elsewhere, lost_hosts, places_of, propose_create
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity, InstanceRequest
@@ -323,7 +324,7 @@ class Rebuild:
     async def _volumes(self, live: Live) -> dict[str, VolumeSeen]:
         found: dict[str, VolumeSeen] = {}
         for key, declared in self._desired.resources.items():
-            if key.kind == "volume":
+            if key.kind == "volume" and not is_disk(declared.document):
                 volume = await self._hosts.volume_at(
                     live.environment_uid, declared.document["path"]
                 )

@@ -12,7 +12,8 @@ from typing import Any, Protocol, TypeVar
 
 from fleetform.model.instance import Instance
 from fleetform.providers.contract.errors import ProviderError
-from fleetform.providers.contract.hosts import Host
+from fleetform.providers.contract.hosts import Host, Report
+from fleetform.providers.contract.volumes import VolumeProvider, VolumeRequest
 
 
 class HostAccess(Protocol):
@@ -72,6 +73,20 @@ class HostAccess(Protocol):
             ProviderError: A job continues that was not asked to end, or it is unknown whether all
                 have ended.
         """
+
+    def volume_provider(self, name: str) -> VolumeProvider:
+        """Return the provider of the network volumes of a cloud."""
+
+    async def detached(self, request: VolumeRequest) -> None:
+        """
+        Return once the disk is unmounted from its host and detached.
+
+        Raises:
+            ProviderError: It is still attached; the message says why.
+        """
+
+    def report(self, volume: str) -> Report:
+        """Return what takes sentences about the progress of a network volume."""
 
     def ends_asked(self) -> None:
         """Take note that ends of runs were written down: they are brought about while we wait."""

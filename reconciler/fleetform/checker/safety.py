@@ -168,7 +168,7 @@ def check_snapshot_adjacent(context: PlanContext) -> Iterator[str]:
     for _, step in context.steps:
         row = context.row(step.resource)
         is_aside = step.verb == Verb.VOLUME_SNAPSHOT or "into" in step.arguments
-        if not is_aside or row is None:
+        if not is_aside or row is None or "backend" in row.parsed:
             continue
         path, into = str(step.arguments.get("path", "")), str(step.arguments.get("into", ""))
         beside = into.rpartition("/")[0] == path.rpartition("/")[0] and into.startswith(path)

@@ -37,13 +37,20 @@ from fleetform.providers.contract.observed import (
     PlaceSeen,
     VolumeSeen,
 )
+from fleetform.providers.contract.volumes import (
+    DiskSeen,
+    VolumeProvider,
+    VolumeRequest,
+    VolumeSource,
+)
 
 __all__ = ["FencedHosts"]
 
 
 class FencedHosts:
     """
-    Implements `HostProvider` and `HostCreator` of `providers.contract.hosts`; the docstrings there hold here.
+    Implements `HostProvider` and `HostCreator` of `providers.contract.hosts`, and `VolumeSource` of
+    `providers.contract.volumes`; the docstrings there hold here.
 
     Each call that causes something raises FenceLost, and causes nothing, once the manager lease is over.
     """
@@ -66,6 +73,10 @@ class FencedHosts:
 
     async def preview(self, requests: Sequence[InstanceRequest]) -> Sequence[PreviewedChange]:
         return await self._creator().preview(requests)
+
+    def volume_provider(self, name: str) -> VolumeProvider:
+        assert isinstance(self._provider, VolumeSource), "the provider has no network volumes"
+        return _FencedVolumes(self._provider.volume_provider(name), self._manager_lease)
 
     def _creator(self) -> HostCreator:
         assert isinstance(self._provider, HostCreator), "the provider creates no hosts"
@@ -116,6 +127,44 @@ class FencedHosts:
 
     async def volumes(self, environment_uid: str) -> Sequence[VolumeSeen]:
         return await self._provider.volumes(environment_uid)
+
+
+class _FencedVolumes:
+    """Implements `providers.contract.volumes.VolumeProvider`."""
+
+    def __init__(self, provider: VolumeProvider, manager_lease: ManagerLease) -> None:
+        self._provider = provider
+        self._manager_lease = manager_lease
+
+    async def preview(self, request: VolumeRequest) -> Sequence[PreviewedChange]:
+        return await self._provider.preview(request)
+
+    async def ensure(self, request: VolumeRequest, report: Report) -> DiskSeen:
+        self._manager_lease.require()
+        return await self._provider.ensure(request, report)
+
+    async def attach(self, request: VolumeRequest, instance: str, report: Report) -> None:
+        self._manager_lease.require()
+        await self._provider.attach(request, instance, report)
+
+    async def detach(self, request: VolumeRequest, report: Report) -> None:
+        self._manager_lease.require()
+        await self._provider.detach(request, report)
+
+    async def snapshot(self, request: VolumeRequest, operation_uid: str, report: Report) -> str:
+        self._manager_lease.require()
+        return await self._provider.snapshot(request, operation_uid, report)
+
+    async def delete(self, request: VolumeRequest, report: Report) -> None:
+        self._manager_lease.require()
+        await self._provider.delete(request, report)
+
+    async def release(self, request: VolumeRequest) -> None:
+        self._manager_lease.require()
+        await self._provider.release(request)
+
+    async def observe(self, request: VolumeRequest) -> DiskSeen | None:
+        return await self._provider.observe(request)
 
 
 class _FencedRanks:
@@ -190,6 +239,14 @@ class _FencedHost:
         return await self._host.remove_volume(
             operation_uid, volume_uid, path, delete_data=delete_data
         )
+
+    async def mount_disk(self, volume_uid: str, name: str, disk: str, path: str) -> Reply:
+        self._manager_lease.require()
+        return await self._host.mount_disk(volume_uid, name, disk, path)
+
+    async def unmount_disk(self, path: str) -> Reply:
+        self._manager_lease.require()
+        return await self._host.unmount_disk(path)
 
     async def snapshot_volume(
         self, operation_uid: str, volume_uid: str, name: str, path: str, into: str

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fleetform.controllers.disks import Disks
 from fleetform.controllers.fleets import Departures
 from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.volumes import Volumes
 from fleetform.model.instance import Instance
-from fleetform.providers.contract.hosts import Host
+from fleetform.providers.contract.hosts import Host, Report
+from fleetform.providers.contract.volumes import VolumeProvider, VolumeRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,7 @@ class ManagedHostAccess:
     hosts: HostSessions
     departures: Departures
     volumes: Volumes
+    disks: Disks
 
     @property
     def environment_uid(self) -> str:
@@ -44,6 +47,15 @@ class ManagedHostAccess:
 
     async def unmounted(self, volume: str, fleet: str) -> None:
         await self.volumes.unmounted(volume, fleet)
+
+    def volume_provider(self, name: str) -> VolumeProvider:
+        return self.disks.provider(name)
+
+    async def detached(self, request: VolumeRequest) -> None:
+        await self.disks.detached(request)
+
+    def report(self, volume: str) -> Report:
+        return self.disks.report(volume)
 
     def ends_asked(self) -> None:
         self.hosts.rows_changed = True

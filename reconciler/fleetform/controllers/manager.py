@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable
 
 from fleetform.apply.execute import Outcome, execute
+from fleetform.controllers.disks import Disks
 from fleetform.controllers.fleets import Departures
 from fleetform.controllers.host_access import ManagedHostAccess
 from fleetform.controllers.hosts import HostSessions
@@ -134,10 +135,21 @@ class Manager:
                 note_told=self._note_told,
             )
             task_group.start(hosts.watch_silence(), name="silence of hosts")
+            disks = Disks(
+                hosts=hosts,
+                provider=self._provider,
+                ledger=self._ledger,
+                gate=self._gate,
+                clock=self._clock,
+                progress=self._progress,
+                task_group=task_group,
+                fence=self._identity.fence,
+            )
             self.runs = RunController(
                 ledger=self._ledger,
                 gate=self._gate,
                 hosts=hosts,
+                disks=disks,
                 blobs=self._blobs,
                 clock=self._clock,
                 progress=self._progress,
@@ -155,7 +167,7 @@ class Manager:
                 fence=self._identity.fence,
             )
             volumes = Volumes(hosts=hosts, clock=self._clock, progress=self._progress)
-            access = ManagedHostAccess(hosts, departures, volumes)
+            access = ManagedHostAccess(hosts, departures, volumes, disks)
             await task_group.run(self._loop(self.runs, access, task_group, finished))
 
     async def _loop(
@@ -173,6 +185,7 @@ class Manager:
                 await runs.round(has_plan=bool(self._applying))
                 access.departures.round(runs.mirror)
                 access.volumes.round(runs.mirror)
+                access.disks.round(runs.mirror)
             except LedgerUnavailable as problem:
                 # A disk or a server may be away for hours.
                 if str(problem) != told:
@@ -188,7 +201,7 @@ class Manager:
             if told:
                 told = ""
                 self._progress.notice("the ledger is available again", event="ledger.available")
-            is_moving = access.departures.is_busy or runs.is_growing
+            is_moving = access.departures.is_busy or access.disks.is_busy or runs.is_growing
             under_way = self._applying or self._look_for_plans or is_moving
             if not under_way and finished(self):
                 return

@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from fleetform.agents.protocol.messages import JobKey
+from fleetform.agents.protocol.states import JobState
 from fleetform.model.instance import Allocation, Instance
 from fleetform.model.override import Override
 from fleetform.model.ports import Outcome, SchedulerState
 from fleetform.model.rollout import Template
 from fleetform.model.run import Attempt, Job, Run, RunState, RunUid
 from fleetform.model.scaling import Scaling
+from fleetform.model.volume import NetworkVolume
 
 T = TypeVar("T")
 
@@ -36,6 +38,7 @@ class Mirror:
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     volume_fleets: Mapping[str, str] = field(default_factory=dict)
     volume_hosts: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    disks: Mapping[str, NetworkVolume] = field(default_factory=dict)
     leaving_volumes: frozenset[str] = frozenset()
     templates: Mapping[str, Template] = field(default_factory=dict)
     overrides: tuple[Override, ...] = ()
@@ -54,6 +57,9 @@ class Mirror:
         return tuple(one for many in self.allocations_by_run.values() for one in many)
 
     def as_scheduler_state(self) -> SchedulerState:
+        users = {
+            name: self._disk_users(name, volume.attached_to) for name, volume in self.disks.items()
+        }
         return SchedulerState(
             serial=self.serial,
             runs=self.runs,
@@ -63,7 +69,9 @@ class Mirror:
             allocations=self.allocations,
             outcomes=self.outcomes,
             volume_fleets=self.volume_fleets,
-            volume_hosts=self.volume_hosts,
+            volume_hosts={**self.volume_hosts, **self._disk_hosts(users)},
+            disks=self.disks,
+            disks_in_use=frozenset(name for name, found in users.items() if found),
             leaving_volumes=self.leaving_volumes,
             templates=self.templates,
             overrides=self.overrides,
@@ -86,6 +94,7 @@ class Mirror:
         # Only a plan changes volumes and queues, and after a plan everything is read again.
         self.volume_fleets = book.volume_fleets
         self.volume_hosts = book.volume_hosts
+        self.disks = book.disks
         self.leaving_volumes = book.leaving_volumes
         self.queue_fleets = book.queue_fleets
         self.default_queue = book.default_queue
@@ -147,6 +156,35 @@ class Mirror:
             yield from attempt.jobs
         for jobs in self.lingering_by_run.values():
             yield from jobs
+
+    def uses_disk(self, volume: str, instance_uid: str) -> bool:
+        """Tell whether a job on an instance uses the disk of a volume, or may still."""
+        return instance_uid in self._disk_users(volume, instance_uid)
+
+    def _disk_users(self, volume: str, attached_to: str) -> set[str]:
+        """Return the instances with a job that has not ended and mounts the volume."""
+        found = set()
+        for job in self.all_jobs():
+            if not job.instance_uid or job.state is JobState.FINISHED:
+                continue
+            run = self.runs.get(RunUid(job.key.run_uid))
+            # Of a run that is over only its hosts are known: it may have mounted any disk there.
+            mounts = run is None or any(one.name == volume for one in run.template.volumes)
+            if mounts and (run is not None or job.instance_uid == attached_to):
+                found.add(job.instance_uid)
+        return found
+
+    def _disk_hosts(self, users: Mapping[str, set[str]]) -> dict[str, frozenset[str]]:
+        """Name the hosts that may have each disk now: the one where a job uses it, or all of its zone."""
+        return {
+            name: frozenset(
+                one.name
+                for one in self.instances
+                if one.uid in users[name]
+                or (not users[name] and volume.may_be_at(one.provider, one.endpoint))
+            )
+            for name, volume in self.disks.items()
+        }
 
     def occupied(self) -> set[str]:
         """Return the uids of instances that hold units, or still keep a record of some job."""

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from fleetform.agents.protocol.states import JobState
 from fleetform.controllers.announced import Announced
+from fleetform.controllers.disks import Disks
 from fleetform.controllers.first_answers import FirstAnswers
 from fleetform.controllers.host_health import Suspects
 from fleetform.controllers.hosts import HostSessions
@@ -64,6 +65,7 @@ class RunController:
         ledger: Ledger,
         gate: Gate,
         hosts: HostSessions,
+        disks: Disks,
         blobs: BlobStore,
         clock: Clock,
         progress: Progress,
@@ -98,6 +100,7 @@ class RunController:
             ledger=ledger,
             gate=gate,
             hosts=hosts,
+            disks=disks,
             blobs=blobs,
             mirror=self.mirror,
             progress=progress,

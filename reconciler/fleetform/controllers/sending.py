@@ -16,6 +16,7 @@ from typing import Any
 from fleetform.agents.protocol.frames import FrameError, ignored_fields, read_value
 from fleetform.agents.protocol.messages import JobKey, JobRecord, Reply, StartJob
 from fleetform.agents.protocol.states import Cause, JobState
+from fleetform.controllers.disks import Disks
 from fleetform.controllers.host_session import Session
 from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.mirror import Mirror
@@ -39,6 +40,7 @@ class Sender:
         ledger: Ledger,
         gate: Gate,
         hosts: HostSessions,
+        disks: Disks,
         blobs: BlobStore,
         mirror: Mirror,
         progress: Progress,
@@ -48,6 +50,7 @@ class Sender:
         self._ledger = ledger
         self._gate = gate
         self._hosts = hosts
+        self._disks = disks
         self._uploads = Uploads(blobs)
         self._mirror = mirror
         self._progress = progress
@@ -180,6 +183,12 @@ class Sender:
             if (instance := self._instance_of(other)) is not None
         }
         declared, slurm = await self._paths(run), await self._slurm(run)
+        try:
+            disks = await self._disks.mounted(run, session.instance, host, self._mirror)
+        except ProviderError as problem:
+            self._take_refusal(session, job, str(problem))
+            return
+        declared = {**declared, **disks}
         paths = {name: host.volume_path(path) for name, path in declared.items()}
         request = job_request(run, attempt, job, peers, paths, slurm)
         if ignored := ignored_fields(request, host.seen.capabilities):
@@ -251,7 +260,7 @@ class Sender:
         return {
             key.name: resource.parsed["path"]
             for key, resource in live.resources.items()
-            if key.kind == "volume"
+            if key.kind == "volume" and "path" in resource.parsed
         }
 
     def _instance_of(self, job: Job) -> Instance | None:

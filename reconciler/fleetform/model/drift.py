@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         PlaceSeen,
         VolumeSeen,
     )
+    from fleetform.providers.contract.volumes import DiskSeen
     from fleetform.spec.desired import ResourceKey
 __all__ = [
     "GONE",
@@ -144,6 +145,8 @@ class Observed:
         hosts: What those say that answer, by instance uid.
         places: What is where volumes should be, by the volume's name.
         volumes: All that bear the environment's mark, as far as they can be found.
+        disks: The disks of network volumes, by the volume's name; None: it is gone. One whose cloud
+            does not answer is missing.
         noted: What was right the last time, by resource, then by path of the field.
         recorded: Drifts of earlier looks that were not seen healed since.
         known_runs: Uids among the hosts' records that the ledger knows.
@@ -156,6 +159,7 @@ class Observed:
     hosts: Mapping[str, HostSeen] = field(default_factory=dict)
     places: Mapping[str, PlaceSeen] = field(default_factory=dict)
     volumes: tuple[VolumeSeen, ...] = ()
+    disks: Mapping[str, DiskSeen | None] = field(default_factory=dict)
     noted: Mapping[ResourceKey, Mapping[str, Noted]] = field(default_factory=dict)
     recorded: tuple[RecordedDrift, ...] = ()
     known_runs: frozenset[str] = frozenset()
@@ -245,6 +249,19 @@ TABLE: Mapping[tuple[str, str], DriftRow] = {
         "the directory that was created exists, and is the same one",
         "the volume is blocked, because an empty directory would hide the loss of the data",
         "put the data back, or start empty with `fleetform apply --refresh --replace volume/NAME`",
+    ),
+    ("volume", "disk"): DriftRow(
+        _ENFORCED, Remedy.DECIDE, "backend",
+        "the disk of a network volume exists",
+        "the volume is blocked, because an empty disk would hide the loss of the data",
+        "start with an empty disk, or with a snapshot (`aws.snapshot_id`):"
+        " `fleetform apply --allow-destroy --replace volume/NAME`",
+    ),
+    ("volume", "attachment"): DriftRow(
+        _OBSERVED, Remedy.DECIDE, "",
+        "the disk of a network volume is attached to hosts that mount it only",
+        "the volume is blocked, because its runs cannot have the disk",
+        "detach the disk from the other instance",
     ),
     ("volume", "mark"): DriftRow(
         _ENFORCED, Remedy.APPLY, "",

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from fleetform.model.rollout import Exchange, Template
     from fleetform.model.run import ArrayFacts, Attempt, Job, Run, RunState, RunUid
     from fleetform.model.scaling import IdleHosts, ScaleRequest, Scaling
-    from fleetform.model.volume import Snapshot
+    from fleetform.model.volume import NetworkVolume, Snapshot
     from fleetform.providers.contract.hosts import CreatedHost
     from fleetform.providers.contract.observed import HostSeen
     from fleetform.spec.desired import ResourceKey
@@ -117,6 +117,8 @@ class SchedulerState:
         volume_fleets: The fleet on which each volume lies, by the volume's name.
         volume_hosts: The names of the hosts that have it; a volume that is missing is on all
             hosts of its fleet.
+        disks: The volumes whose disks exist, by name.
+        disks_in_use: Those of them that a job uses; `volume_hosts` has its host.
         leaving_volumes: Those that a plan under way takes away: nobody begins with one mounted.
         queue_fleets: The fleets that each queue leads to, by the queue's name; none: to all.
         default_queue: The queue of runs that name none; empty: they have none.
@@ -137,6 +139,8 @@ class SchedulerState:
     outcomes: Mapping[str, Outcome]
     volume_fleets: Mapping[str, str] = field(default_factory=dict)
     volume_hosts: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    disks: Mapping[str, NetworkVolume] = field(default_factory=dict)
+    disks_in_use: frozenset[str] = frozenset()
     leaving_volumes: frozenset[str] = frozenset()
     templates: Mapping[str, Template] = field(default_factory=dict)
     overrides: tuple[Override, ...] = ()
@@ -460,6 +464,9 @@ class Ledger(Reader, Protocol):
         self, instance_uid: str, created: CreatedHost, *, fence: int, now_ms: int
     ) -> None:
         """Record that a cloud has created an instance, and how it is reached."""
+
+    def note_attachment(self, volume_uid: str, instance_uid: str, *, fence: int) -> None:
+        """Record the instance that the disk of a volume is about to be attached to; empty: none has it."""
 
     def pin_host_key(self, instance_uid: str, keys: str, *, fence: int) -> None:
         """Record the keys that the host of an instance may have, one a line."""

@@ -11,12 +11,21 @@ from typing import Any
 from fleetform.agents.protocol.naming import short_uid
 
 __all__ = [
+    "ATTACHED_TO",
+    "DISK",
     "MADE_ON",
     "NOT_ON",
     "Claim",
+    "Disk",
+    "NetworkVolume",
     "RetainedData",
     "Snapshot",
     "VolumeHosts",
+    "attached_to",
+    "disk_of",
+    "disk_place",
+    "disk_request",
+    "is_disk",
     "mounted_volumes",
     "mounts",
     "snapshot_place",
@@ -72,6 +81,101 @@ def volume_hosts(outputs: str) -> VolumeHosts | None:
     return VolumeHosts(frozenset(said[MADE_ON]), said.get(NOT_ON, {}))
 
 
+# The disk of a network volume.
+
+DISK = "disk"
+"""In the outputs: what the cloud said of the disk."""
+
+
+def is_disk(document: Mapping[str, Any]) -> bool:
+    """Tell whether a volume is a disk of a cloud, and no directory of hosts."""
+    return "backend" in document
+
+
+def disk_place(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Say which disk a document declares: a disk with another place, or other first data, is another one."""
+    said = document.get("aws", {})
+    return {
+        "provider": document["backend"],
+        "account": said.get("account", ""),
+        "region": document.get("region", ""),
+        "zone": document.get("availability_zone", ""),
+        "encrypted": said.get("encrypted", True),
+        "snapshot": said.get("snapshot_id", ""),
+        "registered": document.get("volume_id", ""),
+    }
+
+
+def disk_request(document: Mapping[str, Any], disk: Disk | None) -> dict[str, Any]:
+    """Return what a step says of a disk, as the fields of `contract.volumes.VolumeRequest`."""
+    place = disk_place(document)
+    size = document.get("size", 0)
+    return {
+        "provider": place.pop("provider"),
+        "registered": place.pop("registered"),
+        "id": "" if disk is None else disk.id,
+        "place": {**place, "size_gb": -(-size // _GB)},
+    }
+
+
+_GB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """The disk of a network volume that exists, by the cloud's id of it."""
+
+    id: str
+    zone: str
+    size_gb: int
+
+
+def disk_of(outputs: str) -> Disk | None:
+    """Read the disk of a volume from the outputs of its row, as JSON; None: it has none."""
+    said = json.loads(outputs) if f'"{DISK}"' in outputs else {}
+    return Disk(**said[DISK]) if DISK in said else None
+
+
+ATTACHED_TO = "attached_to"
+"""In the outputs: the uid of the instance that the disk is attached to, or is about to be."""
+
+
+def attached_to(outputs: str) -> str:
+    """Read the uid of the instance that has the disk from the outputs of a row, as JSON; or empty."""
+    return str(json.loads(outputs).get(ATTACHED_TO, "")) if ATTACHED_TO in outputs else ""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkVolume:
+    """
+    A volume whose disk exists, as controllers attach it to hosts.
+
+    `request` is as `disk_request` returns it. `attached_to` is an instance uid, or empty.
+    """
+
+    name: str
+    uid: str
+    request: Mapping[str, Any]
+    attached_to: str = ""
+
+    @property
+    def disk(self) -> str:
+        """The cloud's id of the disk."""
+        return str(self.request["registered"] or self.request["id"])
+
+    @property
+    def path(self) -> str:
+        """Where it is mounted on its host, as a declared path."""
+        return f".disks/{self.uid}"
+
+    def may_be_at(self, provider: str, endpoint: Mapping[str, Any]) -> bool:
+        """Tell whether the disk can be attached to an instance: only in its own zone."""
+        place = self.request["place"]
+        return provider == self.request["provider"] and all(
+            endpoint.get(name) == place[name] for name in ("account", "region", "zone")
+        )
+
+
 # A volume's data that was put aside when the volume went.
 
 
@@ -80,7 +184,8 @@ class Snapshot:
     """
     One of them, as the ledger remembers it; only a person removes it.
 
-    `path` is where the volume lay, as declared, `place` where the data is now. `who` let it go.
+    `path` is where the volume lay, as declared, `place` where the data is now. `who` let it go. Of a
+    disk `fleet` is empty, `path` is the region and `place` the cloud's id of the snapshot.
     """
 
     volume: str
@@ -90,6 +195,10 @@ class Snapshot:
     place: str
     who: str
     taken_at_ms: int
+
+    @property
+    def is_of_disk(self) -> bool:
+        return not self.fleet
 
 
 def snapshot_place(path: str, name: str, uid: str) -> str:

@@ -29,6 +29,7 @@ from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Reason, Step
 from fleetform.model.selection import Selection
 from fleetform.model.verbs import ACTS_ON_HOSTS, UPDATES, VERBS
+from fleetform.model.volume import attached_to, disk_of
 from fleetform.plan.draft import PlanDraft, Proposal, make_step
 from fleetform.plan.kinds import KINDS
 from fleetform.spec.desired import Declared, ResourceKey
@@ -70,6 +71,7 @@ def compare(live: Live, observed: Observed) -> Comparison:
     for row in live.resources.values():
         if _is_settled_volume(row) and row.uid not in observed.moving:
             _compare_volume(log, row)
+            _compare_disk(log, row, live)
     drifts = sorted(log.drifts, key=lambda one: (one.resource, one.path))
     return Comparison(tuple(drifts), log.right, tuple(_recorded(log, live, drifts)))
 
@@ -345,6 +347,23 @@ def _compare_volume(log: _DriftLog, row: LiveResource) -> None:
     else:
         log.tell(key, "mark", "ours", "none", changed_at_ms=place.changed_at_ms)
     _compare_permissions(log, key, place)
+
+
+def _compare_disk(log: _DriftLog, row: LiveResource, live: Live) -> None:
+    disk = disk_of(row.outputs)
+    if disk is None or row.key.name not in log.observed.disks:
+        return
+    seen = log.observed.disks[row.key.name]
+    if seen is None:
+        log.tell(row.key, "disk", f"there, as {disk.id} in {disk.zone}", GONE)
+        return
+    log.note(row.key, "disk", disk.id)
+    at = attached_to(row.outputs)
+    ours = {one.endpoint.get("id") for one in live.instances if one.uid == at}
+    if seen.instance and seen.instance not in ours:
+        log.tell(row.key, "attachment", "free", f"attached to {seen.instance}")
+    else:
+        log.note(row.key, "attachment", "free")
 
 
 def _tell_claim(log: _DriftLog, row: LiveResource, place: PlaceSeen) -> None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from fleetform.model.plan import Action, Change, HeldBy, Reason, Step
 from fleetform.model.verbs import TAKES_PATH, Verb
-from fleetform.model.volume import RetainedData
+from fleetform.model.volume import DISK, RetainedData
 from fleetform.plan.draft import PlanDraft
 from fleetform.spec.folders import Places
 
@@ -56,7 +56,9 @@ def _taking(draft: PlanDraft, *, steps_min: int) -> Iterator[tuple[Change, Step]
     many = (key for key in changes if key.kind == "volume" and len(changes[key].steps) >= steps_min)
     for key in sorted(many):
         change = changes[key]
-        yield from ((change, step) for step in change.steps if step.verb in TAKES_PATH)
+        for step in change.steps:
+            if step.verb in TAKES_PATH and DISK not in step.arguments:
+                yield change, step
 
 
 def _hold_inside_another(

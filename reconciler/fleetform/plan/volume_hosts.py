@@ -14,14 +14,19 @@ from fleetform.model.figures import counted
 from fleetform.model.instance import InstanceState
 from fleetform.model.plan import Action, HeldBy, Reason
 from fleetform.model.verbs import Verb
-from fleetform.model.volume import mounts, volume_hosts
+from fleetform.model.volume import is_disk, mounts, volume_hosts
 from fleetform.plan.draft import PlanDraft
 from fleetform.plan.kinds.volume import propose_growth
 from fleetform.spec.checks.hosts import hosts_of
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import host_name
 
-__all__ = ["grow_volumes", "hold_on_silent_hosts", "hold_without_volume_host"]
+__all__ = [
+    "grow_volumes",
+    "hold_on_disks",
+    "hold_on_silent_hosts",
+    "hold_without_volume_host",
+]
 
 
 def grow_volumes(draft: PlanDraft) -> None:
@@ -107,6 +112,55 @@ def hold_without_volume_host(draft: PlanDraft) -> None:
                 f" {'has' if len(hosts) < 2 else 'have'} {'it' if len(names) == 1 else 'all of them'}",
                 "list more hosts in `hosts` of the volume, or choose fewer `nodes`",
             )
+
+
+def hold_on_disks(draft: PlanDraft) -> None:
+    """Block runs whose disks cannot be attached to their hosts: a disk is in one zone, and on one host."""
+    for key in sorted(draft.changes):
+        declared = draft.wanted.get(key)
+        submits = any(step.verb == Verb.RUN_SUBMIT for step in draft.changes[key].steps)
+        if declared is None or not submits:
+            continue
+        disks = {
+            name: found.document
+            for names in mounts(declared.document)
+            for name in names
+            if (found := draft.wanted.get(ResourceKey("volume", name))) is not None
+            and is_disk(found.document)
+        }
+        for name, disk in disks.items():
+            if problem := _disk_problem(draft, declared.document, name, disk):
+                draft.hold(key, HeldBy.DEPENDENCY, *problem)
+                break
+
+
+def _disk_problem(
+    draft: PlanDraft, run: Mapping[str, Any], name: str, disk: Mapping[str, Any]
+) -> tuple[str, str] | None:
+    """Say why no host can have a disk, and what to do; None: some can."""
+    if run.get("nodes", 1) > 1:
+        return (
+            f"volume {name} is a disk, attached to one host at a time, and the run has {run['nodes']} nodes",
+            "mount a disk for each node, such as `name: data-${{ dstack.node_rank }}`, or choose one node",
+        )
+    fleets = run.get("fleets") or sorted(key.name for key in draft.wanted if key.kind == "fleet")
+    found = {fleet: draft.wanted.get(ResourceKey("fleet", fleet)) for fleet in fleets}
+    if any(one is not None and _has_zone(one.document, disk) for one in found.values()):
+        return None
+    zone, account = disk.get("availability_zone", ""), disk.get("aws", {}).get("account", "")
+    where = f"zone {zone} of account {account}"
+    return (
+        f"volume {name} is in {where}, and no fleet that the run may use has its hosts there",
+        f"declare `availability_zones: [{zone}]` in its fleet",
+    )
+
+
+def _has_zone(fleet: Mapping[str, Any], disk: Mapping[str, Any]) -> bool:
+    return (
+        fleet.get("aws", {}).get("account") == disk.get("aws", {}).get("account", "")
+        and disk.get("region") in fleet.get("regions", ())
+        and disk.get("availability_zone") in fleet.get("availability_zones", ())
+    )
 
 
 def _listed(draft: PlanDraft, volumes: Iterable[str]) -> dict[str, frozenset[str]]:

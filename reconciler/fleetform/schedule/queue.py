@@ -15,6 +15,7 @@ from fleetform.model.override import Override
 from fleetform.model.ports import Outcome, SchedulerState
 from fleetform.model.run import FINAL, Attempt, AttemptState, Run, Template
 from fleetform.model.scaling import Scaling
+from fleetform.model.volume import NetworkVolume
 
 __all__ = ["Partition", "partition_of"]
 
@@ -46,6 +47,7 @@ class Queue:
             missing does not narrow where its runs may go.
         volume_hosts: The names of the hosts that have it; a volume that is missing is on all
             hosts of its fleet.
+        disks: Volumes whose disks no job uses: one host gets such a disk, of those in its zone.
         leaving_volumes: Those that are about to go: nobody begins with one mounted.
         overrides: What people have put above the tree; some may be out of date.
         delayed_since: When the delay of a run that is tried again began, by run uid.
@@ -64,6 +66,7 @@ class Queue:
     unfinished: frozenset[str] = frozenset()
     volume_fleets: Mapping[str, str] = field(default_factory=dict)
     volume_hosts: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    disks: Mapping[str, NetworkVolume] = field(default_factory=dict)
     leaving_volumes: frozenset[str] = frozenset()
     overrides: Sequence[Override] = ()
     delayed_since: Mapping[str, int] = field(default_factory=dict)
@@ -107,6 +110,7 @@ def queue_from_state(book: SchedulerState) -> Queue:
         unfinished=frozenset(run.after_uid for run in waiting if run.after_uid in book.runs),
         volume_fleets=book.volume_fleets,
         volume_hosts=book.volume_hosts,
+        disks={name: one for name, one in book.disks.items() if name not in book.disks_in_use},
         leaving_volumes=book.leaving_volumes,
         overrides=book.overrides,
         delayed_since=delayed,

@@ -61,10 +61,12 @@ class Round:
             queue.allocations,
             queue.ends_at_ms,
             now_ms,
-            queue.volume_hosts,
+            self._volume_hosts(),
         )
         self._dependencies = Dependencies(queue.outcomes)
         self._places = dict(queue.concurrency)
+        # Volumes whose disks a run of this round has.
+        self._disks_taken: set[str] = set()
         self._ports = free_ports(queue.environment_uid, queue.master_ports)
         self._next_port = next(self._ports, None)
         self._classes: dict[_ClassKey, EquivalenceClass] = {}
@@ -97,11 +99,12 @@ class Round:
                 waiting.append((run, equivalence, ()))
             else:
                 starts.append(placement)
-        claims = {
-            run.uid: self._growth.claim(run, equivalence)
-            for run, equivalence, before in (waiting if self._queue.scaling else ())
-            if not before
-        }
+        claims = {}
+        for run, equivalence, before in waiting if self._queue.scaling else ():
+            if not before and not self._disks_in_use(run.template):
+                claims[run.uid] = self._growth.claim(run, equivalence)
+                if claims[run.uid]:
+                    self._take_disks(run.template)
         return Decisions(
             starts=tuple(starts),
             waiting=self._explain(waiting, claims),
@@ -129,6 +132,8 @@ class Round:
             reasons += (_NO_PORT,)
         if template.volumes and self._queue.leaving_volumes:
             reasons += self._leaving(template)
+        if self._disks_taken and template.volumes:
+            reasons += self._disks_in_use(template)
         if template.depends_on:
             verdict = self._dependencies.judge(template)
             never = verdict.never
@@ -146,6 +151,32 @@ class Round:
         names = sorted(self._queue.leaving_volumes & {mount.name for mount in template.volumes})
         return tuple(
             Waiting("volume-leaving", f"volume {name} is being removed by an apply")
+            for name in names
+        )
+
+    def _volume_hosts(self) -> Mapping[str, frozenset[str]]:
+        """Return the hosts that may have each volume; a disk may be on a host that is not created yet."""
+        new = {
+            name: frozenset(
+                one.name
+                for one in self._growth.uncreated
+                if volume.may_be_at(one.provider, one.endpoint)
+            )
+            for name, volume in self._queue.disks.items()
+        }
+        known = self._queue.volume_hosts
+        return {**known, **{name: known.get(name, frozenset()) | new[name] for name in new}}
+
+    def _take_disks(self, template: Template) -> None:
+        self._disks_taken.update(
+            mount.name for mount in template.volumes if mount.name in self._queue.disks
+        )
+
+    def _disks_in_use(self, template: Template) -> tuple[Waiting, ...]:
+        """A disk is on one host at a time: which one, the next round knows."""
+        names = sorted(self._disks_taken & {mount.name for mount in template.volumes})
+        return tuple(
+            Waiting("volume-hosts", f"volume {name} is being attached to the host of another run")
             for name in names
         )
 
@@ -232,6 +263,7 @@ class Round:
         group = run.template.concurrency_group
         if group:
             self._places[group] = self._places.get(group, 0) + 1
+        self._take_disks(run.template)
         port = None
         if run.template.nodes > 1:
             port, self._next_port = self._next_port, next(self._ports, None)

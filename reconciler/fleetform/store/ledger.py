@@ -36,6 +36,7 @@ from fleetform.store.rollouts import commit_exchanges
 from fleetform.store.scaling import commit_scaling
 from fleetform.store.steps import begin_steps, finish_steps
 from fleetform.store.transitions import commit_transitions
+from fleetform.store.volumes import note_attachment
 
 if TYPE_CHECKING:
     from fleetform.agents.protocol.host_report import GpuProcess
@@ -199,6 +200,10 @@ class StoredLedger(Reads):
     ) -> None:
         with self._database.write(fence=fence) as transaction:
             note_created(transaction, instance_uid, created, now_ms=now_ms)
+
+    def note_attachment(self, volume_uid: str, instance_uid: str, *, fence: int) -> None:
+        with self._database.write(fence=fence) as transaction:
+            note_attachment(transaction, volume_uid, instance_uid)
 
     def pin_host_key(self, instance_uid: str, keys: str, *, fence: int) -> None:
         with self._database.write(fence=fence) as transaction:

@@ -31,7 +31,11 @@ from fleetform.store.runs import (
     run_of,
 )
 from fleetform.store.scaling import read_scaling
-from fleetform.store.volume_hosts import leaving_volumes, read_volume_hosts
+from fleetform.store.volume_hosts import (
+    leaving_volumes,
+    read_network_volumes,
+    read_volume_hosts,
+)
 
 if TYPE_CHECKING:
     from fleetform.model.ports import RunQuery
@@ -102,6 +106,7 @@ def read_book(
         outcomes=_outcomes(connection, which, values),
         volume_fleets=_volume_fleets(connection) if only is None else {},
         volume_hosts=read_volume_hosts(connection) if only is None else {},
+        disks=read_network_volumes(connection) if only is None else {},
         leaving_volumes=leaving_volumes(connection) if only is None else frozenset(),
         templates=read_templates(connection) if not only and instances is None else {},
         overrides=read_overrides(connection),

@@ -1,17 +1,29 @@
-"""On which hosts a volume may be used, read from rows."""
+"""On which hosts a volume may be used, and where disks are attached, read from rows."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
 
-from fleetform.model.volume import MADE_ON, volume_hosts
+from fleetform.model.volume import (
+    DISK,
+    MADE_ON,
+    NetworkVolume,
+    attached_to,
+    disk_of,
+    disk_request,
+    volume_hosts,
+)
 
 if TYPE_CHECKING:
     from fleetform.store.database import Transaction
     from fleetform.store.statements import Statements
 
-__all__ = ["leaving_volumes", "read_volume_hosts"]
+__all__ = [
+    "leaving_volumes",
+    "read_network_volumes",
+    "read_volume_hosts",
+]
 
 
 def leaving_volumes(connection: Statements | Transaction) -> frozenset[str]:
@@ -43,3 +55,20 @@ def read_volume_hosts(connection: Statements | Transaction) -> dict[str, frozens
         if listed is not None:
             found[name] = frozenset(listed)
     return found
+
+
+def read_network_volumes(connection: Statements) -> dict[str, NetworkVolume]:
+    """Read the volumes whose disks exist, by name."""
+    rows = connection.execute(
+        "SELECT name, uid, document, outputs FROM resources WHERE kind = 'volume'"  # noqa: S608 -- DISK is a constant
+        f" AND archived = 0 AND outputs LIKE '%\"{DISK}\"%' ORDER BY name"
+    )
+    return {
+        name: NetworkVolume(
+            name,
+            uid,
+            disk_request(json.loads(document), disk_of(outputs)),
+            attached_to(outputs),
+        )
+        for name, uid, document, outputs in rows
+    }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fleetform.model.verbs import Verb
-from fleetform.model.volume import MADE_ON, NOT_ON, RetainedData, Snapshot
+from fleetform.model.volume import ATTACHED_TO, DISK, MADE_ON, NOT_ON, RetainedData, Snapshot
 from fleetform.store.database import to_json
 from fleetform.store.lineage import LOST_AT
 from fleetform.store.observations import heal
@@ -32,6 +32,7 @@ __all__ = [
     "finish_snapshot",
     "finish_withdraw",
     "finish_write",
+    "note_attachment",
     "read_left",
     "read_snapshots",
     "take_from_left",
@@ -83,7 +84,7 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
             "SELECT state FROM resources WHERE kind = 'volume' AND name = ?", (step.resource.name,)
         )
         assert before is not None, f"{step.resource} has no row: was its step begun?"
-        outputs = {**_lost(context, step), **outcome.outputs}
+        outputs = {**_kept(context, step), **outcome.outputs}
         write_resource(context.transaction, step.resource, said, outputs)
         lacking = outcome.outputs.get(NOT_ON, {})
         if lacking:
@@ -114,8 +115,13 @@ def _lacking_text(lacking: Mapping[str, str]) -> str:
     return f"; not on {len(said)} of its hosts ({'; '.join(said)})" if said else ""
 
 
-def _lost(context: Context, step: Step) -> dict[str, int]:
-    """When the volume began again without its data: `lineage` compares attempts with it."""
+def _kept(context: Context, step: Step) -> dict[str, Any]:
+    """
+    Return the outputs that a step does not decide.
+
+    When the volume began again without its data: `lineage` compares attempts with it. Where its disk is
+    attached.
+    """
     if step.arguments.get("lost"):
         return {LOST_AT: context.now_ms}
     row = context.transaction.one(
@@ -123,7 +129,24 @@ def _lost(context: Context, step: Step) -> dict[str, int]:
         (step.resource.name,),
     )
     kept = json.loads(row[0]) if row is not None else {}
-    return {LOST_AT: kept[LOST_AT]} if LOST_AT in kept else {}
+    return {name: kept[name] for name in (LOST_AT, ATTACHED_TO) if name in kept}
+
+
+def note_attachment(transaction: Transaction, volume_uid: str, instance_uid: str) -> None:
+    """See `model.ports.Ledger.note_attachment`."""
+    row = transaction.one(
+        "SELECT outputs FROM resources WHERE kind = 'volume' AND uid = ? AND archived = 0",
+        (volume_uid,),
+    )
+    if row is None:
+        return
+    outputs = {**json.loads(row[0] or "{}"), ATTACHED_TO: instance_uid}
+    if not instance_uid:
+        del outputs[ATTACHED_TO]
+    transaction.execute(
+        "UPDATE resources SET outputs = ? WHERE kind = 'volume' AND uid = ?",
+        (to_json(outputs), volume_uid),
+    )
 
 
 def finish_drop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) -> None:
@@ -133,7 +156,12 @@ def finish_drop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome
         # One that was never made in whole says no path.
         if kept and uid and step.arguments["path"]:
             _remember(context, step, uid, step.arguments["path"])
-        if kept:
+        if kept and DISK in step.arguments:
+            disk = step.arguments[DISK]
+            which = disk["registered"] or disk["id"] or "its disk"
+            what = f"was released; {which} stays in {disk['place']['region']}"
+            context.log("volume.forgotten", what, step.resource)
+        elif kept:
             context.log(
                 "volume.forgotten", "was released; its data stays where it is", step.resource
             )
@@ -193,15 +221,23 @@ def finish_snapshot(
                 "SELECT place FROM snapshots WHERE volume_uid = ? AND place <> path", (uid,)
             )
         }
-        places = outcome.outputs.get("places", [said["into"]])
+        places = outcome.outputs["places"] if "places" in outcome.outputs else [said["into"]]
         for place in places:
             # One may have been put aside before, and nobody have heard of it.
             if place not in known:
                 _remember(context, step, uid, place)
+        is_disk = DISK in said
+        where = said[DISK]["place"]["region"] if is_disk else f"fleet {said['fleet']}"
+        nothing = (
+            "its disk was gone"
+            if is_disk
+            else f"fleet {said['fleet']} had nothing in {said['path']} to keep as a snapshot"
+        )
         what = (
-            f"was kept as a snapshot: its data is in {' and '.join(places)} on fleet {said['fleet']}"
+            f"was kept as a snapshot: its data is in {' and '.join(places)} "
+            f"{'in' if is_disk else 'on'} {where}"
             if places
-            else f"was removed: fleet {said['fleet']} had nothing in {said['path']} to keep as a snapshot"
+            else f"was removed: {nothing}"
         )
         context.log("volume.snapshot", what, step.resource)
 
@@ -216,7 +252,7 @@ def _remember(context: Context, step: Step, uid: str, place: str) -> None:
             step.resource.name,
             uid,
             said["fleet"],
-            said["path"],
+            said[DISK]["place"]["region"] if DISK in said else said["path"],
             place,
             context.who,
             context.now_ms,

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fleetform.model import figures
 from fleetform.model.run import FINAL
-from fleetform.model.volume import Snapshot, volume_hosts
+from fleetform.model.volume import Snapshot, attached_to, disk_of, is_disk, volume_hosts
 from fleetform.spec.names import natural_order
 from fleetform.views.moments import moment
 from fleetform.views.table import Column, Table, make_table, row_of
 
 if TYPE_CHECKING:
+    from fleetform.model.instance import Instance
     from fleetform.model.live import Live, LiveResource
 
 
@@ -32,7 +33,9 @@ class VolumeRow:
 
     `hosts` are those of a fleet with `ssh_config`; empty for other fleets, whose hosts all have it.
 
-    `path` is as declared; a relative one lies below the environment's folder for volumes.
+    `path` is as declared; a relative one lies below the environment's folder for volumes. A network volume
+    has `backend`, `disk` (the cloud's id), `zone` and `size_bytes` in place of `fleet` and `path`; `attached_to` is
+    the host that has it now.
     `deletion_policy` is empty where the document does not say. `users` are runs by name.
     """
 
@@ -46,13 +49,18 @@ class VolumeRow:
     users: tuple[str, ...]
     description: str
     hosts: tuple[VolumeHostRow, ...] = ()
+    backend: str = ""
+    disk: str = ""
+    zone: str = ""
+    size_bytes: int = 0
+    attached_to: str = ""
 
 
 def volume_rows(live: Live) -> tuple[VolumeRow, ...]:
     """Make the rows in order of name."""
     users = _users(live)
     return tuple(
-        _volume_row(live.resources[key], tuple(users.get(key.name, ())))
+        _volume_row(live.resources[key], tuple(users.get(key.name, ())), live.instances)
         for key in sorted(live.resources, key=lambda key: natural_order(str(key)))
         if key.kind == "volume" and not live.resources[key].archived
     )
@@ -61,9 +69,10 @@ def volume_rows(live: Live) -> tuple[VolumeRow, ...]:
 def volumes_table(rows: Iterable[VolumeRow]) -> Table:
     columns: tuple[Column[VolumeRow], ...] = (
         Column("VOLUME", lambda row: row.name),
-        Column("FLEET", lambda row: row.fleet),
-        Column("PATH", lambda row: row.path),
+        Column("FLEET", lambda row: row.fleet or f"(backend {row.backend})"),
+        Column("PATH", lambda row: row.path or disk_text(row)),
         Column("HOSTS", _hosts_text, optional=True),
+        Column("ATTACHED TO", lambda row: row.attached_to, optional=True),
         Column("WHEN REMOVED", lambda row: row.deletion_policy, optional=True),
         Column("PROTECTED", lambda row: "yes" if row.protected else "", optional=True),
         Column("USED BY", _used_by),
@@ -91,7 +100,9 @@ def _is_over(resource: LiveResource) -> bool:
     return resource.run is not None and resource.run.state in FINAL
 
 
-def _volume_row(resource: LiveResource, users: tuple[str, ...]) -> VolumeRow:
+def _volume_row(
+    resource: LiveResource, users: tuple[str, ...], instances: Iterable[Instance]
+) -> VolumeRow:
     document = resource.parsed
     return VolumeRow(
         name=resource.key.name,
@@ -104,7 +115,32 @@ def _volume_row(resource: LiveResource, users: tuple[str, ...]) -> VolumeRow:
         users=users,
         description=document.get("description", ""),
         hosts=_host_rows(resource.outputs),
+        **_disk_facts(resource, instances),
     )
+
+
+def _disk_facts(resource: LiveResource, instances: Iterable[Instance]) -> dict[str, Any]:
+    if not is_disk(resource.parsed):
+        return {}
+    disk = disk_of(resource.outputs)
+    backend = resource.parsed["backend"]
+    if disk is None:
+        return {"backend": backend}
+    at = attached_to(resource.outputs)
+    return {
+        "backend": backend,
+        "disk": disk.id,
+        "zone": disk.zone,
+        "size_bytes": disk.size_gb << 30,
+        "attached_to": next((one.name for one in instances if at and one.uid == at), ""),
+    }
+
+
+def disk_text(row: VolumeRow) -> str:
+    """Write `vol-0f1e2d3c (500GB in eu-west-1a)`; empty where there is no disk yet."""
+    if not row.disk:
+        return ""
+    return f"{row.disk} ({row.size_bytes >> 30}GB in {row.zone})"
 
 
 def _host_rows(outputs: str) -> tuple[VolumeHostRow, ...]:

@@ -1,4 +1,4 @@
-"""Instances that join their fleet: created, booted, recognised, set up, and given a job."""
+"""Instances that join their fleet: created, booted, recognised, set up, and given a job and a disk."""
 
 from __future__ import annotations
 
@@ -58,3 +58,67 @@ def test_a_job_runs_on_an_instance(pulumi, cloud, image, tmp_path):
     finally:
         site.run("destroy", "-y", "--allow-destroy")
     assert cloud.instances() == []
+
+
+VOLUME = """
+type: volume
+name: data
+backend: aws
+region: us-east-1
+availability_zone: us-east-1a
+size: 1GB
+aws:
+  account: "123456789012"
+deletion_policy: delete
+"""
+
+USE = """
+type: task
+name: {name}
+fleets: [gpus]
+volumes: ["data:/data"]
+commands: ["{command}"]
+"""
+
+
+def test_data_survives_its_instance(pulumi, cloud, hosts, image, tmp_path):
+    """A run writes to a disk, its instance is deleted, and a run on the next instance reads what it wrote."""
+    site = Site(tmp_path, cloud, image)
+    document = (site.root / "environment.yaml").read_text()
+    (site.root / "environment.yaml").write_text(f"{document}grants: {{root: true}}\n")
+    (site.root / "volume.yaml").write_text(VOLUME)
+    declare = USE.format(name="write", command="echo kept > /data/file; df -h /data")
+    (site.root / "run.yaml").write_text(declare)
+    try:
+        site.declare(1, more="run_as: root\n")
+        shown = site.run("plan", code=0)
+        assert "volume data is in zone us-east-1a" in shown
+        more = "run_as: root\navailability_zones: [us-east-1a]\n"
+        site.declare(1, more=more)
+        print(site.run("apply", "-y"))
+        first = cloud.instances()[0].id
+        (disk,) = own_disks(cloud)
+        assert disk["State"] == "available"
+        assert hosts.disks.torn == []
+
+        site.declare(0, more=more)
+        (site.root / "run.yaml").write_text("")
+        site.run("apply", "-y", "--allow-destroy")
+        assert cloud.instances() == []
+
+        site.declare(1, more=more)
+        (site.root / "run.yaml").write_text(USE.format(name="read", command="cat /data/file"))
+        site.run("apply", "-y")
+        assert cloud.instances()[0].id != first
+        assert site.run("logs", "read").strip() == "kept"
+        assert site.plan()["resource_changes"] == []
+    finally:
+        site.run("destroy", "-y", "--allow-destroy")
+    assert cloud.instances() == []
+    assert own_disks(cloud) == []
+    assert hosts.disks.torn == []
+
+
+def own_disks(cloud):
+    mine = [{"Name": "tag:Name", "Values": ["data"]}]
+    return cloud.client().describe_volumes(Filters=mine)["Volumes"]

@@ -205,32 +205,12 @@ def test_a_volume_outlives_its_program(cloud, site):
 
     async def play():
         async with site.open("volume") as stack:
-            await apply(
-                stack, volume_program(site.account, DiskRequest("v1", "data", "o1", ZONE, 10))
-            )
+            await apply(stack, volume_program(site.account, DiskRequest("v1", "data", ZONE, 10)))
             with pytest.raises(ProviderError, match="protected"):
                 (await stack.destroy()).require()
 
     asyncio.run(play())
     assert len(cloud.client().describe_volumes()["Volumes"]) == 1
-
-
-def test_a_volume_that_exists_is_adopted(cloud, site):
-    """A volume that a person made is taken over under its id, and nothing else is created."""
-    ec2 = cloud.client()
-    identity = ec2.create_volume(AvailabilityZone=ZONE, Size=20, VolumeType="gp3", Encrypted=True)[
-        "VolumeId"
-    ]
-
-    async def play():
-        disk = DiskRequest("v2", "data", "o1", ZONE, 20, id=identity)
-        async with site.open("adopted") as stack:
-            await apply(stack, volume_program(site.account, disk))
-
-    asyncio.run(play())
-    (found,) = ec2.describe_volumes()["Volumes"]
-    assert found["VolumeId"] == identity
-    assert {"Key": "fleetform:environment", "Value": "e1"} in found["Tags"]
 
 
 def test_credentials_of_another_account_are_refused(site):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -22,13 +23,26 @@ from fleetform.model.drift import (
 from fleetform.model.instance import Gpu, Instance, InstanceState
 from fleetform.model.live import Live
 from fleetform.model.verbs import ON_HOSTS
+from fleetform.model.volume import DISK
 from fleetform.plan.drift import accept, compare
 from fleetform.providers.contract.observed import HostSeen, InstanceSeen, PlaceSeen, VolumeSeen
+from fleetform.providers.contract.volumes import DiskSeen
 from fleetform.spec.desired import ResourceKey
-from unit.plan.trees import NOW_MS, UID, fleet, ledger, row, task, volume
+from unit.plan.trees import NOW_MS, UID, declare, fleet, ledger, row, task, volume
 
 FLEET, VOLUME = ResourceKey("fleet", "local"), ResourceKey("volume", "data")
 DATA = row(volume("data", path="data"))
+_STORE = {
+    "type": "volume",
+    "backend": "aws",
+    "region": "r",
+    "availability_zone": "r1",
+    "size": 1 << 30,
+}
+STORE = replace(
+    row(declare("volume", "store", _STORE)),
+    outputs=json.dumps({DISK: {"id": "vol-1", "zone": "r1", "size_gb": 1}}),
+)
 HOST = Instance(
     "host", "local-0", "local", 0, InstanceState.READY,
     cpu_millicores=8000, memory_bytes=16 << 30, gpus=(Gpu("gpu-a", "A100", 80 << 30),),
@@ -55,7 +69,7 @@ def _host(**more: object) -> HostSeen:
 
 
 def _live(**more: object) -> Live:
-    rows = (row(fleet("local")), DATA, row(task("train")))
+    rows = (row(fleet("local")), DATA, STORE, row(task("train")))
     return replace(ledger(*rows), instances=(HOST,), **more)
 
 
@@ -99,6 +113,8 @@ WORLDS = {
     ("volume", "directory"): _world(
         places={"data": PlaceSeen("/v/data", exists=False)}, volumes=()
     ),
+    ("volume", "disk"): _world(disks={"store": None}),
+    ("volume", "attachment"): _world(disks={"store": DiskSeen("vol-1", "r1", 1, "i-1")}),
     ("volume", "mark"): _world(places={"data": replace(PLACE, volume_uid="")}, volumes=()),
     ("volume", "claim"): _world(places={"data": replace(PLACE, volume_uid="other")}, volumes=()),
     ("volume", "path"): _world(

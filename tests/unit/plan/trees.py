@@ -58,7 +58,7 @@ def declare(
 
 
 def _references(kind: str, document: Mapping[str, Any]) -> Iterable[ResourceKey]:
-    if kind == "volume":
+    if kind == "volume" and "fleet" in document:
         yield ResourceKey("fleet", document["fleet"])
     for name in document.get("fleets", ()):
         yield ResourceKey("fleet", name)

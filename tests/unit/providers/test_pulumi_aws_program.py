@@ -30,7 +30,7 @@ PARTS = SharedParts("sg-1", "fleetform-gpus", "group-1")
 TEMPLATE = HostTemplate("g5.xlarge", "ami-1", 100, subnet="subnet-1")
 HOSTS = tuple(NewHost(f"u{number}", f"gpus-{number}", "o1", "#cloud-config") for number in range(3))
 BATCH = Batch("b1", "gpus", TEMPLATE, HOSTS)
-DISK = DiskRequest("v1", "data", "o1", "eu-west-1a", 500, instance="i-1")
+DISK = DiskRequest("v1", "data", "eu-west-1a", 500)
 
 
 def batch(**changes):
@@ -52,15 +52,15 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_whatever_has_tags_says_whose_it_is(program):
-    """An attachment cannot have tags, and costs nothing; all else is found by its tags."""
+    """Everything is found by its tags."""
     for one in program.resources:
         if one.is_provider:
             assert one.properties["allowedAccountIds"] == ["123456789012"]
             assert not {"accessKey", "secretKey", "token"} & set(one.properties)
-        elif not one.type.endswith(":VolumeAttachment"):
+        else:
             tags = one.properties["tags"]
             assert tags["fleetform:environment"] == "e1"
-            assert tags["fleetform:operation"] == "o1"
+            assert tags["fleetform:operation"] in {"o1", "v1"}
             assert tags["fleetform:uid"]
     assert program.plugin_versions == {"aws": "7.51.0"}
 
@@ -167,10 +167,7 @@ def test_a_batch_has_at_most_a_hundred_hosts():
 
 
 def test_a_volume_is_protected():
-    """Its attachment is not; one that exists is registered by its id."""
-    _, volume, attachment = PROGRAMS["volume"].resources
+    """The engine refuses to delete it, and to replace it."""
+    _, volume = PROGRAMS["volume"].resources
     assert volume.protect
-    assert not attachment.protect
-    assert attachment.properties["volumeId"] == output_of("v1")
-    other = volume_program(ACCOUNT, dataclasses.replace(DISK, instance="", id="vol-1"))
-    assert [one.import_id for one in other.resources] == ["", "vol-1"]
+    assert volume.properties["encrypted"]

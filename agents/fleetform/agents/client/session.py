@@ -56,6 +56,7 @@ from fleetform.agents.protocol.messages import (
     LogData,
     MakeVolume,
     MissingBlobs,
+    MountDisk,
     OpenChannel,
     Prepare,
     Probe,
@@ -70,6 +71,7 @@ from fleetform.agents.protocol.messages import (
     StartJob,
     Stop,
     Unknown,
+    UnmountDisk,
     Welcome,
 )
 from fleetform.agents.protocol.states import Cause
@@ -244,6 +246,12 @@ class Session:
         return await self._ask(
             SnapshotVolume(self._next_id(), operation_uid, volume_uid, name, path, into)
         )
+
+    async def mount_disk(self, volume_uid: str, name: str, disk: str, path: str) -> Reply:
+        return await self._ask(MountDisk(self._next_id(), volume_uid, name, disk, path))
+
+    async def unmount_disk(self, path: str) -> Reply:
+        return await self._ask(UnmountDisk(self._next_id(), path))
 
     async def follow_log(self, job_uid: str, offset: int) -> None:
         self._send(FollowLog(job_uid, offset))

@@ -117,8 +117,9 @@ def _leave_the_host() -> None:
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{user} {user} 1")
         _write("/proc/self/gid_map", f"{group} {group} 1")
-    # Or else what is mounted here would show on the host.
-    kernel.mount("none", "/", kernel.MS_REC | kernel.MS_PRIVATE)
+    # Or else what is mounted here would show on the host. What the host unmounts goes here too, or a job
+    # would keep a disk that it never mounted.
+    kernel.mount("none", "/", kernel.MS_REC | kernel.MS_SLAVE)
 
 
 def _locked_flags(path: str) -> int:

@@ -13,7 +13,15 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from fleetform.agents.host import gpu_processes, gpus, host_report, layout, snapshots, volumes
+from fleetform.agents.host import (
+    disks,
+    gpu_processes,
+    gpus,
+    host_report,
+    layout,
+    snapshots,
+    volumes,
+)
 from fleetform.agents.host.blobs import NO_SPACE, BlobError, BlobStore
 from fleetform.agents.host.volumes import VolumeError
 from fleetform.agents.protocol.frames import Message
@@ -21,17 +29,21 @@ from fleetform.agents.protocol.host_report import GpuProcess, GpuReport
 from fleetform.agents.protocol.messages import (
     MakeVolume,
     MissingBlobs,
+    MountDisk,
     Probe,
     PutBlob,
     RemoveVolume,
     Reply,
     SnapshotVolume,
+    UnmountDisk,
     to_json,
 )
 
 T = TypeVar("T")
 
-_KNOWN = (MissingBlobs, PutBlob, MakeVolume, RemoveVolume, SnapshotVolume, Probe)
+_KNOWN = (
+    MissingBlobs, PutBlob, MakeVolume, RemoveVolume, SnapshotVolume, MountDisk, UnmountDisk, Probe,
+)  # fmt: skip
 
 _GPUS_SECONDS = 60
 """nvidia-smi takes seconds on a cold driver, and every connection begins with a probe."""
@@ -76,6 +88,14 @@ class Requests:
             volumes.make(message, owner, owner_name=owner_name, now_ms=_now_ms())
         elif isinstance(message, RemoveVolume):
             await _aside(lambda: volumes.remove(message, owner))
+        elif isinstance(message, MountDisk):
+            await _aside(lambda: disks.mount(message))
+            volumes.make(
+                MakeVolume(0, "", message.volume_uid, message.name, message.path),
+                owner, owner_name=owner_name, now_ms=_now_ms(),
+            )  # fmt: skip
+        elif isinstance(message, UnmountDisk):
+            await _aside(lambda: disks.unmount(message.path))
         elif isinstance(message, SnapshotVolume):
             return {"places": await _aside(lambda: snapshots.put_aside(message, owner, _now_ms()))}
         else:

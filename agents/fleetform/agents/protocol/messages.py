@@ -296,6 +296,29 @@ class SnapshotVolume:
 
 
 @dataclass(frozen=True)
+class MountDisk:
+    """
+    Mount a disk that is attached to the host, and remember its owner on it; an empty disk is formatted.
+
+    `disk` is the cloud's id of it. Asking twice is the same as once.
+    """
+
+    id: int
+    volume_uid: str
+    name: str
+    disk: str
+    path: str
+
+
+@dataclass(frozen=True)
+class UnmountDisk:
+    """Write back and unmount what is mounted at a path; nothing where nothing is."""
+
+    id: int
+    path: str
+
+
+@dataclass(frozen=True)
 class FollowLog:
     """
     Send the output of this job from `offset` on, as `LogData`. Not answered.
@@ -539,7 +562,7 @@ class Reply:
 
 Request = Union[
     Prepare, Start, Stop, Forget, MissingBlobs, PutBlob, MakeVolume, RemoveVolume,
-    SnapshotVolume, Probe, Shutdown, OpenChannel, CloseChannel,
+    SnapshotVolume, MountDisk, UnmountDisk, Probe, Shutdown, OpenChannel, CloseChannel,
 ]  # fmt: skip
 EitherWay = Union[Heartbeat, ChannelData, Credit, ChannelEnded, OpenChannel, Reply]
 ToAgent = Union[Hello, EitherWay, Acknowledge, FollowLog, Request]

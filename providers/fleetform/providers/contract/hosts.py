@@ -130,6 +130,15 @@ class Host(Protocol):
         Asking twice is the same as once, also where the first time was cut off.
         """
 
+    async def mount_disk(self, volume_uid: str, name: str, disk: str, path: str) -> Reply:
+        """
+        Mount the disk that is attached to the host under this id; one that is empty is formatted.
+
+        Asking twice is the same as once.
+        """
+
+    async def unmount_disk(self, path: str) -> Reply: ...
+
     def answer_heartbeats(self, may: Callable[[], bool]) -> None:
         """
         Answer what the host says regularly, from now on and while `may` says so.

@@ -1,5 +1,5 @@
 """
-A volume's steps: a directory on each host of its fleet, or on those that it lists.
+A volume's steps: a directory on each host of its fleet or on those that it lists, or a disk (`apply.disks`).
 
 Making it twice is the same as once, because the host keeps the volume's uid with the data. What
 takes it away, in whatever way, does so when the runs that have it mounted have really ended.
@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from fleetform.agents.protocol.messages import Reply
+from fleetform.apply import disks
 from fleetform.apply.host_access import HostAccess, together
 from fleetform.model.apply import Begun
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.plan import Step
-from fleetform.model.volume import MADE_ON, NOT_ON
+from fleetform.model.volume import DISK, MADE_ON, NOT_ON
 from fleetform.providers.contract.errors import PermanentError, TemporaryError
 from fleetform.providers.contract.hosts import Host
 from fleetform.spec.names import natural_order
@@ -30,6 +31,8 @@ EXCHANGE_SECONDS = 60.0
 
 async def make(step: Step, begun: Begun, access: HostAccess) -> dict[str, Any]:
     """A new directory, or one that is empty; a directory with data is only adopted when that is declared."""
+    if DISK in step.arguments:
+        return await disks.ensure(step, begun, access)
     return await _make(step, begun, access, "new")
 
 
@@ -44,6 +47,8 @@ async def update(step: Step, begun: Begun, access: HostAccess) -> dict[str, Any]
 
     Hosts that are not known to have it get a new one.
     """
+    if DISK in step.arguments:
+        return await disks.ensure(step, begun, access)
     return await _make(step, begun, access, step.arguments.get("take", "kept"))
 
 
@@ -98,12 +103,17 @@ async def _ask(step: Step, begun: Begun, hosts: Sequence[Host], take: str) -> No
 async def remove(step: Step, begun: Begun, access: HostAccess) -> None:
     """Delete the data on every host. Asked for by the document and permitted by the plan."""
     await access.unmounted(step.resource.name, step.arguments["fleet"])
+    if DISK in step.arguments:
+        await disks.delete(step, begun, access)
+        return
     await _delete(step, begun, await _hosts(step, access))
 
 
 async def forget(step: Step, begun: Begun, access: HostAccess) -> None:
     """Leave the data where it is; another volume may have its place from now on."""
     await access.unmounted(step.resource.name, step.arguments["fleet"])
+    if DISK in step.arguments:
+        await disks.release(step, begun, access)
 
 
 async def withdraw(step: Step, begun: Begun, access: HostAccess) -> dict[str, Any]:
@@ -140,6 +150,8 @@ async def snapshot(step: Step, begun: Begun, access: HostAccess) -> dict[str, li
         `places` where the volume's data lies by now, as declared ones are written.
     """
     await access.unmounted(step.resource.name, step.arguments["fleet"])
+    if DISK in step.arguments:
+        return await disks.snapshot(step, begun, access)
     return {"places": await _put_aside(step, begun, await _hosts(step, access))}
 
 

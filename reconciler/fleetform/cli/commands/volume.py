@@ -26,7 +26,7 @@ def command() -> None:
 @directory_option
 @json_option
 def list_volumes(snapshots: bool, path: str | None, as_json: bool) -> None:
-    """List the volumes: their directory, their deletion policy, and the runs that mount them."""
+    """List the volumes: their directory or disk, their deletion policy, and the runs that mount them."""
     from fleetform.views.volumes import volume_rows, volumes_table
 
     if snapshots:
@@ -41,8 +41,8 @@ def list_volumes(snapshots: bool, path: str | None, as_json: bool) -> None:
 @directory_option
 @json_option
 def show_volume(name: str, path: str | None, as_json: bool) -> None:
-    """Show the volume NAME: its directory, and the active runs that mount it."""
-    from fleetform.views.volumes import volume_rows, volumes_table
+    """Show the volume NAME: its directory or disk, and the active runs that mount it."""
+    from fleetform.views.volumes import disk_text, volume_rows, volumes_table
 
     workspace = open_workspace(or_default(path))
     rows = volume_rows(open_reader(workspace).read_live())
@@ -56,7 +56,11 @@ def show_volume(name: str, path: str | None, as_json: bool) -> None:
     out.table(volumes_table(found))
     out.line()
     # An absolute path stays what it is.
-    if found[0].hosts:
+    if found[0].backend:
+        out.line(f"disk: {disk_text(found[0]) or 'not created yet'}")
+        if found[0].attached_to:
+            out.line(f"attached to: host {found[0].attached_to}")
+    elif found[0].hosts:
         out.line(f"directory: {found[0].path}")
         for one in found[0].hosts:
             out.line(f"host {one.host}: {one.problem or 'has the directory'}")
@@ -72,10 +76,12 @@ def _list_snapshots(path: str | None, *, as_json: bool) -> None:
 
     workspace = open_workspace(or_default(path))
     found = open_reader(workspace).read_snapshots()
-    places = {one.place: workspace.paths.volumes / one.place for one in found}
+    # Of disks the cloud would have to be asked, and this command asks none.
+    disks = {one.place: f"{one.place} in {one.path}" for one in found if one.is_of_disk}
+    places = {one.place: workspace.paths.volumes / one.place for one in found if not one.is_of_disk}
     rows = snapshot_rows(
         found,
-        places={place: str(absolute) for place, absolute in places.items()},
-        there={place for place, absolute in places.items() if absolute.is_dir()},
+        places={place: str(absolute) for place, absolute in places.items()} | disks,
+        there={place for place, absolute in places.items() if absolute.is_dir()} | disks.keys(),
     )
     screen().rows(rows, snapshots_table, none="no snapshots", as_json=as_json)

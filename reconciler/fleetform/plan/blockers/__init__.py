@@ -34,7 +34,11 @@ from fleetform.plan.blockers.unsupported import (
 from fleetform.plan.draft import PlanDraft
 from fleetform.plan.hosts import hold_silent_hosts, hold_taken_names
 from fleetform.plan.renames import hold_moved_nowhere, hold_while_starting
-from fleetform.plan.volume_hosts import hold_on_silent_hosts, hold_without_volume_host
+from fleetform.plan.volume_hosts import (
+    hold_on_disks,
+    hold_on_silent_hosts,
+    hold_without_volume_host,
+)
 
 PASSES: tuple[Callable[[PlanDraft], None], ...] = (
     # Nothing else matters while the ledger may be wrong about everything.
@@ -56,6 +60,7 @@ PASSES: tuple[Callable[[PlanDraft], None], ...] = (
     hold_on_missing_volumes,
     hold_on_silent_hosts,
     hold_without_volume_host,
+    hold_on_disks,
     hold_ungranted_root,
     hold_without_account,
     # Protection cannot be allowed away by a flag: it comes before what can.

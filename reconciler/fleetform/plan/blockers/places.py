@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from fleetform.model.live import changed_rows
 from fleetform.model.plan import Change, HeldBy
 from fleetform.model.verbs import EMPTIES_PATH, FREES_PATH, TAKES_PATH, Verb
+from fleetform.model.volume import DISK
 from fleetform.plan.blockers.dependency import hold_dependants
 from fleetform.plan.draft import PlanDraft
 from fleetform.spec.desired import ResourceKey
@@ -104,7 +105,7 @@ def _taking(draft: PlanDraft) -> Places[ResourceKey]:
         for change in draft.changes.values()
         if change.key.kind == "volume"
         for step in change.steps
-        if step.verb in TAKES_PATH
+        if step.verb in TAKES_PATH and DISK not in step.arguments
     )
 
 

@@ -22,7 +22,7 @@ from fleetform.model.verbs import (
     Verb,
     verbs_of,
 )
-from fleetform.model.volume import mounts
+from fleetform.model.volume import DISK, mounts
 from fleetform.plan.diff import changed_fields, set_fields
 from fleetform.plan.draft import PlanDraft
 from fleetform.plan.kinds.fleet import nodes_wanted
@@ -173,7 +173,7 @@ def hold_hostless(draft: PlanDraft) -> None:
         for change in draft.changes.values()
         if change.key.kind == "volume"
         for step in change.steps
-        if step.verb in _AFTER_HOSTS or step.verb in EMPTIES_PATH
+        if (step.verb in _AFTER_HOSTS or step.verb in EMPTIES_PATH) and DISK not in step.arguments
     }
     empty = {name for name in {fleet for _, fleet, _ in fleets} if _wants_none(draft, name)}
     if not empty:

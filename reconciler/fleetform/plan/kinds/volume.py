@@ -16,7 +16,15 @@ from typing import Any
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, FieldChange, HeldBy, Permissions, Reason, Step
 from fleetform.model.verbs import Verb
-from fleetform.model.volume import snapshot_place, volume_hosts
+from fleetform.model.volume import (
+    DISK,
+    disk_of,
+    disk_place,
+    disk_request,
+    is_disk,
+    snapshot_place,
+    volume_hosts,
+)
 from fleetform.plan.diff import changed_fields
 from fleetform.plan.draft import (
     Proposal,
@@ -47,6 +55,8 @@ def propose_change(
     changed = changed_fields("volume", before, declared.document)
     if not changed and row.digest:
         return None
+    if is_disk(before) and is_disk(declared.document) and before:
+        return _changed_disk(declared, row, before, changed)
     if any(one.forces for one in changed):
         replaced = _replaced(declared, row, before, changed, reasons_of(changed))
         return _held_in_place(replaced, before, declared.document)
@@ -54,6 +64,29 @@ def propose_change(
     is_partial = row.state != "failed" and there is not None and there.not_on
     why = Reason.HOSTS_LACK_IT if is_partial else Reason.UNFINISHED
     return _updated(declared, row, reasons_of(changed) or (why,), changed)
+
+
+def _changed_disk(
+    declared: Declared,
+    row: LiveResource,
+    before: Mapping[str, Any],
+    changed: tuple[FieldChange, ...],
+) -> Proposal:
+    """Grow a disk in place; another place or another content is another disk."""
+    after = declared.document
+    if disk_place(before) != disk_place(after):
+        return _replaced(declared, row, before, changed, reasons_of(changed))
+    # A value that was a default and is written now changes nothing.
+    in_place = tuple(replace(one, forces=False) for one in changed)
+    update = _updated(declared, row, reasons_of(changed) or (Reason.UNFINISHED,), in_place)
+    if before.get("size", 0) <= after.get("size", 0):
+        return update
+    return Proposal(
+        update.change,
+        HeldBy.PROTECTION,
+        "the disk has its size already, and disks cannot shrink",
+        f"write the size again, or replace the disk: `fleetform apply --allow-destroy --replace {row.key}`",
+    )
 
 
 def propose_growth(declared: Declared, row: LiveResource) -> Proposal:
@@ -68,10 +101,10 @@ def _updated(
     changed: tuple[FieldChange, ...],
 ) -> Proposal:
     before, after = row.parsed, declared.document
-    arguments, there = _arguments(declared), volume_hosts(row.outputs)
+    arguments, there = _arguments(declared, row), volume_hosts(row.outputs)
     if there is not None:
         arguments["made_on"] = sorted(there.made_on, key=natural_order)
-    if not row.digest and (row.state == "failed" or there is None):
+    if DISK not in arguments and not row.digest and (row.state == "failed" or there is None):
         # It was to go, and may have gone although nobody heard of it.
         arguments["take"] = "any"
     leaving = _leaving(row, after)
@@ -195,7 +228,7 @@ def propose_renew(
     proposal = _replaced(
         declared, row, before, changed, (Reason.REPLACE_ASKED, *reasons_of(changed))
     )
-    is_kept_there = _fate(before, declared.document) is _Fate.FORGOTTEN
+    is_kept_there = _fate(before, declared.document) is _Fate.FORGOTTEN and not is_disk(before)
     if not is_kept_there or _place(before) != _place(declared.document):
         return proposal
     return Proposal(
@@ -221,6 +254,13 @@ def propose_forget(row: LiveResource) -> Proposal:
 def propose_adopt(declared: Declared) -> Proposal:
     """The directory is there, with whatever is in it, and becomes this volume."""
     made = propose_create(declared).change
+    if is_disk(declared.document):
+        return Proposal(
+            made,
+            HeldBy.NOT_SUPPORTED,
+            "`import:` is for directories, and the volume is a disk",
+            "remove it from `import:`, and name the disk with `volume_id`",
+        )
     step = make_step(Verb.VOLUME_ADOPT, declared.key, _arguments(declared))
     return Proposal(replace(made, action=Action.ADOPT, reasons=(Reason.FOUND,), steps=(step,)))
 
@@ -236,6 +276,8 @@ class _Fate(enum.Enum):
 def _fate(before: Mapping[str, Any], after: Mapping[str, Any] | None = None) -> _Fate:
     """By the policy last applied; with another volume in its place, data goes only if both say so."""
     policy = before.get("deletion_policy", "retain")
+    if "volume_id" in before:
+        return _Fate.FORGOTTEN
     if policy == "snapshot":
         return _Fate.PUT_ASIDE
     wanted = policy if after is None else after.get("deletion_policy", "retain")
@@ -250,11 +292,11 @@ _HOSTS_SHOWN = 5
 
 
 def _drop(row: LiveResource, document: Mapping[str, Any], fate: _Fate) -> Step:
-    arguments = _where(document)
+    arguments = _where(document, row)
     if (there := volume_hosts(row.outputs)) is not None:
         # Of a host on which it was never made, nothing is asked.
         arguments["hosts"] = sorted(there.made_on, key=natural_order)
-    if fate is _Fate.PUT_ASIDE:
+    if fate is _Fate.PUT_ASIDE and not is_disk(document):
         arguments["into"] = _aside(row, document)
     return make_step(fate.value, row.key, arguments)
 
@@ -263,20 +305,25 @@ def _aside(row: LiveResource, document: Mapping[str, Any]) -> str:
     return snapshot_place(document.get("path", ""), row.key.name, row.uid)
 
 
-def _arguments(declared: Declared) -> dict[str, Any]:
-    return {**declared_arguments(declared), **_where(declared.document)}
+def _arguments(declared: Declared, row: LiveResource | None = None) -> dict[str, Any]:
+    return {**declared_arguments(declared), **_where(declared.document, row)}
 
 
 def _place(document: Mapping[str, Any]) -> tuple[Any, Any]:
     return document.get("fleet"), document.get("path")
 
 
-def _where(document: Mapping[str, Any]) -> dict[str, Any]:
+def _where(document: Mapping[str, Any], row: LiveResource | None = None) -> dict[str, Any]:
+    if is_disk(document):
+        disk = None if row is None else disk_of(row.outputs)
+        return {"fleet": "", "path": "", DISK: disk_request(document, disk)}
     where = {"fleet": document.get("fleet", ""), "path": document.get("path", "")}
     return {**where, "hosts": document["hosts"]} if "hosts" in document else where
 
 
 def _impact(row: LiveResource, document: Mapping[str, Any], fate: _Fate, hosts: str = "") -> str:
+    if is_disk(document):
+        return _disk_impact(row, document, fate)
     fleet = (
         f"{hosts} of fleet {document.get('fleet', '')}"
         if hosts
@@ -290,3 +337,15 @@ def _impact(row: LiveResource, document: Mapping[str, Any], fate: _Fate, hosts: 
             return f"none: its data is moved to {_aside(row, document)} on {fleet}"
         case _Fate.REMOVED:
             return f"all data in {where}"
+
+
+def _disk_impact(row: LiveResource, document: Mapping[str, Any], fate: _Fate) -> str:
+    disk = disk_of(row.outputs)
+    where = f"{'its disk' if disk is None else disk.id} in {document.get('availability_zone', '')}"
+    match fate:
+        case _Fate.FORGOTTEN:
+            return f"none: {where} stays, with its data"
+        case _Fate.PUT_ASIDE:
+            return f"none: a snapshot of {where} is kept, and the disk is deleted"
+        case _Fate.REMOVED:
+            return f"all data on {where}"

@@ -24,6 +24,7 @@ from fleetform.views.plan.notes import (
     hosts_removed,
     hosts_set_up,
     joining_hosts,
+    preview_rows,
     scaling_of,
     silent_hosts,
 )
@@ -41,6 +42,7 @@ from fleetform.views.plan.schema import (
     PermissionsBody,
     PlanDocument,
     PredicateBody,
+    PreviewedResource,
     ResourceChange,
     ScopeBody,
     SettledBody,
@@ -245,8 +247,8 @@ def change_json(plan: Plan, change: Change) -> ResourceChange:
                 "max": scaling["max"],
                 "idle_seconds": scaling["idle_seconds"],
             }
-        if rows := plan.annex.get("preview", {}).get(change.key.name):
-            found["preview"] = rows
+    if rows := preview_rows(plan, change):
+        found["preview"] = [cast("PreviewedResource", dict(one)) for one in rows]
     if change.moved_from:
         found["previous_address"] = str(change.key._replace(name=change.moved_from))
     if change.element:

@@ -397,12 +397,17 @@ def scaling_text(change: Change) -> str:
     )
 
 
+def preview_rows(plan: Plan, change: Change) -> Sequence[Mapping[str, str]]:
+    """Return the resources of a cloud that a change creates; empty without a preview."""
+    key = change.key
+    name = key.name if key.kind == "fleet" else str(key)
+    rows: Sequence[Mapping[str, str]] = plan.annex.get("preview", {}).get(name, ())
+    return rows
+
+
 def preview_text(plan: Plan, change: Change) -> str:
     """Write `create 1 aws:ec2/keyPair:KeyPair, 2 aws:ec2/instance:Instance`; empty without a preview."""
-    rows = (
-        plan.annex.get("preview", {}).get(change.key.name, ()) if change.key.kind == "fleet" else ()
-    )
-    counts = Counter((row["action"], row["type"]) for row in rows)
+    counts = Counter((row["action"], row["type"]) for row in preview_rows(plan, change))
     by_action: dict[str, list[str]] = {}
     for (action, kind), count in sorted(counts.items()):
         by_action.setdefault(action, []).append(f"{count} {kind}")

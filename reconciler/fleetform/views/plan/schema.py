@@ -167,7 +167,7 @@ class ResourceChange(TypedDict):
         ]
     ]
     preview: NotRequired[
-        Annotated[list[PreviewedResource], "Of a fleet on a cloud, with `--preview`."]
+        Annotated[list[PreviewedResource], "Of a fleet or a volume on a cloud, with `--preview`."]
     ]
     cost_before: Annotated[
         int | None, "Micro-dollars per hour before the change; null if no price is known."

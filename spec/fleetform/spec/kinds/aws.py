@@ -1,5 +1,5 @@
 """
-Hosts on AWS: the account, the network and the image with which a fleet creates its instances.
+Hosts and disks on AWS: the account, the network and the image with which a fleet creates its instances.
 
 Nothing here has a default that could let others in or spend in another account: who may connect, and
 whose account it is, is always declared.
@@ -103,3 +103,22 @@ class AwsHosts(Model):
                 "The id of an image names one image for ever.",
                 "Remove `image_renewal`, and write another id for another image.",
             )
+
+
+class AwsDisk(Model):
+    """The disk of a volume on AWS, an EBS volume."""
+
+    account: Annotated[str, Field(pattern=r"^[0-9]{12}$")]
+    """
+    The number of the account. Credentials of another account are refused. Example:
+    `"123456789012"`.
+    """
+
+    encrypted: Flag | None = None
+    """Whether a new disk is encrypted. Default: `true`. Example: `false`."""
+
+    snapshot_id: Annotated[str, Field(pattern=r"^snap-[0-9a-f]{8,17}$")] | None = None
+    """
+    The snapshot whose data a new disk begins with. Default: it is empty. Example:
+    `snap-0f1e2d3c4b5a69788`.
+    """

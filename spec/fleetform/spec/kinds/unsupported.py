@@ -120,7 +120,7 @@ VALUES: Mapping[str, Mapping[str, str]] = {
     },
     "profile": {name: _RUN_VALUES[name] for name in ("env", "fleets", "runtime", "stop_duration")},
     "run": _RUN_VALUES,
-    "volume": {"backend": "disks of backends"},
+    "volume": {"backend": "disks of backends other than `aws`"},
 }
 """
 By kind and path of a supported field: its values that are not supported yet.

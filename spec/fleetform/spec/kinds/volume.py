@@ -2,7 +2,7 @@
 A volume: a directory that outlives the runs that mount it, or a disk in a cloud that does.
 
 It is a directory on the hosts of a fleet, a disk or claim that a backend makes, or one that
-exists there already and is registered by its id. This version makes directories.
+exists there already and is registered by its id. This version makes directories, and disks on AWS.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from fleetform.spec.field_facts import UNSUPPORTED, control, default, execution, replaced
 from fleetform.spec.findings import Level, Problem
+from fleetform.spec.kinds.aws import AwsDisk
 from fleetform.spec.kinds.base import (
     NAME_PATTERN,
     Document,
@@ -76,6 +77,7 @@ _DISK_FIELDS = (
     "storage_class_name",
     "access_modes",
     "read_only",
+    "aws",
 )
 # What only claims of Kubernetes have.
 _CLAIM_FIELDS = ("claim_name", "storage_class_name", "access_modes", "read_only")
@@ -129,30 +131,36 @@ class Volume(Document):
     """
 
     # From here on what disks of backends have; the document as a whole is told.
-    backend: Annotated[Name | None, replaced()] = None
+    backend: Annotated[Name | None, replaced("providers.aws")] = None
     """
     The backend of the disk, by type or by the name of a declared backend. A change of the backend
     makes it another volume. Example: `aws`.
     """
 
-    region: Annotated[Text | None, replaced()] = None
+    region: Annotated[Text | None, replaced("providers.aws")] = None
     """
     The region of the disk. A change of the region makes it another volume. Example: `eu-west-1`.
     """
 
-    availability_zone: Annotated[Text | None, replaced()] = None
+    availability_zone: Annotated[Text | None, replaced("providers.aws")] = None
     """
     The availability zone of the disk. A disk can only be mounted in its own zone. Default: chosen
     by the backend. Example: `eu-west-1a`.
     """
 
-    size: Annotated[Size, Field(ge=1), control()] | None = None
+    size: Annotated[Size, Field(ge=1), control("providers.aws")] | None = None
     """The size of the disk. It can grow, but not shrink. Example: `500GB`."""
 
-    volume_id: Annotated[Text | None, replaced()] = None
+    volume_id: Annotated[Text | None, replaced("providers.aws")] = None
     """
     The id of an existing disk at the backend. Such a disk is registered as it is and never deleted.
     Example: `vol-0f1e2d3c4b5a69788`.
+    """
+
+    aws: Annotated[AwsDisk | None, replaced("providers.aws")] = None
+    """
+    The account of a disk on AWS, and how it is created. A change of it makes it another volume.
+    Example: `{account: "123456789012"}`.
     """
 
     auto_cleanup_duration: Annotated[Offable | None, control()] = None
@@ -188,19 +196,33 @@ class Volume(Document):
     """
     What happens to the data when the volume is removed from the configuration. `retain`: it is
     kept. `delete`: it is deleted, by a step that the plan shows as destructive. `snapshot`: it is
-    kept as a snapshot under a name that the plan shows, and the path becomes free. Example:
-    `retain`.
+    kept as a snapshot, and the path becomes free or the disk is deleted. Example: `retain`.
     """
 
     def whole(self) -> Problem | None:
         if self.backend is None:
             return None
-        return not_supported(
-            ("backend",),
-            "Disks of backends are not supported yet.",
-            "Until then, plans block the volume and the runs that mount it. With `fleet:` and"
-            " `path:`, it is a directory on that fleet's hosts.",
-        )
+        blocked = "Until then, plans block the volume and the runs that mount it."
+        if self.backend != "aws":
+            return not_supported(
+                ("backend",),
+                "Disks of backends other than `aws` are not supported yet.",
+                f"{blocked} With `fleet:` and `path:`, it is a directory on that fleet's hosts.",
+            )
+        if self.aws is None:
+            return not_supported(
+                ("backend",),
+                "A disk on AWS without its account is not supported.",
+                f'{blocked} Add `aws: {{account: "123456789012"}}`.',
+            )
+        if self.availability_zone is None:
+            return not_supported(
+                ("backend",),
+                "A disk on AWS without `availability_zone` is not supported yet.",
+                f"{blocked} Add the zone of the fleet whose runs mount it, such as"
+                f" `availability_zone: {self.region}a`.",
+            )
+        return None
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()
@@ -253,6 +275,8 @@ class Volume(Document):
                     f"`{name}` is for claims in Kubernetes, and the backend is `{backend}`.",
                     "Remove it.",
                 )
+        if self.aws is not None:
+            yield from self._aws_problems(self.aws)
         if backend in _REGIONAL and self.region is None:
             yield missing(
                 f"A disk of `{backend}` needs a region, and `region` is missing.",
@@ -260,6 +284,27 @@ class Volume(Document):
                 "region",
             )
         yield from self._origin_problems()
+
+    def _aws_problems(self, disk: AwsDisk) -> Iterator[Problem]:
+        if self.backend != "aws":
+            yield contradiction(
+                "aws",
+                f"`aws` is for disks on AWS, and the backend is `{self.backend}`.",
+                "Remove one of the two.",
+            )
+        for name in ("encrypted", "snapshot_id"):
+            if self.volume_id is not None and getattr(disk, name) is not None:
+                yield contradiction(
+                    ("aws", name),
+                    f"`{name}` is for new disks, and {shown(self.volume_id)} exists already.",
+                    "Remove it.",
+                )
+        if self.volume_id is not None and self.deletion_policy == "snapshot":
+            yield contradiction(
+                "deletion_policy",
+                "The disk that `volume_id` names is never deleted, so no snapshot replaces it.",
+                "Write `deletion_policy: retain`, or leave it out.",
+            )
 
     def _origin_problems(self) -> Iterator[Problem]:
         """Whether it is to be made, or there already."""

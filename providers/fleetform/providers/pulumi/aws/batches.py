@@ -41,7 +41,7 @@ from fleetform.providers.pulumi.engine.stack import Stack
 from fleetform.providers.pulumi.recovery.inventory import IDENTITY_TAG, Inventory
 from fleetform.providers.pulumi.recovery.recover import adopt, listed, recover
 
-__all__ = ["INSTANCE", "SHARED_SUFFIX", "Batches", "OpenStack"]
+__all__ = ["INSTANCE", "SHARED_SUFFIX", "Batches", "OpenStack", "open_when_free"]
 
 INSTANCE = "aws:ec2/instance:Instance"
 
@@ -267,26 +267,30 @@ class Batches:
 
     # -- stacks -----------------------------------------------------------------------------------
 
-    @contextlib.asynccontextmanager
-    async def _opened(self, name: str) -> AsyncIterator[Stack]:
-        """Open a stack; wait for the runner of a controller that was killed."""
-        async with contextlib.AsyncExitStack() as held:
-            deadline = asyncio.get_running_loop().time() + _BUSY_SECONDS
-            while True:
-                try:
-                    stack = await held.enter_async_context(self._open_stack(name))
-                    break
-                except StackLocked:
-                    if asyncio.get_running_loop().time() > deadline:
-                        raise
-                await asyncio.sleep(_BUSY_LOOK_SECONDS)
-            yield stack
+    def _opened(self, name: str) -> contextlib.AbstractAsyncContextManager[Stack]:
+        return open_when_free(self._open_stack, name)
 
     def _folder(self, name: str) -> Path:
         return self._stacks / name
 
     def _lock(self, name: str) -> asyncio.Lock:
         return self._locks.setdefault(name, asyncio.Lock())
+
+
+@contextlib.asynccontextmanager
+async def open_when_free(open_stack: OpenStack, name: str) -> AsyncIterator[Stack]:
+    """Open a stack; wait for the runner of a controller that was killed."""
+    async with contextlib.AsyncExitStack() as held:
+        deadline = asyncio.get_running_loop().time() + _BUSY_SECONDS
+        while True:
+            try:
+                stack = await held.enter_async_context(open_stack(name))
+                break
+            except StackLocked:
+                if asyncio.get_running_loop().time() > deadline:
+                    raise
+            await asyncio.sleep(_BUSY_LOOK_SECONDS)
+        yield stack
 
 
 async def _settled(

@@ -8,7 +8,6 @@ asked of the stack and of EC2, never of the ledger; how it is reached is for ano
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -20,7 +19,6 @@ from fleetform.agents.protocol.messages import Cursor
 from fleetform.providers.contract.checks import HostChecked
 from fleetform.providers.contract.errors import (
     NoCapacity,
-    PermanentError,
     ProviderError,
     TemporaryError,
 )
@@ -48,8 +46,9 @@ from fleetform.providers.pulumi.aws.keys import key_file, public_key
 from fleetform.providers.pulumi.aws.place import account_of, record_of, shared_of, stack_of
 from fleetform.providers.pulumi.aws.preview import preview_batch
 from fleetform.providers.pulumi.aws.program import AwsAccount
-from fleetform.providers.pulumi.aws.tools import LIBRARIES, check_tools
-from fleetform.providers.pulumi.engine.failures import FailureKind, error_of, failure
+from fleetform.providers.pulumi.aws.requirements import SERVICE, require_installed
+from fleetform.providers.pulumi.aws.tools import check_tools
+from fleetform.providers.pulumi.aws.volumes import AwsVolumes
 from fleetform.providers.pulumi.engine.installation import install_cli, pulumi_program
 from fleetform.providers.pulumi.engine.runner_slots import RunnerSlots
 from fleetform.providers.pulumi.engine.stack import Stack, open_stack
@@ -77,8 +76,6 @@ FAILED_SECONDS = 60.0
 NO_CAPACITY_SECONDS = 600.0
 """The same after a refusal for lack of capacity."""
 
-_SERVICE = "AWS_ENDPOINT_URL"
-
 T = TypeVar("T")
 
 
@@ -95,7 +92,7 @@ class AwsHosts:
         "AWS_CONFIG_FILE",
         "AWS_CONTAINER_CREDENTIALS_FULL_URI",
         "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-        _SERVICE,
+        SERVICE,
         "AWS_PROFILE",
         "AWS_ROLE_ARN",
         "AWS_SECRET_ACCESS_KEY",
@@ -112,9 +109,11 @@ class AwsHosts:
         """`state` is the user's state folder."""
         self._folder = state / "environments" / environment_uid
         self._environment_uid = environment_uid
+        stacks = self._folder / "pulumi" / "stacks"
         self._slots = RunnerSlots()
-        self._batches = Batches(self._folder / "pulumi" / "stacks", self._open, self._slots)
+        self._batches = Batches(stacks, self._open, self._slots)
         self._images = Images(self._folder / "pulumi")
+        self.disks = AwsVolumes(stacks, environment_uid, self._open, self._slots)
         self._creates = _Gathered[CreatedHost](self._create)
         self._releases = _Gathered[None](self._release)
         self._refused: dict[str, tuple[float, ProviderError]] = {}
@@ -151,7 +150,7 @@ class AwsHosts:
 
     async def preview(self, requests: Sequence[InstanceRequest]) -> Sequence[PreviewedChange]:
         first = requests[0]
-        _require_installed(first.fleet)
+        require_installed(first.fleet)
         account = self._account(first)
         image = await asyncio.to_thread(self._images.resolve, first, account)
         record = record_of(first, account, image)
@@ -183,7 +182,7 @@ class AwsHosts:
         self, environment_uid: str, request: InstanceRequest
     ) -> Sequence[InstanceSeen]:
         """List all instances of the environment in the account and region of the request."""
-        _require_installed(request.fleet)
+        require_installed(request.fleet)
         inventory = await self._inventory(self._account(request))
         return [
             InstanceSeen(
@@ -225,7 +224,7 @@ class AwsHosts:
     # -- tools ------------------------------------------------------------------------------------
 
     async def check_tools(self, places: Sequence[Mapping[str, Any]]) -> Sequence[ToolCheck]:
-        service = os.environ.get(_SERVICE, "")
+        service = os.environ.get(SERVICE, "")
         accounts = {account_of(one, self._environment_uid, service): None for one in places}
         return await check_tools(list(accounts))
 
@@ -244,7 +243,7 @@ class AwsHosts:
         from fleetform.providers.first_boot.cloud_config import cloud_config
 
         first = requests[0]
-        _require_installed(first.fleet)
+        require_installed(first.fleet)
         account = self._account(first)
         image = await asyncio.to_thread(self._images.pin, first, account)
         record = record_of(first, account, image)
@@ -282,13 +281,13 @@ class AwsHosts:
         uids = frozenset(one.uid for one in requests)
         if self._batches.has_released(stack_of(first)):
             return dict.fromkeys(uids)
-        _require_installed(first.fleet)
+        require_installed(first.fleet)
         inventory = await self._inventory(self._account(first))
         await self._batches.release(stack_of(first), uids, inventory, report)
         return dict.fromkeys(uids)
 
     def _account(self, request: InstanceRequest) -> AwsAccount:
-        service = os.environ.get(_SERVICE, "")
+        service = os.environ.get(SERVICE, "")
         return account_of(request.endpoint, self._environment_uid, service)
 
     async def _inventory(self, account: AwsAccount) -> AwsInventory:
@@ -367,22 +366,3 @@ def _settle(future: asyncio.Future[T], result: T | Exception) -> None:
 
 def _not_created(name: str) -> ProviderError:
     return TemporaryError(f"instance {name}: it is not created yet")
-
-
-def _require_installed(where: str) -> None:
-    """
-    Make sure that a cloud can be changed from here; nothing of Pulumi is imported for that.
-
-    Raises:
-        PermanentError: It says what is missing.
-    """
-    if any(os.environ.get(name) for name in ("FLEETFORM_LEDGER", "FLEETFORM_LEDGER_FILE")):
-        # Another machine would neither have the records of the stacks nor their locks.
-        raise PermanentError(
-            f"{where}: hosts of clouds are not supported yet with a ledger on PostgreSQL",
-            advice="use an environment with a ledger on this machine",
-        )
-    if any(importlib.util.find_spec(name) is None for name in LIBRARIES):
-        raise error_of(failure(FailureKind.MISSING_PACKAGE, where=where))
-    if pulumi_program() is None:
-        raise error_of(failure(FailureKind.MISSING_CLI, where=where))

@@ -25,7 +25,7 @@ from fleetform.providers.pulumi.engine.stack_settings import StackSettings, pass
 from fleetform.spec.canonical import digest
 from fleetform.spec.private_folder import make_private_folder
 
-__all__ = ["preview_batch"]
+__all__ = ["preview_batch", "preview_program"]
 
 
 async def preview_batch(
@@ -46,6 +46,13 @@ async def preview_batch(
         if parts is None
         else batch_program(record.account, record.batch({}), parts)
     )
+    return await preview_program(folder, program, slots)
+
+
+async def preview_program(
+    folder: Path, program: Program, slots: RunnerSlots
+) -> tuple[PreviewedChange, ...]:
+    """Return the changes that a program of a new stack would make; it is kept by its content."""
     kept = folder / "previews" / f"{digest([program.digest, *_engine()])[:32]}.json"
     if kept.exists():
         return tuple(PreviewedChange(**one) for one in json.loads(kept.read_bytes()))

@@ -25,6 +25,7 @@ from fleetform.providers.pulumi.recovery.inventory import IDENTITY_TAG
 __all__ = [
     "ENVIRONMENT_TAG",
     "OPERATION_TAG",
+    "VOLUME",
     "AwsAccount",
     "Batch",
     "DiskRequest",
@@ -54,8 +55,7 @@ _TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 _GROUP = "aws:ec2/securityGroup:SecurityGroup"
 _KEY = "aws:ec2/keyPair:KeyPair"
 _PLACEMENT = "aws:ec2/placementGroup:PlacementGroup"
-_VOLUME = "aws:ebs/volume:Volume"
-_ATTACHMENT = "aws:ec2/volumeAttachment:VolumeAttachment"
+VOLUME = "aws:ebs/volume:Volume"
 
 _ALL = {"protocol": "-1", "fromPort": 0, "toPort": 0}
 
@@ -148,22 +148,15 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class DiskRequest:
-    """
-    A volume, attached to an instance or to none.
-
-    `id` registers one that exists. `device` is a name that the instance does not use otherwise.
-    """
+    """A new volume; `snapshot` is the id of the snapshot whose data it begins with."""
 
     uid: str
     name: str
-    operation_uid: str
     zone: str
     size_gb: int
     kind: str = "gp3"
+    encrypted: bool = True
     snapshot: str = ""
-    id: str = ""
-    instance: str = ""
-    device: str = "/dev/sdf"
 
 
 def shared_program(account: AwsAccount, request: SharedRequest) -> Program:
@@ -254,28 +247,18 @@ def _hosts(account: AwsAccount, batch: Batch, shared: SharedParts) -> list[Resou
 
 
 def volume_program(account: AwsAccount, disk: DiskRequest) -> Program:
-    """Return a volume, which is protected, and its attachment."""
-    tags = _tags(account, disk.uid, disk.operation_uid, "", disk.name)
+    """Return a volume, which is protected: the engine refuses to delete or to replace it."""
     properties = {
         "availabilityZone": disk.zone,
         "size": disk.size_gb,
         "type": disk.kind,
-        "encrypted": True,
-        "tags": tags,
+        "encrypted": disk.encrypted,
+        # The first change of a volume is its creation, under its uid.
+        "tags": _tags(account, disk.uid, disk.uid, "", disk.name),
         **_given(snapshotId=disk.snapshot),
     }
-    volume = Resource(
-        _VOLUME, disk.uid, properties, provider=_PROVIDER, protect=True, import_id=disk.id
-    )
-    resources = [_provider(account), volume]
-    if disk.instance:
-        attachment = {
-            "deviceName": disk.device,
-            "instanceId": disk.instance,
-            "volumeId": output_of(disk.uid),
-        }
-        resources.append(_resource(_ATTACHMENT, f"{disk.uid}-{disk.instance}", attachment))
-    return _program(account, resources)
+    volume = Resource(VOLUME, disk.uid, properties, provider=_PROVIDER, protect=True)
+    return _program(account, [_provider(account), volume])
 
 
 # -- parts ----------------------------------------------------------------------------------------

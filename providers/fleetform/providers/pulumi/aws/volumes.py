@@ -1,0 +1,293 @@
+"""
+Network volumes on AWS: EBS volumes, each with a stack of its own.
+
+The stack creates, grows and deletes the disk. A registered disk is in no stack, so nothing here could delete it. Attachments
+and snapshots are calls (`disk_calls`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from fleetform.providers.contract.errors import PermanentError
+from fleetform.providers.contract.hosts import PreviewedChange, Report
+from fleetform.providers.contract.volumes import DiskSeen, VolumeRequest
+from fleetform.providers.pulumi.aws.batches import OpenStack, open_when_free
+from fleetform.providers.pulumi.aws.disk_calls import DiskCalls
+from fleetform.providers.pulumi.aws.inventory import AwsInventory, ec2_client
+from fleetform.providers.pulumi.aws.preview import preview_program
+from fleetform.providers.pulumi.aws.program import (
+    ENVIRONMENT_TAG,
+    VOLUME,
+    AwsAccount,
+    DiskRequest,
+    volume_program,
+)
+from fleetform.providers.pulumi.aws.requirements import SERVICE, require_installed
+from fleetform.providers.pulumi.aws.volume_record import VolumeRecord, read_volume, write_volume
+from fleetform.providers.pulumi.engine.changes import Action, Change
+from fleetform.providers.pulumi.engine.deployment import Deployment, resources_of
+from fleetform.providers.pulumi.engine.failures import FailureKind, error_of, failure
+from fleetform.providers.pulumi.engine.program import Program
+from fleetform.providers.pulumi.engine.runner_slots import RunnerSlots
+from fleetform.providers.pulumi.engine.stack import Stack
+from fleetform.providers.pulumi.recovery.inventory import IDENTITY_TAG, Existing, Inventory
+from fleetform.providers.pulumi.recovery.recover import adopt, listed, recover
+
+__all__ = ["AwsVolumes"]
+
+
+class AwsVolumes:
+    """
+    Implements `contract.volumes.VolumeProvider`, for one environment and event loop.
+
+    `stacks` is the folder with the folders of the stacks.
+    """
+
+    def __init__(
+        self, stacks: Path, environment_uid: str, open_stack: OpenStack, slots: RunnerSlots
+    ) -> None:
+        self._stacks = stacks
+        self._environment_uid = environment_uid
+        self._open_stack = open_stack
+        self._slots = slots
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def preview(self, request: VolumeRequest) -> Sequence[PreviewedChange]:
+        require_installed(request.name)
+        program = volume_program(self._account(request), _disk(request))
+        return await preview_program(self._stacks.parent, program, self._slots)
+
+    async def ensure(self, request: VolumeRequest, report: Report) -> DiskSeen:
+        async with self._lock(request):
+            calls, inventory = await self._cloud(request)
+            if request.registered:
+                return await _registered(calls, request)
+            folder = self._folder(request)
+            record = read_volume(folder) or VolumeRecord(id=request.id)
+            program = volume_program(self._account(request), _disk(request))
+            async with self._slots.take(), open_when_free(self._open_stack, folder.name) as stack:
+                await _settle(stack, program, inventory, request, record, report)
+                planned = await stack.preview(program)
+                _require_in_place(request, planned)
+                if planned:
+                    if any(one.action is Action.CREATE for one in planned):
+                        report(f"volume {request.name} is being created")
+                        record = replace(record, asked=True)
+                        # Before the call: if its answer is lost, the inventory is asked first.
+                        write_volume(folder, record)
+                    (await stack.up(program)).require()
+                disk = _id_in(await stack.export_state())
+            write_volume(folder, VolumeRecord(disk))
+            return await _existing(calls, request, disk)
+
+    async def attach(self, request: VolumeRequest, instance: str, report: Report) -> None:
+        async with self._lock(request):
+            calls, _ = await self._cloud(request)
+            seen = await _existing(calls, request, request.id)
+            if seen.instance == instance:
+                return
+            if seen.instance:
+                raise PermanentError(
+                    f"volume {request.name}: {seen.id} is attached to {seen.instance}, which is no"
+                    " host that mounts it",
+                    advice=f"detach it there: `aws ec2 detach-volume --volume-id {seen.id}`",
+                )
+            report(f"volume {request.name}: attaching {seen.id} to {instance}")
+            await calls.attach(seen.id, instance)
+
+    async def detach(self, request: VolumeRequest, report: Report) -> None:
+        async with self._lock(request):
+            calls, _ = await self._cloud(request)
+            seen = await calls.look(request.id)
+            if seen is not None and seen.instance:
+                await calls.detach(seen.id, report)
+
+    async def snapshot(self, request: VolumeRequest, operation_uid: str, report: Report) -> str:
+        async with self._lock(request):
+            calls, _ = await self._cloud(request)
+            seen = await calls.look(request.id)
+            if seen is None:
+                return ""
+            tags = {
+                "Name": request.name,
+                ENVIRONMENT_TAG: self._environment_uid,
+                IDENTITY_TAG: request.uid,
+            }
+            return await calls.snapshot(seen.id, tags, operation_uid, report)
+
+    async def delete(self, request: VolumeRequest, report: Report) -> None:
+        assert not request.registered, f"{request.registered} is registered, and never deleted"
+        async with self._lock(request):
+            folder = self._folder(request)
+            record = read_volume(folder) or VolumeRecord(id=request.id)
+            if not (record.id or record.asked):
+                return
+            calls, inventory = await self._cloud(request)
+            program = volume_program(self._account(request), _disk(request))
+            async with (
+                self._slots.take(is_release=True),
+                open_when_free(self._open_stack, folder.name) as stack,
+            ):
+                await _settle(stack, program, inventory, request, record, report, must_exist=False)
+                state = await stack.export_state()
+                seen = await calls.look(_id_in(state)) if _id_in(state) else None
+                if seen is not None and seen.instance:
+                    await calls.detach(seen.id, report)
+                # The plan that this step is of has shown the loss; nothing else lifts the protection.
+                await stack.import_state(_unprotected(state))
+                (await stack.destroy()).require()
+                await stack.remove()
+            shutil.rmtree(folder)
+
+    async def release(self, request: VolumeRequest) -> None:
+        async with self._lock(request):
+            folder = self._folder(request)
+            if request.registered or not folder.exists():
+                return
+            require_installed(request.name)
+            async with (
+                self._slots.take(is_release=True),
+                open_when_free(self._open_stack, folder.name) as stack,
+            ):
+                state = await stack.export_state()
+                await stack.import_state({**state, "resources": [], "pending_operations": []})
+                await stack.remove()
+            shutil.rmtree(folder)
+
+    async def observe(self, request: VolumeRequest) -> DiskSeen | None:
+        calls, _ = await self._cloud(request)
+        return await calls.look(request.registered or request.id)
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    async def _cloud(self, request: VolumeRequest) -> tuple[DiskCalls, Inventory]:
+        require_installed(request.name)
+        client = await asyncio.to_thread(ec2_client, self._account(request))
+        return DiskCalls(client, f"volume {request.name}"), AwsInventory(
+            client, self._environment_uid
+        )
+
+    def _account(self, request: VolumeRequest) -> AwsAccount:
+        return AwsAccount(
+            request.place["region"],
+            request.place["account"],
+            self._environment_uid,
+            endpoint=os.environ.get(SERVICE, ""),
+        )
+
+    def _folder(self, request: VolumeRequest) -> Path:
+        # By the uid alone: a volume may get another name.
+        return self._stacks / f"volume-{request.uid}"
+
+    def _lock(self, request: VolumeRequest) -> asyncio.Lock:
+        return self._locks.setdefault(request.uid, asyncio.Lock())
+
+
+def _disk(request: VolumeRequest) -> DiskRequest:
+    return DiskRequest(
+        uid=request.uid,
+        name=request.name,
+        zone=request.place["zone"],
+        size_gb=request.place["size_gb"],
+        encrypted=request.place["encrypted"],
+        snapshot=request.place.get("snapshot", ""),
+    )
+
+
+async def _settle(
+    stack: Stack,
+    program: Program,
+    inventory: Inventory,
+    request: VolumeRequest,
+    record: VolumeRecord,
+    report: Report,
+    *,
+    must_exist: bool = True,
+) -> None:
+    """
+    Settle what was cut off, and give a state that is lost its disk again.
+
+    Raises:
+        PermanentError: The disk was created before, and is gone.
+    """
+    await recover(stack, program, inventory)
+    if _id_in(await stack.export_state()):
+        return
+    if record.asked:
+        report(
+            f"an earlier change of volume {request.name} was cut off: waiting up to 10 minutes until the"
+            " cloud lists what it created"
+        )
+        existing = await listed(inventory, frozenset({request.uid}))
+    else:
+        existing = [one for one in await inventory.existing() if _is_of(one, request)]
+    if existing:
+        await adopt(stack, program, existing)
+    elif record.id and must_exist:
+        raise _gone(request, record.id)
+
+
+def _is_of(one: Existing, request: VolumeRequest) -> bool:
+    return one.type == VOLUME and one.tags.get(IDENTITY_TAG) == request.uid
+
+
+def _id_in(state: Deployment) -> str:
+    """Return the id of the disk that a state has; empty: it has none."""
+    return next((one.id for one in resources_of(state) if one.type == VOLUME), "")
+
+
+def _unprotected(state: Deployment) -> Mapping[str, object]:
+    resources = [{**one, "protect": False} for one in state.get("resources") or ()]
+    return {**state, "resources": resources}
+
+
+def _require_in_place(request: VolumeRequest, planned: Sequence[Change]) -> None:
+    """
+    Make sure that a preview creates the disk or changes it in place.
+
+    Raises:
+        PermanentError: It would do something else, such as replace it.
+    """
+    others = [
+        f"{one.action} {one.name}"
+        for one in planned
+        if one.action not in {Action.CREATE, Action.UPDATE} or one.name != request.uid
+    ]
+    if others:
+        raise error_of(
+            failure(FailureKind.UNPLANNED, where=f"volume {request.name}", why=", ".join(others))
+        )
+
+
+async def _registered(calls: DiskCalls, request: VolumeRequest) -> DiskSeen:
+    seen = await _existing(calls, request, request.registered)
+    zone = request.place["zone"]
+    if seen.zone != zone:
+        raise PermanentError(
+            f"volume {request.name}: {seen.id} is in zone {seen.zone}, and the document says {zone}",
+            advice=f"write `availability_zone: {seen.zone}`",
+        )
+    return seen
+
+
+async def _existing(calls: DiskCalls, request: VolumeRequest, disk: str) -> DiskSeen:
+    seen = await calls.look(disk)
+    if seen is None:
+        raise _gone(request, disk)
+    return seen
+
+
+def _gone(request: VolumeRequest, disk: str) -> PermanentError:
+    return PermanentError(
+        f"volume {request.name}: {disk} no longer exists in {request.place['region']}",
+        advice=(
+            "start with an empty disk, or with one from a snapshot (`aws.snapshot_id`):"
+            f" `fleetform apply --allow-destroy --replace volume/{request.name}`"
+        ),
+    )
