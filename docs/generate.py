@@ -120,8 +120,7 @@ def _kind_page(kind: str) -> str:
 
 def _field(kind: str, path: str, text: str) -> str:
     row = fields.row(kind, path)
-    kind_of_rows = {"task": "run"}.get(kind, kind)
-    default = fields.DEFAULTS.get(kind_of_rows, {}).get(path)
+    default = fields.DEFAULTS.get(fields.KIND_OF_TYPE.get(kind, kind), {}).get(path)
     said = "" if default is None else f" Default: `{str(default).lower()}`."
     about = f"{' '.join(text.split())}{said}".replace("|", "\\|")
     change = f"{row.field_class}: {wording.CHANGE[row.on_change]}"

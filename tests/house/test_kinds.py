@@ -97,7 +97,9 @@ def test_example_has_every_field(kind):
         collect(model)
     for model in parts(schema.MODELS[kind]):
         missing = set(model.model_fields) - said.get(model, set())
-        assert not missing, f"{model.__name__} in {kind}.yaml"
+        assert not missing, (
+            f"tests/data/kinds/{kind}.yaml has no value for {missing} of {model.__name__}"
+        )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -106,7 +108,7 @@ def test_fields_have_rows(kind):
     name = fields.KIND_OF_TYPE.get(kind, kind)
     top = set(written_fields(schema.MODELS[kind]))
     rows = {path for path in fields.ROWS[name] if "." not in path}
-    assert top <= rows
+    assert top <= rows, "run `make generate`"
     # Types of one kind have some fields each, and all of them together.
     same = [one for one in KINDS if fields.KIND_OF_TYPE.get(one, one) == name]
     all_tops = {field for one in same for field in written_fields(schema.MODELS[one])}
@@ -208,7 +210,7 @@ def test_schemas_are_current():
         for name, text in schema.generate().items()
         if (folder / name).read_text(encoding="utf-8") != text
     ]
-    assert stale == []
+    assert stale == [], "run `make generate`"
 
 
 def test_the_schema_of_any_document_is_a_schema():

@@ -67,7 +67,7 @@ MODULES = {
     "above": "overrides",
     "answering": "api_server",
     "book": "scheduler_state",
-    "closing": "cordon",
+    "closing": "rollouts",
     "ground": "dependencies",
     "guarded": "fencing",
     "postponed": "lazy_import",
@@ -203,7 +203,17 @@ def test_a_word_is_found_in_any_spelling() -> None:
 
 def _tracked(*folders: str) -> list[Path]:
     listed = subprocess.run(
-        ["git", "-C", ROOT, "ls-files", "-z", *(f"{folder}*.py" for folder in folders)],
+        [
+            "git",
+            "-C",
+            ROOT,
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+            *(f"{folder}*.py" for folder in folders),
+        ],
         capture_output=True,
         check=True,
         text=True,

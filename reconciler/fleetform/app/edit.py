@@ -85,7 +85,7 @@ class Editor:
         self._touched: dict[ResourceKey, None] = {}
 
     def find(self, address: str, *, kinds: Iterable[str] = ()) -> Source:
-        """Find the document that an address means; see `locating.find_source`."""
+        """Find the document that an address means; see `app.locate.find_source`."""
         return find_source(self._workspace, self.loaded, address, kinds=tuple(kinds))
 
     def declared_runs(self) -> dict[ResourceKey, str]:

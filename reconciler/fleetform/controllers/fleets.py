@@ -94,7 +94,7 @@ class Departures:
                 self.is_busy = True
 
     async def depart(self, instance: Instance) -> None:
-        """See `apply.world.World.depart`."""
+        """See `apply.host_access.HostAccess.depart`."""
         gone = asyncio.get_running_loop().create_future()
         self._removals[instance.uid] = _Removal(self._clock.now_ms(), gone)
         self._retry_at_ms.pop(instance.uid, None)

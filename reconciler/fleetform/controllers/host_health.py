@@ -28,7 +28,7 @@ from fleetform.model.run import Attempt, Run
 
 WINDOW_MS = 60_000
 RUNS_TO_SUSPECT = 3
-"""Three different runs within a minute: design, section 6."""
+"""Different runs within a minute: one run that is tried again and again says more of itself than of the host."""
 
 SUSPECT_MS = 300_000
 """After this it is retried: a disk that was cleaned does not say so."""

@@ -3,7 +3,7 @@ Which message a host is due, from a job's row and what the host last said of it.
 
 This is the whole of recovery on the controller's side: after any crash, lost message or
 reconnect, comparing each row with its record tells what is still to be sent. Sending one twice
-does no harm, because an agent answers an echo with what it knows. See protocols, section 1.
+does no harm, because an agent answers an echo with what it knows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fleetform.model.run import Attempt, Job, Run, Template
 
 class Due(enum.StrEnum):
     PREPARE = "prepare"
-    """With `go` once the commit point has passed; see `request.job_request`."""
+    """With `go` once the commit point has passed; see `job_request`."""
     START = "start"
     STOP = "stop"
     FORGET = "forget"

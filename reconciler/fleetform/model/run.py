@@ -338,7 +338,7 @@ def from_document(name: str, document: Mapping[str, Any], *, parent: str = "") -
 
     Args:
         name: The run's full name, `sweep[lr=0.1]` for an element.
-        document: Canonical form; see `docs/reference/canonical.md`.
+        document: In canonical form; see `spec.canonical`.
         parent: The sweep or array that it is an element of, or empty.
     """
     checkpoint = document.get("checkpoint") or {}

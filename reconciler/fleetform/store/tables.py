@@ -378,7 +378,7 @@ operations = Table(
     _text("state"),
     _text("error"),
     _optional("finished_at_ms", since="0002"),
-    # Hosts on which nothing begins while it is open; see `cordon.closings_of`.
+    # Hosts on which nothing begins while it is open; see `store.rollouts.closings_of`.
     _text("closes", since="0002"),
     sqlite_with_rowid=False,
 )

@@ -1,4 +1,4 @@
-"""Which message is due, for each row against each record: protocols, section 1."""
+"""Which message is due, for each row against each record."""
 
 from __future__ import annotations
 

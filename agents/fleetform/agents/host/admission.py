@@ -1,5 +1,5 @@
 """
-Whom the agent obeys: the first check of protocols, section 1, at the start of a connection.
+Whom the agent obeys: the first check of all, at the start of a connection.
 
 An agent belongs to one environment for good, and to the newest epoch of its ledger. A ledger
 restored from a backup, or built anew, comes with a higher epoch; one that does not is a second

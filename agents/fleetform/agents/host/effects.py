@@ -21,7 +21,7 @@ class Persist:
 
     `sync`: it must survive a power cut before anything else happens. Only owner, epoch and
     forgotten jobs need that: a start carries the boot id, so what a power cut loses cannot
-    lead to a second one (protocols, section 1, point 17).
+    lead to a second one.
     """
 
     entry: bytes

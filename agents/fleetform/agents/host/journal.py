@@ -9,8 +9,8 @@ whatever is lost, doubled, late or out of order:
 - units are given to one job at a time;
 - states move forward only, and an end, once said, stays what it is.
 
-A command is a copy of a row that has been committed, and `gen` tells how new that row is. The
-checks of protocols, section 1, stand in their order: ledger and epoch when a connection begins
+A command is a copy of a row that has been committed, and `gen`, which counts the changes of the row,
+tells how new it is. The checks stand in this order: ledger and epoch when a connection begins
 (`admission`), then the boot, then `gen`.
 """
 

@@ -2,7 +2,7 @@
 What an agent that has just started makes of what an earlier one left behind.
 
 Each job's directory says how far it got, and the directory is believed over the record: an
-agent may have died between the two. See protocols, section 1, point 12.
+agent may have died between the two.
 """
 
 from __future__ import annotations

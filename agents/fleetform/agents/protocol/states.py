@@ -50,7 +50,7 @@ class Cause(str, enum.Enum):
     PREPARE_FAILED = "prepare_failed"
 
 
-# The one order both ends compare by; see protocols, section 1, point 14.
+# The one order by which both ends compare: of two reports the one further on is the newer.
 ORDER = {state: number for number, state in enumerate(JobState)}
 
 

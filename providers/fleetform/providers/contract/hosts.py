@@ -26,7 +26,7 @@ from fleetform.providers.contract.observed import (
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who speaks: checked by the agent before anything else. See protocols, section 1."""
+    """Who speaks: checked by the agent before anything else."""
 
     environment_uid: str
     ledger_id: str
