@@ -90,6 +90,8 @@ class Region:
     consoles: dict[str, str] = field(default_factory=dict)
     elastic: dict[str, str] = field(default_factory=dict)
     """Address by the address that moto drew for it, which exists."""
+    stuck: set[str] = field(default_factory=set)
+    """Volumes that their instances release by force only."""
     tokens: dict[str, tuple[Parameters, dict[str, Any]]] = field(default_factory=dict)
     """Parameters and result of calls by their client token."""
     templates: dict[tuple[str, int], Parameters] = field(default_factory=dict)

@@ -61,10 +61,12 @@ def detach_volume(region: Region, call: Call) -> dict[str, Any]:
     found = region.other(call, "DescribeVolumes", VolumeIds=[volume])["Volumes"][0]
     if not found["Attachments"]:
         raise Refusal("IncorrectState", f"Volume '{volume}' is in the 'available' state.")
-    identity = found["Attachments"][0]["InstanceId"]
-    result = region.moto(
-        call, InstanceId=identity, Device=found["Attachments"][0]["Device"], Force=None
-    )
+    attachment = found["Attachments"][0]
+    if volume in region.stuck and not call.parameters.get("Force"):
+        return {**attachment, "State": "busy"}
+    region.stuck.discard(volume)
+    identity = attachment["InstanceId"]
+    result = region.moto(call, InstanceId=identity, Device=attachment["Device"], Force=None)
     if identity in region.instances:
         region.instances[identity].seen = None
     if region.hosts is not None:

@@ -33,7 +33,8 @@ _ADVICE = {
     "gang": "all of its nodes start at once; fewer `nodes` would start sooner",
     "fleet-not-ready": "`fleetform fleet show FLEET` shows the hosts of a fleet and why they are not ready",
     "account": "do what the reason says; a run starts within a minute after its account was created",
-    "volume-hosts": "list more hosts in `hosts` of the volume, or apply again once its hosts answer",
+    "volume-hosts": "list more hosts in `hosts` of the volume, or apply again once its hosts answer; a disk"
+    " of a cloud is on one host of its zone at a time",
     "queue": "another `queue:`, or more `fleets:` in this one, lets it run on more hosts",
     "priority": "a higher `priority`, or a `max_duration` that ends before, lets it start earlier",
     "stopped": "set `state: running` in its document and apply",

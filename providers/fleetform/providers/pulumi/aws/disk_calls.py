@@ -112,14 +112,15 @@ class DiskCalls:
     # -- parts ------------------------------------------------------------------------------------
 
     async def _detach(self, disk: str, *, is_forced: bool) -> None:
-        while (state := await self._attachment(disk)) != "":
-            if state != "detaching" or is_forced:
-                # Between the look and the call the instance may have ended, which detaches too.
-                try:
-                    await self._call("detach_volume", VolumeId=disk, Force=is_forced)
-                except PermanentError as problem:
-                    if "IncorrectState" not in str(problem):
-                        raise
+        try:
+            await self._call("detach_volume", VolumeId=disk, Force=is_forced)
+        except PermanentError as problem:
+            # Its instance may have ended, which detaches too.
+            if "IncorrectState" not in str(problem):
+                raise
+        while True:
+            if not await self._attachment(disk):
+                return
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _attachment(self, disk: str) -> str:
