@@ -18,7 +18,6 @@ from fleetform.model import figures
 from fleetform.model.figures import counted
 from fleetform.model.instance import Instance
 from fleetform.model.rollout import SURGE
-from fleetform.model.scaling import Scaling
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.instances import read_reported
@@ -26,7 +25,7 @@ from fleetform.store.rollouts import insert_host, standing_still
 
 if TYPE_CHECKING:
     from fleetform.model.ports import Ids
-    from fleetform.model.scaling import IdleHosts, ScaleRequest
+    from fleetform.model.scaling import IdleHosts, ScaleRequest, Scaling
     from fleetform.store.statements import Statements
 
 __all__ = ["commit_scaling", "read_scaling"]
@@ -38,8 +37,13 @@ def read_scaling(connection: Statements) -> dict[str, Scaling]:
         "SELECT name, document, outputs FROM resources WHERE kind = 'fleet'"
         " AND outputs LIKE '%\"scaling\"%' ORDER BY name"
     ).fetchall()
+    if not rows:
+        return {}
+    # Here: most environments have no such fleet.
+    from fleetform.model.scaling import Scaling
+
     found = {}
-    still = standing_still(connection) if rows else frozenset()
+    still = standing_still(connection)
     for name, document, outputs in rows:
         kept = json.loads(outputs)
         if name not in still and "scaling" in kept:

@@ -122,6 +122,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
     "fleet": {
         "availability_zones": Row(FieldClass.CONTROL, OnChange.UPDATE, "plan"),
         "aws": Row(FieldClass.CONTROL, OnChange.UPDATE, "providers.aws"),
+        "aws.orphan_after": Row(FieldClass.CONTROL, OnChange.UPDATE, "providers.aws", unit="seconds"),
         "backend_options": Row(FieldClass.CONTROL, OnChange.UPDATE, ""),
         "backend_options.min_reliability": Row(FieldClass.CONTROL, OnChange.UPDATE, "", unit="millionths"),
         "backends": Row(FieldClass.CONTROL, OnChange.UPDATE, "plan"),

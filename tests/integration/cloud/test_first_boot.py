@@ -110,7 +110,7 @@ def boot(cloud, identity, image):
     def run(uid: str, *, console: bool = False) -> Booted:
         key = first_key(SECRET, uid)
         public = identity.with_suffix(".pub").read_text()
-        document = cloud_config(public, None if console else key)
+        document = cloud_config(public, None if console else key, orphan_seconds=86_400)
         (found,) = cloud.client().run_instances(
             ImageId=image, InstanceType="g5.xlarge", MinCount=1, MaxCount=1, UserData=document
         )["Instances"]
@@ -134,7 +134,9 @@ def test_cloud_init_accepts_the_document(tmp_path, need, is_console: bool) -> No
     reason = cloud_init.reason_missing()
     need("cloud-init", not reason, reason)
     key = first_key(SECRET, "u1")
-    document = cloud_config(f"{key.public} tests", None if is_console else key)
+    document = cloud_config(
+        f"{key.public} tests", None if is_console else key, orphan_seconds=86_400
+    )
     assert cloud_init.check_schema(document, tmp_path) == ""
     assert cloud_init.check_schema(document.replace("lock_passwd", "lock"), tmp_path) != ""
 

@@ -53,6 +53,7 @@ def test_the_step_has_the_cheapest_offer():
         **AWS["aws"],
         "region": "us-east-1",
         "root_gb": 100,
+        "orphan_after": 86_400,
         "instance_type": "g5.xlarge",
         "price_micros": G5_MICROS,
     }

@@ -20,7 +20,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from fleetform.agents.host import layout, memory, supervisor_messages
+from fleetform.agents.host import layout, memory, orphan, supervisor_messages
 from fleetform.agents.host.connection import Connection
 from fleetform.agents.host.contact import Contact, boot_ms
 from fleetform.agents.host.effects import (
@@ -158,6 +158,8 @@ class Daemon:
             self._loop.add_signal_handler(number, self.end)
         self._watch_idleness()
         self._keep_house()
+        if orphan.is_watched():
+            self._note_needed()
         listening()
         _log.info("agent.listening pid=%d", os.getpid())
         await self._ended.wait()
@@ -193,6 +195,11 @@ class Daemon:
             self.end()
             return
         self._loop.call_later(min(max(idle_seconds / 4, 0.05), 15), self._watch_idleness)
+
+    def _note_needed(self) -> None:
+        at_ms = boot_ms() if self._journal.has_live_jobs() else self._contact.at_ms
+        orphan.note_needed(at_ms)
+        self._loop.call_later(orphan.NOTE_SECONDS, self._note_needed)
 
     def _keep_house(self) -> None:
         self.perform(self._journal.expire(now_ms()))

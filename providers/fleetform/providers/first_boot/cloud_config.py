@@ -11,6 +11,7 @@ import json
 from typing import Any
 
 from fleetform.providers.first_boot.host_key import FirstKey
+from fleetform.providers.first_boot.orphan_watch import orphan_watch
 
 __all__ = ["ACCOUNT", "DOCUMENT_BYTES_MAX", "cloud_config"]
 
@@ -21,7 +22,13 @@ DOCUMENT_BYTES_MAX = 16384
 """EC2's limit of user data before base64; that of GCP is larger."""
 
 
-def cloud_config(authorized_key: str, host_key: FirstKey | None, *, account: str = ACCOUNT) -> str:
+def cloud_config(
+    authorized_key: str,
+    host_key: FirstKey | None,
+    *,
+    account: str = ACCOUNT,
+    orphan_seconds: int | None = None,
+) -> str:
     """
     Return the user data of an instance; with a host key it is a secret.
 
@@ -30,6 +37,7 @@ def cloud_config(authorized_key: str, host_key: FirstKey | None, *, account: str
         host_key: The key for the first connection. None: the host makes its own, and cloud-init
             prints it to the console, where `console.printed_host_key` finds it.
         account: Created unless the image has it. The account of the image stays.
+        orphan_seconds: The host shuts down when no controller has needed it for so long; None: never.
     """
     document: dict[str, Any] = {
         "users": [
@@ -50,6 +58,8 @@ def cloud_config(authorized_key: str, host_key: FirstKey | None, *, account: str
         "package_update": False,
         "package_upgrade": False,
     }
+    if orphan_seconds is not None:
+        document["bootcmd"] = [orphan_watch(orphan_seconds)]
     if host_key is None:
         document["ssh_genkeytypes"] = ["ed25519"]
         document["ssh"] = {"emit_keys_to_console": True}

@@ -257,6 +257,9 @@ def _elsewhere(document: Mapping[str, Any]) -> dict[str, Any]:
 ROOT_DISK_GB = 100
 """The disk of an instance whose fleet declares none: an image with CUDA fills half of it."""
 
+ORPHAN_SECONDS = 86_400
+"""`orphan_after` of a fleet that does not set it: a controller that is off for a night finds its hosts again."""
+
 _GB = 1 << 30
 
 
@@ -267,6 +270,7 @@ def _aws_endpoint(document: Mapping[str, Any]) -> dict[str, Any]:
         **document["aws"],
         "region": document["regions"][0],
         "root_gb": ROOT_DISK_GB if disk is None else -(-disk // _GB),
+        "orphan_after": document["aws"].get("orphan_after", ORPHAN_SECONDS),
     }
     if zones := document.get("availability_zones"):
         endpoint["zone"] = zones[0]

@@ -370,9 +370,15 @@ def _offer_text(offer: Mapping[str, Any], *, is_many: bool) -> str:
     from fleetform.providers.offers.aws_images import image_parameter
 
     image = offer.get("image") or image_parameter(offer["instance_type"])
+    orphan = offer.get("orphan_after", -1)
+    end = (
+        ""
+        if orphan < 0
+        else f", ends without controller and jobs after {figures.span(orphan * 1000)}"
+    )
     return (
         f"{offer['instance_type']} in {printable(offer['region'])}, {kind}{cost},"
-        f" account {offer['account']}{f', image {printable(image)}' if image else ''}"
+        f" account {offer['account']}{f', image {printable(image)}' if image else ''}{end}"
     )
 
 

@@ -13,9 +13,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from fleetform.spec.field_facts import unit
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import Flag, Model, Whole, contradiction, listed, refuse
-from fleetform.spec.kinds.offers import Text
+from fleetform.spec.kinds.offers import Offable, Text
 from fleetform.spec.quantities.ranges import shown
 
 
@@ -47,6 +48,9 @@ _Range = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_rang
 
 
 _IMAGE = r"^(?:ami-[0-9a-f]{8,17}|(?:/[A-Za-z0-9_.-]{1,100}){1,15})$"
+
+
+ORPHAN_SECONDS_MIN = 3600
 
 
 class AwsHosts(Model):
@@ -95,8 +99,21 @@ class AwsHosts(Model):
     iam_instance_profile: Text | None = None
     """The IAM instance profile of the instances. Example: `training`."""
 
+    orphan_after: Annotated[Offable, unit("seconds")] | None = None
+    """
+    How long an instance without jobs runs when no controller reaches it: then it shuts down, which
+    terminates it. `off`: it runs on. Default: `24h`. Example: `2d`, `off`.
+    """
+
     def problems(self) -> Iterator[Problem]:
         """What the fields contradict."""
+        if self.orphan_after is not None and 0 <= self.orphan_after < ORPHAN_SECONDS_MIN:
+            yield Problem(
+                "bad-value",
+                ("orphan_after",),
+                "Less than an hour would end hosts while a controller restarts.",
+                "Write `1h` or more, or `off`.",
+            )
         if self.image_renewal is not None and (self.image or "").startswith("ami-"):
             yield contradiction(
                 "image_renewal",

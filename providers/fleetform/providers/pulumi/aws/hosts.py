@@ -43,7 +43,13 @@ from fleetform.providers.pulumi.aws.batches import INSTANCE, Batches
 from fleetform.providers.pulumi.aws.images import Images
 from fleetform.providers.pulumi.aws.inventory import AwsInventory, ec2_client
 from fleetform.providers.pulumi.aws.keys import key_file, public_key
-from fleetform.providers.pulumi.aws.place import account_of, record_of, shared_of, stack_of
+from fleetform.providers.pulumi.aws.place import (
+    account_of,
+    orphan_seconds,
+    record_of,
+    shared_of,
+    stack_of,
+)
 from fleetform.providers.pulumi.aws.preview import preview_batch
 from fleetform.providers.pulumi.aws.program import AwsAccount
 from fleetform.providers.pulumi.aws.requirements import SERVICE, require_installed
@@ -252,7 +258,14 @@ class AwsHosts:
             record.with_hosts({one.uid: one.name for one in requests}),
             shared_of(first, key),
             await self._inventory(account),
-            user_data={one.uid: cloud_config(key, self._first_key(one.uid)) for one in requests},
+            user_data={
+                one.uid: cloud_config(
+                    key,
+                    self._first_key(one.uid),
+                    orphan_seconds=orphan_seconds(one.endpoint),
+                )
+                for one in requests
+            },
             report=report,
         )
         return {uid: self._with_key(uid, one) for uid, one in created.items()}

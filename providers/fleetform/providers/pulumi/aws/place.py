@@ -16,7 +16,7 @@ from fleetform.providers.pulumi.aws.batches import SHARED_SUFFIX
 from fleetform.providers.pulumi.aws.program import AwsAccount, HostTemplate, SharedRequest
 from fleetform.spec.canonical import digest
 
-__all__ = ["account_of", "record_of", "shared_of", "stack_of"]
+__all__ = ["account_of", "orphan_seconds", "record_of", "shared_of", "stack_of"]
 
 _FLEET_CHARACTERS = 60
 """Of the name of a fleet in that of a stack, which has 100 at most."""
@@ -30,6 +30,12 @@ def stack_of(request: InstanceRequest) -> str:
     """
     said = request.endpoint.get("stack")
     return str(said) if said else f"{request.fleet[:_FLEET_CHARACTERS]}-{request.uid[-12:]}"
+
+
+def orphan_seconds(endpoint: Mapping[str, Any]) -> int | None:
+    """Return after how long without a controller and jobs a host shuts down; None: never."""
+    seconds = int(endpoint.get("orphan_after", -1))
+    return None if seconds < 0 else seconds
 
 
 def account_of(endpoint: Mapping[str, Any], environment_uid: str, service: str) -> AwsAccount:
