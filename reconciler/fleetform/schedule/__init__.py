@@ -44,4 +44,6 @@ def schedule(
     if not queue.runs and not queue.scaling:
         # Nothing is placed in most rounds, and to measure a thousand instances takes 50 ms.
         return Decisions(next_at_ms=InForce.of(queue.overrides, now_ms).ends_at_ms)
+    if not queue.runs:
+        instances = [one for one in instances if one.fleet in queue.scaling]
     return Round(queue, instances, policies, now_ms).decide()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from fleetform.model import figures
 from fleetform.model.figures import counted
 from fleetform.model.instance import Instance
+from fleetform.model.ledger import LedgerStatus
 from fleetform.model.rollout import SURGE
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Transaction, to_json
@@ -37,7 +38,7 @@ def read_scaling(connection: Statements) -> dict[str, Scaling]:
         "SELECT name, document, outputs FROM resources WHERE kind = 'fleet'"
         " AND outputs LIKE '%\"scaling\"%' ORDER BY name"
     ).fetchall()
-    if not rows:
+    if not rows or _is_recovering(connection):
         return {}
     # Here: most environments have no such fleet.
     from fleetform.model.scaling import Scaling
@@ -90,6 +91,9 @@ def commit_scaling(
     now_ms: int,
 ) -> None:
     """See `model.ports.Ledger.commit_scaling`."""
+    if _is_recovering(transaction):
+        # Hosts may exist that this ledger does not know, and jobs on those that it believes to be idle.
+        return
     still = standing_still(transaction)
     for request in requests:
         if request.fleet not in still:
@@ -104,6 +108,11 @@ def commit_scaling(
     )
     for uid in idle.leaving:
         _shrink(transaction, uid, still, now_ms=now_ms)
+
+
+def _is_recovering(connection: Statements | Transaction) -> bool:
+    row = connection.execute("SELECT status FROM meta").fetchone()
+    return bool(row[0] == LedgerStatus.RECOVERING)
 
 
 _HAS_NO_JOB = "NOT EXISTS (SELECT 1 FROM allocations a WHERE a.instance_uid = instances.uid)"

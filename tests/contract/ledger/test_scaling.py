@@ -181,6 +181,16 @@ def test_a_fleet_with_an_open_step_does_not_scale(ledger: Ledger, verb: str) -> 
     assert there(ledger) == before
 
 
+def test_a_ledger_that_is_recovering_does_not_scale(ledger: Ledger) -> None:
+    """It may not know of hosts that exist, or of jobs on a host."""
+    desk = opened(ledger, target=1)
+    (host,) = before = there(ledger)
+    ledger.begin_recovery("a host remembers more")
+    assert ledger.read_book().scaling == {}
+    commit(desk, 1, leaving=(host.uid,))
+    assert there(ledger) == before
+
+
 def test_a_changed_template_is_rolled_out(ledger: Ledger) -> None:
     """Hosts of the earlier template stay as they were created until a rollout replaces them, answered or not."""
     desk = opened(ledger, target=2)
