@@ -16,7 +16,7 @@ DSTACK := 0.22.5
 PYTHON ?= $(shell for p in /usr/bin/python3 python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: help demo test test-cloud test-machines crash unit check format generate sessions fuzz simulate compare bench lab lab-down lock clean
+.PHONY: help demo test test-cloud test-machines crash test-aws unit check format generate sessions fuzz simulate compare bench lab lab-down lock clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -36,7 +36,7 @@ demo: $(VENV)/installed
 test: $(VENV)/installed
 	@sh tests/services.sh
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal \
-		--ignore=tests/machines --ignore=tests/integration/cloud --ignore=tests/integration/pulumi
+		--ignore=tests/machines --ignore=tests/integration/cloud --ignore=tests/integration/pulumi --ignore=tests/integration/aws_account
 
 ## make test-machines  run the tests of whole machines: systemd, control groups of version 2, reboots; needs root
 test-machines: $(VENV)/installed
@@ -53,6 +53,10 @@ crash: $(VENV)/installed
 	@sh tests/services.sh cloud
 	FLEETFORM_TEST_AWS_KILLS=$${FLEETFORM_TEST_AWS_KILLS:-100} FLEETFORM_TEST_PULUMI_KILLS=$${FLEETFORM_TEST_PULUMI_KILLS:-100} \
 		$(BIN)/python -m pytest -n 2 -m crash tests/integration/cloud tests/integration/pulumi
+
+## make test-aws  try a fleet in a real account of AWS, which costs some cents: see docs/testing.md
+test-aws: $(VENV)/installed
+	$(BIN)/python -m pytest tests/integration/aws_account
 
 ## make test-faults  try all faults of hosts over SSH, and 200 kills: needs root, at most 40 minutes
 test-faults: $(VENV)/installed
