@@ -1,7 +1,7 @@
 """
-The same program as `bench_stacks` previews, by the Automation API alone in a process of its own.
+The same programs as in `bench_stacks`, by the Automation API alone in a process of its own.
 
-    python direct_preview.py FOLDER COUNT
+    python direct_stack.py preview|up FOLDER COUNT
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from pulumi_shelf import items
 
+PARALLEL = 32
+"""As `engine.runner.PARALLEL`."""
 
-def main(folder: str, count: int) -> None:
+
+def main(operation: str, folder: str, count: int) -> None:
     program = items(*(f"n{number}" for number in range(count)))
 
     def declare() -> None:
@@ -30,10 +33,16 @@ def main(folder: str, count: int) -> None:
     workspace = automation.LocalWorkspace(
         work_dir=folder, secrets_provider="passphrase", program=declare, project_settings=settings
     )
-    result = automation.Stack.create_or_select("one", workspace).preview(color="never")
+    stack = automation.Stack.create_or_select("one", workspace)
     # The stack and its provider are resources of the state as well.
-    assert dict(result.change_summary) == {"same": count + 2}, result.change_summary
+    if operation == "up":
+        stack.preview(color="never")
+        done = stack.up(color="never", parallel=PARALLEL).summary.resource_changes
+        assert done == {"create": count + 2}, done
+    else:
+        counts = dict(stack.preview(color="never").change_summary)
+        assert counts == {"same": count + 2}, counts
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
