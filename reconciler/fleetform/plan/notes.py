@@ -21,6 +21,7 @@ from fleetform.model.verbs import Verb
 from fleetform.model.windows import loosened, next_spell, spell_at
 from fleetform.plan.draft import LEAVING, PlanDraft
 from fleetform.plan.impact import work_impacted
+from fleetform.plan.run_costs import run_costs
 from fleetform.plan.status import outdated_by_plan, stale_results, still_aborted, unknown_runs
 from fleetform.spec.checks.hosts import provider_of
 from fleetform.spec.desired import ResourceKey, Rules
@@ -42,7 +43,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
     that its change removes, `removal_waits_for` the runs with jobs there, `hosts_set_up` those on which its change installs and starts the agent,
     `hosts_created` those that its change buys from a cloud.
     `hosts_joining` has, by fleet, the hosts that it works without until they answer, with the reason,
-    and `hosts_silent` those that were set up and cannot be reached now.
+    and `hosts_silent` those that were set up and cannot be reached now. `run_costs` are those of `run_costs`.
     """
     return {
         "depth": "ledger" if draft.live.observed_at_ms is None else "refresh",
@@ -87,6 +88,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
         **({"hosts_created": new} if (new := _hosts_brought_in(draft, bought=True)) else {}),
         **({"hosts_joining": late} if (late := _hosts_joining(draft)) else {}),
         **({"hosts_silent": silent} if (silent := _hosts_silent(draft)) else {}),
+        **({"run_costs": costs} if (costs := run_costs(draft)) else {}),
     }
 
 

@@ -9,7 +9,7 @@ from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.plan import Action, HeldBy
 from fleetform.plan.kinds.fleet import template_of
 from fleetform.views.plan.text import render
-from unit.plan.trees import fleet, ledger, planned, row, tree
+from unit.plan.trees import fleet, item, ledger, planned, row, task, tree
 
 AWS = {
     "regions": ["us-east-1"],
@@ -159,3 +159,16 @@ def test_a_change_of_a_range_keeps_the_hosts_of_now():
     plan = plan_of(by_demand(3, 3, 5), live)
     assert plan.annex["hosts_created"] == {"gpus": ["gpus-0"]}
     assert plan_of(by_demand(0, 0, 3), live).changes == ()
+
+
+def test_a_sweep_costs_what_its_runs_may_need():
+    """The price of a host for `max_duration` of each run; nothing is said where a run may start elsewhere, or for how long it likes."""
+    sweep = [item("sweep", n, fleets=["gpus"], max_duration=1800, nodes=2) for n in range(3)]
+    endless = task("endless", fleets=["gpus"])
+    anywhere = task("anywhere", max_duration=60)
+    own = fleet("own")
+    gpus = on_aws(nodes=2)
+    live = replace(ledger(), offers={"gpus": offers_of_fleet(gpus.document)})
+    plan = planned(tree(gpus, own, *sweep, endless, anywhere), live)
+    assert plan.annex["run_costs"] == {"sweep": {"runs": 3, "micros": 3 * G5_MICROS}}
+    assert "cost: at most $3.018, if each of 3 runs needs its max_duration" in printed(plan)

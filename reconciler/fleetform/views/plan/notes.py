@@ -88,6 +88,17 @@ def cost_text(change: Change, *, ceiling: bool = False) -> str:
     return "" if before == after else f"{_side(before)} → {_side(after)}"
 
 
+def run_cost_text(plan: Plan, change: Change) -> str:
+    """Write `at most $12.07, if each of 6 runs needs its max_duration`; empty where no bound is known."""
+    if change.key.kind != "run":
+        return ""
+    found = plan.annex.get("run_costs", {}).get(split_element(change.key.name)[0])
+    if found is None:
+        return ""
+    runs = "the run needs" if found["runs"] == 1 else f"each of {found['runs']} runs needs"
+    return f"at most {figures.dollars(found['micros'])}, if {runs} its max_duration"
+
+
 def total_cost_text(plan: Plan) -> str:
     """The same of all changes together; what has no price is not in it, and so it is said."""
     priced = [change for change in plan.changes if change.key.kind == "fleet"]
@@ -304,7 +315,11 @@ def block_facts(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[
         ("creates", hosts_created_text(plan, change)),
         ("scales", scaling_text(change)),
         ("preview", preview_text(plan, change)),
-        ("cost", "" if group.is_many else cost_text(change, ceiling=ceiling)),
+        (
+            "cost",
+            run_cost_text(plan, change)
+            or ("" if group.is_many else cost_text(change, ceiling=ceiling)),
+        ),
     )
     return ((name, text) for name, text in facts if text)
 
