@@ -21,12 +21,15 @@ from fleetform.providers.pulumi.recovery.inventory import IDENTITY_TAG
 
 ENVIRONMENT = "e" * 32
 
+TOGETHER = 50
+"""One call creates so many; a reservation has them all."""
+
 
 def create(cloud: AwsCloud, count: int) -> None:
-    """Create instances by hand, as many of other environments among them."""
+    """Create instances by hand, in turn with as many of another environment."""
     client = cloud.client()
     image = client.describe_images()["Images"][0]["ImageId"]
-    for number in range(2 * count):
+    for number in range(2 * count // TOGETHER):
         uid = ENVIRONMENT if number % 2 else "0" * 32
         tags = [
             {"Key": ENVIRONMENT_TAG, "Value": uid},
@@ -35,8 +38,8 @@ def create(cloud: AwsCloud, count: int) -> None:
         client.run_instances(
             ImageId=image,
             InstanceType="t3.micro",
-            MinCount=1,
-            MaxCount=1,
+            MinCount=TOGETHER,
+            MaxCount=TOGETHER,
             TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
         )
 
@@ -44,7 +47,7 @@ def create(cloud: AwsCloud, count: int) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--instances", type=positive, default=2000, help="[default: 2000]")
-    count = parser.parse_args(arguments).instances
+    count = parser.parse_args(arguments).instances // TOGETHER * TOGETHER
     times = []
     with scratch() as folder, AwsCloud(folder) as cloud:
         os.environ.update(cloud.environment())
