@@ -82,8 +82,8 @@ class MetadataServer:
         self.metadata = metadata
         command = ["ip", "-n", namespace, "address", "replace", f"{ADDRESS}/32", "dev", "lo"]
         subprocess.run(command, check=True, capture_output=True)
-        handler = type("Handler", (_Handler,), {"metadata": metadata, "tokens": {}})
-        self._server = _Server(_listen(Path("/run/netns") / namespace), handler)
+        listening = _listen(Path("/run/netns") / namespace)
+        self._server = _Server(listening, handler(metadata))
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.05,), daemon=True
         )
@@ -93,6 +93,11 @@ class MetadataServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+def handler(metadata: Metadata) -> type[BaseHTTPRequestHandler]:
+    """Return what answers requests to the service of one instance."""
+    return type("Handler", (_Handler,), {"metadata": metadata, "tokens": {}})
 
 
 def _listen(namespace: Path) -> socket.socket:

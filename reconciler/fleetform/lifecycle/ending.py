@@ -158,6 +158,7 @@ _EVENTS: dict[Cause, frozenset[str]] = {
     Cause.MAX_DURATION: frozenset({"time-limit"}),
     # The host is gone, and the job with it: dstack's word for that is interruption.
     Cause.LOST: frozenset({"node-failure", "interruption"}),
+    Cause.INTERRUPTED: frozenset({"interruption"}),
     # A rank that never started while others ran: its host failed between the two phases.
     Cause.NEVER_STARTED: frozenset({"node-failure", "interruption"}),
     Cause.PREPARE_FAILED: frozenset({"node-failure", "interruption"}),
@@ -260,6 +261,8 @@ def _phrase(job: Job, template: Template) -> str:
             return "stopped"
         case Cause.LOST:
             return _with_detail("lost", job.message)
+        case Cause.INTERRUPTED:
+            return _with_detail("interrupted", job.message)
         case Cause.PREPARE_FAILED:
             return _with_detail("could not be prepared", job.message)
         case _:

@@ -191,6 +191,7 @@ def job_request(
         go=job.state is JobState.STARTING and not must_wait(template, attempt, job),
         execution_digest=run.execution_digest,
         account=job.account,
+        is_spot=bool(peers[job.key.rank].endpoint.get("spot")) if job.key.rank in peers else False,
     )
     if job.silence is None:
         return request

@@ -258,6 +258,7 @@ _ENDINGS = {
     Cause.MAX_DURATION: "reached its time limit",
     Cause.STOPPED: "was stopped",
     Cause.LOST: "was lost",
+    Cause.INTERRUPTED: "was interrupted",
     Cause.NEVER_STARTED: "never started",
     Cause.PREPARE_FAILED: "could not be prepared",
 }

@@ -309,6 +309,19 @@ def test_stop_all() -> None:
     assert not of_kind(mind.stop_all(NOW), SignalStop)
 
 
+def test_a_host_that_is_taken_away() -> None:
+    """Each job is told once, with its own time to end; a last order leaves it none, and what waits never starts."""
+    mind = journal()
+    running(mind, "a")
+    prepared(mind, "b")
+    effects = mind.interrupt(NOW, grace_seconds=None)
+    assert of_kind(effects, SignalStop) == [SignalStop("job-a", Cause.INTERRUPTED, None)]
+    assert [r.cause for r in announced(effects)] == [Cause.NEVER_STARTED]
+    assert mind.interrupt(NOW, grace_seconds=None) == []
+    last = mind.interrupt(NOW, grace_seconds=0)
+    assert of_kind(last, SignalStop) == [SignalStop("job-a", Cause.INTERRUPTED, 0)]
+
+
 def test_acknowledged_events_go() -> None:
     """Only what was acknowledged in this log is dropped, and the rest is sent again."""
     mind = journal()

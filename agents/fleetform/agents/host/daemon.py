@@ -44,6 +44,13 @@ from fleetform.agents.host.rank_calls import CAPABILITY, RankCalls
 from fleetform.agents.host.requests import Requests
 from fleetform.agents.host.runtimes.means import make_means
 from fleetform.agents.host.runtimes.routing import RoutedRuntime
+from fleetform.agents.host.spot_notice import (
+    LAST_SECONDS,
+    LOOK_SECONDS,
+    SpotNotice,
+    is_spot_host,
+    note_spot_host,
+)
 from fleetform.agents.host.storage import FileStore
 from fleetform.agents.protocol.frames import Message
 from fleetform.agents.protocol.link import OWN_CHANNEL_FIRST
@@ -120,6 +127,7 @@ class Daemon:
         self._commands = Commands(journal.find, runtime)
         self._forwards = Forwards(journal.find)
         self._ranks = RankCalls(settings.root)
+        self._spot_notice = SpotNotice()
         self._requests = Requests(settings.root, settings.limits)
         self._connections: list[Connection] = []
         self._manager: Connection | None = None
@@ -160,6 +168,7 @@ class Daemon:
         self._keep_house()
         if orphan.is_watched():
             self._note_needed()
+        self._watch_spot()
         listening()
         _log.info("agent.listening pid=%d", os.getpid())
         await self._ended.wait()
@@ -200,6 +209,20 @@ class Daemon:
         at_ms = boot_ms() if self._journal.has_live_jobs() else self._contact.at_ms
         orphan.note_needed(at_ms)
         self._loop.call_later(orphan.NOTE_SECONDS, self._note_needed)
+
+    def _watch_spot(self) -> None:
+        """Look for the notice that this host is taken away, while it is a spot instance with jobs."""
+        if self._journal.has_live_jobs() and is_spot_host():
+            self.begin(self._end_with_spot())
+        self._loop.call_later(LOOK_SECONDS, self._watch_spot)
+
+    async def _end_with_spot(self) -> None:
+        ends_at = await self._loop.run_in_executor(None, self._spot_notice.ends_at)
+        if ends_at is None:
+            return
+        is_last = ends_at - now_ms() / 1000 <= LAST_SECONDS
+        _log.warning("spot-notice.given ends_at=%d", ends_at)
+        self.perform(self._journal.interrupt(now_ms(), grace_seconds=0 if is_last else None))
 
     def _keep_house(self) -> None:
         self.perform(self._journal.expire(now_ms()))
@@ -249,6 +272,8 @@ class Daemon:
             elif isinstance(effect, Announce):
                 self._announce(effect.event)
             elif isinstance(effect, StartPreparing):
+                if effect.job.is_spot:
+                    note_spot_host()
                 self._jobs.prepare(effect)
             elif isinstance(effect, StartSupervisor):
                 self._runtime.start(effect.job_uid)

@@ -315,6 +315,18 @@ class Journal:
                 effects += [self._keep(stopping), _signal(stopping)]
         return effects
 
+    def interrupt(self, now_ms: int, *, grace_seconds: int | None) -> list[Effect]:
+        """End every job because the host is taken away; what has not started never will."""
+        effects: list[Effect] = []
+        order = StopOrder(Cause.INTERRUPTED, grace_seconds)
+        for entry in self.entries():
+            if entry.record.state in _NOT_STARTED:
+                effects += self._never_start(entry, now_ms)
+            elif entry.live and entry.stop != order:
+                stopping = dataclasses.replace(entry, stop=order)
+                effects += [self._keep(stopping), _signal(stopping)]
+        return effects
+
     # -- observations -----------------------------------------------------------------------
 
     def prepared(self, job_uid: str) -> list[Effect]:

@@ -21,6 +21,9 @@ NOTICE_SOCKET = "notice.sock"
 CONTACT = "contact"
 """When the controller last answered; written by the agent, read by supervisors."""
 
+SPOT = "spot"
+"""There since the first job that said that the host is a spot instance."""
+
 AGENT_LOCK = "lock"
 """Held by the one daemon of this root as long as it lives."""
 

@@ -499,6 +499,8 @@ class Supervisor:
             return f"the job ran longer than its {seconds} s and ended with {end}"
         if cause is Cause.LOST:
             return self._explain_silence()
+        if cause is Cause.INTERRUPTED:
+            return f"the cloud takes the host away, and the job ended with {end}"
         return f"the job was stopped and ended with {end}"
 
     def _explain_silence(self) -> str:

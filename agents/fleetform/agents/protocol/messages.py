@@ -29,7 +29,11 @@ peers reject a hello whose `protocol` is not 1, end the session at an unknown me
 nothing of heartbeats and channels.
 """
 
-CAPABILITY_OF_FIELD = {"account": "job.account", "silence_seconds": "job.silence"}
+CAPABILITY_OF_FIELD = {
+    "account": "job.account",
+    "silence_seconds": "job.silence",
+    "is_spot": "job.spot",
+}
 """
 Fields of `StartJob` that an agent of an earlier release would ignore, with the capability that it
 lacks. Such a field is sent only with a value other than its default, and only to an agent with the
@@ -143,6 +147,11 @@ class StartJob:
     The job is stopped this long after the last heartbeat of the agent that the controller has
     answered, by a clock that counts suspend, and killed `checkpoint_lead_seconds` and
     `stop_grace_seconds` later; None: never. For an agent with the capability `job.silence` only.
+    """
+    is_spot: bool = False
+    """
+    The cloud may take the host away: the agent reads its notice, and ends the job as `Cause.INTERRUPTED`. For an agent
+    with the capability `job.spot` only.
     """
 
 

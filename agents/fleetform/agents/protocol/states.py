@@ -37,7 +37,8 @@ class Cause(str, enum.Enum):
     Why a job ended. People and retry rules read the cause, never the exit code alone.
 
     `NEVER_STARTED` is proof that no process of the job existed on that host.
-    `PREPARE_FAILED` is the same with a reason on the host's side.
+    `PREPARE_FAILED` is the same with a reason on the host's side. `INTERRUPTED`: the cloud takes its host away, and
+    has said so before.
     """
 
     EXITED = "exited"
@@ -48,6 +49,7 @@ class Cause(str, enum.Enum):
     LOST = "lost"
     NEVER_STARTED = "never_started"
     PREPARE_FAILED = "prepare_failed"
+    INTERRUPTED = "interrupted"
 
 
 # The one order by which both ends compare: of two reports the one further on is the newer.
