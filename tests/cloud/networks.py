@@ -6,7 +6,7 @@ from typing import Any
 
 from cloud.descriptions import describe
 from cloud.region import Region
-from cloud.wire import Call
+from cloud.wire import Call, Refusal
 
 
 def allocate_address(region: Region, call: Call) -> dict[str, Any]:
@@ -53,7 +53,16 @@ def describe_interfaces(region: Region, call: Call) -> dict[str, Any]:
     return result
 
 
+def create_security_group(region: Region, call: Call) -> dict[str, Any]:
+    asked = call.parameters.get("VpcId")
+    known = region.other(call, "DescribeVpcs")["Vpcs"]
+    if asked and asked not in {one["VpcId"] for one in known}:
+        raise Refusal("InvalidVpcID.NotFound", f"The vpc ID '{asked}' does not exist")
+    return region.moto(call)
+
+
 HANDLERS = {
+    "CreateSecurityGroup": create_security_group,
     "AllocateAddress": allocate_address,
     "DescribeAddresses": describe_addresses,
     "DescribeNetworkInterfaces": describe_interfaces,

@@ -78,6 +78,14 @@ class RoutedHosts:
     async def preview(self, requests: Sequence[InstanceRequest]) -> Sequence[PreviewedChange]:
         return await self._creator(requests[0].provider).preview(requests) if requests else ()
 
+    async def listed(
+        self, environment_uid: str, request: InstanceRequest
+    ) -> Sequence[InstanceSeen]:
+        return await self._creator(request.provider).listed(environment_uid, request)
+
+    async def terminate(self, instance: InstanceSeen, report: Report) -> None:
+        await self._creator(instance.provider).terminate(instance, report)
+
     def _reached(self, request: InstanceRequest) -> tuple[HostProvider, InstanceRequest]:
         """
         Return the provider that reaches a host, and the request in its terms.
@@ -142,7 +150,13 @@ class RoutedHosts:
         return await self._of(request.provider).instances_on(environment_uid, request)
 
     async def look(self, instance: InstanceSeen) -> HostSeen:
-        return await self._of(instance.provider).look(instance)
+        request = InstanceRequest(
+            instance.uid, instance.name, instance.fleet, instance.declared,
+            provider=instance.provider, endpoint=instance.endpoint, host_key=instance.host_key,
+        )  # fmt: skip
+        provider, reached = self._reached(request)
+        seen = dataclasses.replace(instance, provider=reached.provider, endpoint=reached.endpoint)
+        return await provider.look(seen)
 
     async def volume_at(self, environment_uid: str, path: str) -> VolumeSeen | None:
         return await self._of(LOCAL).volume_at(environment_uid, path)

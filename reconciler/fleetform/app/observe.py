@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from fleetform.app.clock import SystemClock
+from fleetform.app.cloud_instances import list_instances
 from fleetform.app.ledger import host_provider, open_for_writing
 from fleetform.app.problems import LedgerProblem
 from fleetform.model.drift import Drift, Observed, expected_and_seen
@@ -47,12 +48,14 @@ class Look(NamedTuple):
     """
     The ledger as it was when the actual state was looked at, and what came of it.
 
-    `unrecorded` says why the ledger does not remember what was seen; empty where it does.
+    `unrecorded` says why the ledger does not remember what was seen; empty where it does. `unlisted` says which clouds were
+    not asked, and why.
     """
 
     live: Live
     comparison: Comparison
     unrecorded: str = ""
+    unlisted: tuple[str, ...] = ()
 
 
 async def look(ledger: Ledger, hosts: HostProvider, gate: Gate, clock: Clock | None = None) -> Look:
@@ -101,7 +104,7 @@ def _compared(ledger: Reader, before: Live, observed: Observed) -> Look:
         recorded_drift=comparison.recorded,
         observed_at_ms=observed.at_ms,
     )
-    return Look(seen, comparison)
+    return Look(seen, comparison, unlisted=observed.unlisted)
 
 
 def refreshed(workspace: Workspace) -> Look:
@@ -200,6 +203,7 @@ def _sentence(one: Drift, kind: str) -> str:
 
 async def _observe(live: Live, hosts: HostProvider, at_ms: int) -> Observed:
     instances = await hosts.inventory(live.environment_uid)
+    listed = await list_instances(live, hosts)
     alive = {one.uid for one in instances if one.alive}
     answers = await _side_by_side(
         {
@@ -226,6 +230,8 @@ async def _observe(live: Live, hosts: HostProvider, at_ms: int) -> Observed:
     volumes = await hosts.volumes(live.environment_uid) if paths else ()
     return Observed(
         at_ms=at_ms,
+        clouds=listed.clouds,
+        unlisted=listed.problems,
         instances=tuple(instances),
         hosts={uid: seen for uid, seen in answers.items() if seen is not None},
         places=places,

@@ -49,7 +49,10 @@ def with_asked_hosts(
     going = [
         one
         for one in live.instances
-        if one.name not in lost and (permissions.destroy or one.fleet not in fleets)
+        if one.name not in lost
+        and (permissions.destroy or one.fleet not in fleets)
+        # Instances of clouds are deleted with what runs there, whether they answer or not.
+        and not one.is_bought
     ]
     # A controller hears from its hosts all the time. Plans that do not destroy all are also made where
     # no host can be reached, such as in CI.

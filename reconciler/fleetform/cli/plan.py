@@ -179,17 +179,20 @@ def look_only(workspace: Workspace) -> Look:
     return found
 
 
-def unrecorded_text(found: Look) -> str:
-    """Say that later plans will not know of what was seen, and why."""
-    return f"the drift is not recorded, so plans will not mention it: {found.unrecorded}"
+def warn_incomplete(found: Look) -> None:
+    """Say which clouds were not asked, and that later plans will not know of what was seen."""
+    for problem in found.unlisted:
+        error_screen().labelled("warning", problem)
+    if found.unrecorded:
+        said = f"the drift is not recorded, so plans will not mention it: {found.unrecorded}"
+        error_screen().labelled("warning", said)
 
 
 def show_drift(out: Screen, found: Look, *, quiet: bool = False) -> None:
     """Show what has drifted; with `quiet` nothing where nothing has."""
     from fleetform.views.drift import render
 
-    if found.unrecorded:
-        error_screen().labelled("warning", unrecorded_text(found))
+    warn_incomplete(found)
     if quiet and not found.live.drift:
         return
     assert found.live.observed_at_ms is not None

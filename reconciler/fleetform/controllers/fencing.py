@@ -78,6 +78,15 @@ class FencedHosts:
         assert isinstance(self._provider, VolumeSource), "the provider has no network volumes"
         return _FencedVolumes(self._provider.volume_provider(name), self._manager_lease)
 
+    async def listed(
+        self, environment_uid: str, request: InstanceRequest
+    ) -> Sequence[InstanceSeen]:
+        return await self._creator().listed(environment_uid, request)
+
+    async def terminate(self, instance: InstanceSeen, report: Report) -> None:
+        self._manager_lease.require()
+        await self._creator().terminate(instance, report)
+
     def _creator(self) -> HostCreator:
         assert isinstance(self._provider, HostCreator), "the provider creates no hosts"
         return self._provider

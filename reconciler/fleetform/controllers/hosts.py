@@ -18,7 +18,7 @@ from fleetform.agents.protocol.messages import (
     JobKey,
     LogData,
 )
-from fleetform.agents.protocol.states import JobState
+from fleetform.agents.protocol.states import Cause, JobState
 from fleetform.controllers.batched_calls import BatchedCalls
 from fleetform.controllers.bought_hosts import BoughtHosts
 from fleetform.controllers.gpu_use import GpuUse, watch_gpus
@@ -118,13 +118,9 @@ class HostSessions:
         self.output = Output(logs, clock, progress)
         self._notices = HostNotices(progress)
         self._bought = BoughtHosts(
-            provider,
-            ledger=ledger,
-            gate=gate,
-            clock=clock,
-            notices=self._notices,
-            fence=identity.fence,
-        )
+            provider, environment_uid=identity.environment_uid, ledger=ledger, gate=gate,
+            clock=clock, notices=self._notices, fence=identity.fence,
+        )  # fmt: skip
         self._silence = Silence(
             ledger=ledger, gate=gate, clock=clock, notices=self._notices, task_group=task_group,
             fence=identity.fence, tell_waiting=self._tell_waiting, changed=self._note_changed,
@@ -409,6 +405,8 @@ class HostSessions:
                 self._sessions.pop(session.instance.uid, None)
                 session.end_grace()
                 return
+            if session.instance.is_bought and await self._has_ended(session):
+                return
             if is_refused:
                 continue
             await asyncio.sleep(delay)
@@ -421,6 +419,18 @@ class HostSessions:
         except LedgerUnavailable:
             return False
 
+    async def _has_ended(self, session: Session) -> bool:
+        """Tell whether an instance of a cloud no longer exists; its jobs are lost, and it is not asked again."""
+        try:
+            has_ended = await self._bought.note_if_ended(session.instance)
+        except LedgerUnavailable:
+            return False
+        if has_ended:
+            session.end_grace()
+            self.rows_changed = True
+            self.wake()
+        return has_ended
+
     async def create(self, instance: Instance) -> None:
         """See `apply.host_access.HostAccess.create`."""
         if instance.is_created:
@@ -430,12 +440,10 @@ class HostSessions:
         self.wake()
 
     async def _greet(self, session: Session) -> Host:
-        if session.instance.is_bought and not session.instance.is_created:
-            await self.create(session.instance)
-            session.instance = await self._row_of(session.instance.uid) or session.instance
-        if session.instance.is_bought and session.instance.is_joining:
-            await self._bought.secure(session.instance)
-            session.instance = await self._row_of(session.instance.uid) or session.instance
+        if session.instance.is_bought:
+            prepared = await self._bought.prepare(session.instance, self._row_of)
+            self.rows_changed |= prepared != session.instance
+            session.instance = prepared
         request = request_of(session.instance)
         # After a lost connection the agent is most likely there: one call tells, where `ensure` takes
         # six commands on a host over SSH. When a switch fails, all hosts of a fleet are lost at once.
@@ -570,6 +578,8 @@ class HostSessions:
         self.changed[session.instance.uid] = None
         for record in records:
             session.records[record.key] = record
+            if record.cause is Cause.INTERRUPTED:
+                self._note_broken(session, record.message.partition(",")[0])
         # Also those whose rows had ended before: only now the host may forget them.
         self._note([one.key for one in records if one.state in _ENDED])
         await host.acknowledge(cursor, commits)

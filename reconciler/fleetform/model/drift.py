@@ -8,11 +8,12 @@ ledger and the world. How a job ended is neither: it is an attempt's outcome.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from fleetform.model.existence import CloudPlace
     from fleetform.providers.contract.observed import (
         HostSeen,
         InstanceSeen,
@@ -150,6 +151,8 @@ class Observed:
         noted: What was right the last time, by resource, then by path of the field.
         recorded: Drifts of earlier looks that were not seen healed since.
         known_runs: Uids among the hosts' records that the ledger knows.
+        clouds: All instances that clouds list, by account and region; absent where a cloud was not asked.
+        unlisted: Why clouds were not asked, a sentence for each account and region.
         moving: Uids of what was made, changed or let go while this look was taken.
         changed: The last change of a resource through us: who, and when.
     """
@@ -160,6 +163,8 @@ class Observed:
     places: Mapping[str, PlaceSeen] = field(default_factory=dict)
     volumes: tuple[VolumeSeen, ...] = ()
     disks: Mapping[str, DiskSeen | None] = field(default_factory=dict)
+    clouds: Mapping[CloudPlace, Sequence[InstanceSeen]] = field(default_factory=dict)
+    unlisted: tuple[str, ...] = ()
     noted: Mapping[ResourceKey, Mapping[str, Noted]] = field(default_factory=dict)
     recorded: tuple[RecordedDrift, ...] = ()
     known_runs: frozenset[str] = frozenset()
@@ -194,7 +199,7 @@ TABLE: Mapping[tuple[str, str], DriftRow] = {
     ("fleet", "host"): DriftRow(
         _ENFORCED, Remedy.APPLY, "nodes",
         "each host that was created exists",
-        "the host is created again; jobs of the missing host are lost",
+        "the host is created again, an instance of a cloud under another uid; jobs of the missing host are lost",
     ),
     ("fleet", "agent"): DriftRow(
         _ENFORCED, Remedy.APPLY, "",
@@ -242,7 +247,8 @@ TABLE: Mapping[tuple[str, str], DriftRow] = {
         _OBSERVED, Remedy.DECIDE, "",
         "every host with the uid of the environment is in the ledger",
         "the host is not changed",
-        "`fleetform state rebuild` adopts it with its running jobs",
+        "`fleetform state rebuild` adopts it with its running jobs;"
+        " `fleetform fleet terminate INSTANCE` ends an instance of a cloud",
     ),
     ("volume", "directory"): DriftRow(
         _ENFORCED, Remedy.DECIDE, "path",

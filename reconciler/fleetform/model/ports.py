@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar, Unpack
 
+from fleetform.model.cloud_ledger import CloudLedger
 from fleetform.model.refusals import (
     FenceLost,
     LedgerOutgrown,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from fleetform.model.run import ArrayFacts, Attempt, Job, Run, RunState, RunUid
     from fleetform.model.scaling import IdleHosts, ScaleRequest, Scaling
     from fleetform.model.volume import NetworkVolume, Snapshot
-    from fleetform.providers.contract.hosts import CreatedHost
     from fleetform.providers.contract.observed import HostSeen
     from fleetform.spec.desired import ResourceKey
 
@@ -310,7 +310,7 @@ class Reader(Protocol):
         """Close the connection; nothing else is called after it."""
 
 
-class Ledger(Reader, Protocol):
+class Ledger(Reader, CloudLedger, Protocol):
     """
     The record of what was decided and seen. Every call is one transaction.
 
@@ -459,11 +459,6 @@ class Ledger(Reader, Protocol):
         The caller has the proof. Their hosts still have a record of them. A job in state `unknown` is
         left as it is: its host has said that nothing may be ending it.
         """
-
-    def note_created(
-        self, instance_uid: str, created: CreatedHost, *, fence: int, now_ms: int
-    ) -> None:
-        """Record that a cloud has created an instance, and how it is reached."""
 
     def note_attachment(self, volume_uid: str, instance_uid: str, *, fence: int) -> None:
         """Record the instance that the disk of a volume is about to be attached to; empty: none has it."""

@@ -23,6 +23,7 @@ from fleetform.model.drift import (
     Remedy,
     expected_and_seen,
 )
+from fleetform.model.existence import ended_text, is_known, place_of
 from fleetform.model.figures import cores, size
 from fleetform.model.instance import LOCAL, Instance, InstanceState
 from fleetform.model.live import LiveResource
@@ -31,6 +32,7 @@ from fleetform.model.selection import Selection
 from fleetform.model.verbs import ACTS_ON_HOSTS, UPDATES, VERBS
 from fleetform.model.volume import attached_to, disk_of
 from fleetform.plan.draft import PlanDraft, Proposal, make_step
+from fleetform.plan.ended_instances import ended_since_a_look
 from fleetform.plan.kinds import KINDS
 from fleetform.spec.desired import Declared, ResourceKey
 from fleetform.spec.ignore_changes import overlook, overlooks
@@ -171,6 +173,7 @@ class _DriftLog:
 
 def _compare_hosts(log: _DriftLog, live: Live) -> None:
     rows = {one.uid: one for one in live.instances}
+    _find_unknown_instances(log, live, rows)
     there = {one.uid: one for one in log.observed.instances}
     for instance in live.instances:
         fleet = live.resources.get(ResourceKey("fleet", instance.fleet))
@@ -188,9 +191,24 @@ def _compare_hosts(log: _DriftLog, live: Live) -> None:
             log.tell(key, "unknown", "in the ledger", "not in the ledger", part=seen.name)
 
 
+def _find_unknown_instances(log: _DriftLog, live: Live, rows: Mapping[str, Instance]) -> None:
+    """Find instances of clouds with the uid of the environment that the ledger does not have."""
+    for seen in (one for listed in log.observed.clouds.values() for one in listed):
+        is_moving = seen.uid in log.observed.moving or _is_under_change(live, seen.fleet)
+        is_there = seen.alive and not seen.is_ending
+        if is_there and not is_moving and not is_known(seen, rows):
+            key = ResourceKey("fleet", seen.fleet)
+            log.tell(
+                key, "unknown", "in the ledger", "not in the ledger", part=seen.endpoint["id"],
+                detail=f"{seen.name} is not changed, and costs money",
+            )  # fmt: skip
+
+
 def _is_settled(instance: Instance) -> bool:
-    # Before its first hello nothing is known of it, and a host that leaves is about to go.
-    return bool(instance.install_id) and instance.state is not InstanceState.TERMINATING
+    # Before its first hello nothing is known of it, and a host that leaves is about to go. An instance of a cloud is listed
+    # as soon as it is created.
+    is_there = bool(instance.install_id) or (instance.is_bought and instance.is_created)
+    return is_there and instance.state is not InstanceState.TERMINATING
 
 
 def _is_under_change(live: Live, fleet: str) -> bool:
@@ -221,15 +239,25 @@ def _compare_host(
 
 
 def _compare_remote_host(log: _DriftLog, live: Live, key: ResourceKey, instance: Instance) -> None:
-    """Compare a host of another machine: no list says that it exists, so only its answer counts."""
+    """Compare a host of another machine: only its answer counts, unless its cloud says that it has ended."""
+    if instance.is_bought and (why := _ended(log.observed, instance)):
+        log.tell(key, "host", str(instance.endpoint["id"]), GONE, part=instance.name, by=why)
+        return
+    if not instance.install_id:
+        return
     seen = log.observed.hosts.get(instance.uid)
     if seen is None:
         log.tell(key, "connection", "answers", "does not answer", part=instance.name)
         return
-    log.note(key, "host", "there", part=instance.name)
+    log.note(key, "host", str(instance.endpoint.get("id", "there")), part=instance.name)
     log.note(key, "connection", "answers", part=instance.name)
     if _follows_ledger(log, live, key, instance.name, seen):
         _compare_answer(log, live, instance, seen)
+
+
+def _ended(observed: Observed, instance: Instance) -> str:
+    listed = observed.clouds.get(place_of(instance.provider, instance.endpoint))
+    return "" if listed is None else ended_text(instance, listed, now_ms=observed.at_ms)
 
 
 def _follows_ledger(
@@ -472,7 +500,7 @@ def _as_it_stays(declared: Declared, row: LiveResource) -> Declared:
 def _by_resource(draft: PlanDraft) -> dict[ResourceKey, list[Drift]]:
     found: dict[ResourceKey, list[Drift]] = {}
     if not draft.permissions.destroy:
-        for one in draft.live.drift:
+        for one in (*draft.live.drift, *ended_since_a_look(draft.live)):
             found.setdefault(one.resource, []).append(one)
     return found
 
@@ -495,7 +523,8 @@ def _change(declared: Declared, row: LiveResource, drifts: Sequence[Drift], **mo
         reasons=(Reason.DRIFTED,),
         type=declared.type,
         fields=tuple(
-            FieldChange(one.path, one.seen, one.expected, field_class="control") for one in drifts
+            FieldChange(one.path, one.seen, _corrected(one), field_class="control")
+            for one in drifts
         ),
         steps=(_step(declared, more),),
         uid=row.uid,
@@ -503,6 +532,11 @@ def _change(declared: Declared, row: LiveResource, drifts: Sequence[Drift], **mo
         parent=row.parent,
         element=row.element,
     )
+
+
+def _corrected(one: Drift) -> str:
+    """Return what is seen after the correction: an instance of a cloud never returns, and has a successor."""
+    return "another instance" if one.field == "host" and one.expected != "there" else one.expected
 
 
 def _step(declared: Declared, more: Mapping[str, Any]) -> Step:

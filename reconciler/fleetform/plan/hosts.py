@@ -120,7 +120,8 @@ def hold_silent_hosts(draft: PlanDraft) -> None:
         why = {
             one.name: one.message or "it does not answer"
             for one in draft.live.instances
-            if one.fleet == fleet and one.is_silent and one.name not in lost
+            # An instance of a cloud is deleted with what runs there.
+            if one.fleet == fleet and one.is_silent and not one.is_bought and one.name not in lost
         }
         silent = sorted(why, key=natural_order)
         if lost:

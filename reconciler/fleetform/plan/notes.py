@@ -137,10 +137,14 @@ def _hosts_brought_in(draft: PlanDraft, *, bought: bool) -> dict[str, list[str]]
         if key.kind != "fleet":
             continue
         goes = any(step.verb == Verb.FLEET_REMOVE for step in change.steps)
+        ended = {uid for step in change.steps for uid in step.arguments.get("ended", ())}
         known = {
             one.name
             for one in draft.live.instances
-            if one.fleet == key.name and not goes and not (one.is_joining and not one.is_created)
+            if one.fleet == key.name
+            and not goes
+            and one.uid not in ended
+            and not (one.is_joining and not one.is_created)
         }
         names = [
             place["name"]

@@ -19,6 +19,7 @@ from fleetform.plan.blockers.freeze import recovery_warnings
 from fleetform.plan.compare import compare_resources, compare_rules
 from fleetform.plan.draft import NOTHING_MOVED, PlanDraft
 from fleetform.plan.drift import correct_drift
+from fleetform.plan.ended_instances import give_up_ended
 from fleetform.plan.hosts import count_hosts, hasten_exchanges
 from fleetform.plan.impact import add_stakes
 from fleetform.plan.kinds import KINDS
@@ -45,6 +46,7 @@ _CHAIN: tuple[Callable[[PlanDraft], None], ...] = (
     grow_volumes,
     # After the comparison: what is changed anyway is made anew with that.
     correct_drift,
+    give_up_ended,
     # Behind all that proposes: a step that renames goes in front of the others.
     add_moves,
     # Before anything is held: what nobody asked for is not told as held.

@@ -39,7 +39,12 @@ def _is_update(step: Step) -> bool:
 
 def _kept(draft: PlanDraft, step: Step, fleet: str) -> Step:
     busy = {host for one in draft.live.work if one.fleet == fleet for host in one.hosts}
-    there = [one for one in draft.live.instances if one.fleet == fleet and one.state not in _GONE]
+    ended = step.arguments.get("ended", ())
+    there = [
+        one
+        for one in draft.live.instances
+        if one.fleet == fleet and one.state not in _GONE and one.uid not in ended
+    ]
     scaling = step.arguments["scaling"]
     numbers = numbers_kept(
         {one.number % SURGE for one in there},

@@ -17,14 +17,17 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from fleetform.model.drift import GONE, TABLE, Drift, RecordedDrift
 from fleetform.model.figures import counted
 from fleetform.model.instance import CLOUDS, LOCAL
 from fleetform.model.rollout import EXCHANGED_TEXTS, SURGE, UNWANTED
 from fleetform.model.scaling import numbers_kept
 from fleetform.model.verbs import Verb
 from fleetform.providers.contract.hosts import BATCH_MAX, CreatedHost
+from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.hosts import lose_jobs
+from fleetform.store.observations import heal, note_observations, read_drift
 from fleetform.store.overrides import end_quarantine
 from fleetform.store.resources import SHOWN_VERBS, Context, delete_resource, write_resource
 from fleetform.store.rollouts import (
@@ -33,6 +36,7 @@ from fleetform.store.rollouts import (
     stack_endpoint,
     template_outputs,
 )
+from fleetform.store.scaling import give_up_place
 
 if TYPE_CHECKING:
     from fleetform.model.apply import StepOutcome
@@ -47,6 +51,7 @@ __all__ = [
     "finish_remove",
     "finish_write",
     "note_created",
+    "note_ended",
     "retire",
 ]
 
@@ -64,6 +69,7 @@ def begin_update(context: Context, step: Step) -> None:
     """Give each wanted place an instance; instances in places that are not wanted begin to leave."""
     fleet = step.resource.name
     _lose(context, step)
+    _give_up(context, step)
     places = numbered(context.transaction, step)
     wanted = {place["number"] for place in places}
     there = {*_numbers(context.transaction, fleet).values()}
@@ -164,6 +170,40 @@ def _lose(context: Context, step: Step) -> None:
             lose_jobs(context.transaction, row[0], why, now_ms=context.now_ms)
             end_quarantine(context.transaction, name, now_ms=context.now_ms)
             context.transaction.log("host.lost", context.now_ms, why, step.resource)
+
+
+def _give_up(context: Context, step: Step) -> None:
+    """Write down that instances of clouds no longer exist: their jobs have ended, and others take their places."""
+    for uid, why in step.arguments.get("ended", {}).items():
+        _leave_place(context.transaction, uid, step.resource.name, why, now_ms=context.now_ms)
+
+
+def _leave_place(transaction: Transaction, uid: str, fleet: str, why: str, *, now_ms: int) -> None:
+    """
+    Have an instance of a cloud that no longer exists leave its place at once.
+
+    It leaves under a number that no place has, because its provider still has a record of it, which is released.
+    """
+    row = transaction.one(
+        "UPDATE instances SET state = 'terminating', number = ?, message = '',"
+        " generation = generation + 1"
+        " WHERE uid = ? AND fleet = ? AND number >= 0 AND state <> 'terminated' RETURNING name",
+        (_free_below(transaction, fleet), uid, fleet),
+    )
+    if row is not None:
+        said, key = f"host {row[0]} is gone: {why}", ResourceKey("fleet", fleet)
+        lose_jobs(transaction, uid, said, now_ms=now_ms)
+        end_quarantine(transaction, row[0], now_ms=now_ms)
+        heal(transaction, key, part=row[0])
+        transaction.log("host.lost", now_ms, said, key)
+
+
+def _free_below(transaction: Transaction, fleet: str) -> int:
+    """Return a number below those of all hosts of a fleet, and below 0."""
+    row = transaction.one(
+        "SELECT min(number) FROM instances WHERE fleet = ? AND state <> 'terminated'", (fleet,)
+    )
+    return min(0, (row[0] or 0) if row is not None else 0) - 1
 
 
 def begin_adopt(context: Context, step: Step) -> None:
@@ -319,6 +359,40 @@ def note_created(
     )
     said = f"host {row[0]} was created: {created.id} at {created.address}"
     transaction.log("host.created", now_ms, said)
+
+
+def note_ended(transaction: Transaction, instance_uid: str, why: str, *, now_ms: int) -> None:
+    """See `model.cloud_ledger.CloudLedger.note_ended`."""
+    row = transaction.one(
+        "SELECT name, fleet, endpoint, state, number FROM instances"
+        " WHERE uid = ? AND state <> 'terminated'",
+        (instance_uid,),
+    )
+    if row is None:
+        return
+    name, fleet, endpoint, state, number = row
+    if give_up_place(transaction, fleet, number):
+        _leave_place(transaction, instance_uid, fleet, why, now_ms=now_ms)
+        return
+    said = f"host {name} is gone: {why}"
+    lose_jobs(transaction, instance_uid, said, now_ms=now_ms)
+    if state == "terminating":
+        return
+    transaction.execute(
+        "UPDATE instances SET state = 'unreachable', message = ?, generation = generation + 1"
+        " WHERE uid = ?",
+        (why, instance_uid),
+    )
+    row_of_table = TABLE["fleet", "host"]
+    drift = Drift(
+        ResourceKey("fleet", fleet), "host", row_of_table.drift_class, row_of_table.remedy,
+        str(json.loads(endpoint)["id"]), GONE, name, by=why,
+    )  # fmt: skip
+    others = [one for one in read_drift(transaction) if one.place != (drift.resource, drift.path)]
+    note_observations(
+        transaction, {}, [*others, RecordedDrift(drift, now_ms, now_ms)], at_ms=now_ms
+    )
+    transaction.log("host.lost", now_ms, said, drift.resource)
 
 
 def _describe(transaction: Transaction, step: Step, places: Sequence[Mapping[str, Any]]) -> None:

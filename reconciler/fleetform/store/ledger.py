@@ -16,7 +16,7 @@ from fleetform.model.ports import HostNews, Ids, InstanceMark, LedgerOutgrown
 from fleetform.store import rebuild
 from fleetform.store.adoption import adopt_evidence
 from fleetform.store.database import to_json
-from fleetform.store.fleets import note_created, retire
+from fleetform.store.fleets import note_created, note_ended, retire
 from fleetform.store.hosts import (
     commit_host,
     end_unheard,
@@ -204,6 +204,10 @@ class StoredLedger(Reads):
     def note_attachment(self, volume_uid: str, instance_uid: str, *, fence: int) -> None:
         with self._database.write(fence=fence) as transaction:
             note_attachment(transaction, volume_uid, instance_uid)
+
+    def note_ended(self, instance_uid: str, why: str, *, fence: int, now_ms: int) -> None:
+        with self._database.write(fence=fence) as transaction:
+            note_ended(transaction, instance_uid, why, now_ms=now_ms)
 
     def pin_host_key(self, instance_uid: str, keys: str, *, fence: int) -> None:
         with self._database.write(fence=fence) as transaction:

@@ -124,12 +124,14 @@ def end_quarantine(transaction: Transaction, host: str, *, now_ms: int) -> None:
     """
     Lift the quarantine of a host that has left: a new host of that name must not inherit it.
 
-    While another fleet has a host of that name, it is the same machine, and stays quarantined.
+    While another fleet has a host of that name, it is the same machine, and stays quarantined. An instance of a cloud
+    that has ended has a number below 0, and is not asked.
     """
     rows = transaction.execute(
         "UPDATE overrides SET lifted_at_ms = ?, lifted_by = ?"
         " WHERE kind = ? AND target = ? AND lifted_at_ms IS NULL"
-        " AND NOT EXISTS (SELECT 1 FROM instances WHERE name = ? AND state <> 'terminated')"
+        " AND NOT EXISTS (SELECT 1 FROM instances WHERE name = ? AND state <> 'terminated'"
+        " AND number >= 0)"
         f" RETURNING {_COLUMNS}",
         (now_ms, "the removal of the host", OverrideKind.QUARANTINE.value, f"host/{host}", host),
     ).fetchall()

@@ -7,6 +7,7 @@ runs that are asked for and never for a plan, which compares digests.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -214,6 +215,15 @@ class Reads:
 
         with self._database.read() as connection:
             return read_known_runs(connection, uids)
+
+    def read_known_instances(self, uids: Iterable[str]) -> frozenset[str]:
+        """See `model.cloud_ledger.CloudLedger.read_known_instances`."""
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT uid FROM instances WHERE uid IN (SELECT value FROM json_each(?))",
+                (json.dumps([*uids]),),
+            )
+            return frozenset(uid for (uid,) in rows)
 
     def read_snapshots(self) -> tuple[Snapshot, ...]:
         """Read the snapshots of volumes, newest first."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fleetform.model.scaling import IdleHosts, ScaleRequest, Scaling
     from fleetform.store.statements import Statements
 
-__all__ = ["commit_scaling", "read_scaling"]
+__all__ = ["commit_scaling", "give_up_place", "read_scaling"]
 
 
 def read_scaling(connection: Statements) -> dict[str, Scaling]:
@@ -158,19 +158,13 @@ def _shrink(transaction: Transaction, uid: str, still: frozenset[str], *, now_ms
     if host is None or host[0] in still:
         return
     fleet, number, name, since = host
-    row = transaction.one(
-        "SELECT outputs FROM resources WHERE kind = 'fleet' AND name = ?", (fleet,)
-    )
-    kept = json.loads(row[0]) if row is not None and row[0] else {}
-    if "scaling" not in kept or len(_staying(transaction, fleet)) <= kept["scaling"]["min"]:
+    if not give_up_place(transaction, fleet, number):
         return
     transaction.execute(
         "UPDATE instances SET state = 'terminating', message = '', idle_since_ms = NULL,"
         " generation = generation + 1 WHERE uid = ?",
         (uid,),
     )
-    places = [one for one in kept["places"] if one != number]
-    _write_places(transaction, fleet, {**kept, "places": places})
     span = figures.span(now_ms - since) if since is not None else ""
     transaction.log(
         "host.idle",
@@ -178,6 +172,24 @@ def _shrink(transaction: Transaction, uid: str, still: frozenset[str], *, now_ms
         f"host {name} is being released: it had no jobs" + (f" for {span}" if span else ""),
         ResourceKey("fleet", fleet),
     )
+
+
+def give_up_place(transaction: Transaction, fleet: str, number: int) -> bool:
+    """
+    Have a fleet no longer want the host with a number, if its hosts follow demand and it has more than its least number.
+
+    Returns:
+        Whether the place is free: demand decides whether another host takes it.
+    """
+    row = transaction.one(
+        "SELECT outputs FROM resources WHERE kind = 'fleet' AND name = ?", (fleet,)
+    )
+    kept = json.loads(row[0]) if row is not None and row[0] else {}
+    if "scaling" not in kept or len(_staying(transaction, fleet)) <= kept["scaling"]["min"]:
+        return False
+    places = [one for one in kept["places"] if one != number]
+    _write_places(transaction, fleet, {**kept, "places": places})
+    return True
 
 
 def _alive(transaction: Transaction, fleet: str) -> Iterator[tuple[int, str]]:

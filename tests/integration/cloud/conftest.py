@@ -14,6 +14,7 @@ import pytest
 from cloud import pulumi_program
 from cloud.aws_cloud import AwsCloud
 from cloud.catalog import ACCOUNT
+from integration.cloud.aws_site import Site, own_groups
 
 PARAMETER = "/aws/service/canonical/ubuntu/server/22.04/stable/current/amd64/hvm/ebs-gp2/ami-id"
 
@@ -115,3 +116,15 @@ def stacks(pulumi: Path, cloud: AwsCloud) -> Iterator[Stacks]:
     started = Stacks(cloud)
     yield started
     started.end()
+
+
+@pytest.fixture
+def site(pulumi, cloud, image, tmp_path):
+    """An environment that is left without an instance and without a process."""
+    made = Site(tmp_path, cloud, image)
+    yield made
+    with made.start("destroy", "-y", "--allow-destroy") as process:
+        output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    assert cloud.instances() == []
+    assert own_groups(cloud) == []

@@ -5,82 +5,16 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
 
 from cloud import faults
+from integration.cloud.aws_site import own_groups
 
 pytestmark = pytest.mark.waits
 
-FLEET = """
-type: fleet
-name: gpus
-backends: [aws]
-regions: [us-east-1]
-instance_types: [g5.xlarge]
-nodes: {nodes}
-aws:
-  account: "123456789012"
-  ssh_from: [203.0.113.7/32]
-  image: {image}
-"""
-
-
 CREATES = ("RunInstances", "CreateSecurityGroup", "ImportKeyPair")
-
-
-class Site:
-    """One environment whose commands meet the cloud of the tests."""
-
-    def __init__(self, folder, cloud, image):
-        self.root = folder / "configuration"
-        self.root.mkdir()
-        self.cloud, self.image = cloud, image
-        self.variables = {
-            **cloud.environment(),
-            "FLEETFORM_STATE_HOME": str(folder / "state"),
-            "FLEETFORM_CONFIG_HOME": str(folder / "config"),
-            "FLEETFORM_CACHE_HOME": str(folder / "cache"),
-        }
-        uid = "0123456789abcdef" * 2
-        (self.root / "environment.yaml").write_text(
-            f"type: environment\nname: clouds\nuid: {uid}\n"
-        )
-
-    def declare(self, nodes, *, more=""):
-        text = FLEET.format(nodes=nodes, image=self.image) + more
-        (self.root / "fleet.yaml").write_text(text)
-
-    def start(self, *words, **options):
-        command = [sys.executable, "-m", "fleetform.cli.entry", *words]
-        return subprocess.Popen(
-            command, cwd=self.root, env=self.variables, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, **options,
-        )  # fmt: skip
-
-    def run(self, *words, code=0):
-        with self.start(*words) as process:
-            output, _ = process.communicate(timeout=300)
-        assert process.returncode == code, output
-        return output
-
-    def plan(self):
-        return json.loads(self.run("plan", "--format", "json"))
-
-
-@pytest.fixture
-def site(pulumi, cloud, image, tmp_path):
-    """An environment that is left without an instance and without a process."""
-    made = Site(tmp_path, cloud, image)
-    yield made
-    with made.start("destroy", "-y", "--allow-destroy") as process:
-        output, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, output
-    assert cloud.instances() == []
-    assert own_groups(cloud) == []
 
 
 def test_create_plan_again_and_remove(site, cloud):
@@ -185,11 +119,6 @@ def killed_during(site, cloud, call, *, calls=1):
     process.kill()
     output, _ = process.communicate()
     assert process.returncode == -signal.SIGKILL, output
-
-
-def own_groups(cloud):
-    found = cloud.client().describe_security_groups()["SecurityGroups"]
-    return [one for one in found if one["GroupName"].startswith("fleetform-")]
 
 
 def test_without_the_pulumi_cli(site, cloud):

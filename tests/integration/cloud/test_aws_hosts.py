@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
+import shutil
+from datetime import timedelta
 
 import pytest
 
@@ -12,6 +14,8 @@ from cloud import faults
 from fleetform.providers.contract.errors import CredentialsRefused, NoCapacity, PermanentError
 from fleetform.providers.contract.hosts import InstanceRequest
 from fleetform.providers.pulumi.aws.hosts import AwsHosts
+from fleetform.providers.pulumi.recovery import existence
+from integration.cloud.aws_site import own_groups
 
 pytestmark = pytest.mark.waits
 
@@ -145,6 +149,57 @@ def test_a_host_that_is_gone_is_not_bought_again(hosts, cloud, request_of):
     (created,) = create(hosts(), [request_of(0)])
     cloud.client().terminate_instances(InstanceIds=[created.id])
     release(hosts(), [request_of(0)])
+    assert cloud.instances() == []
+
+
+def test_a_lost_state_is_rebuilt(hosts, cloud, request_of, tmp_path):
+    """No host is created twice, the batch grows and shrinks as before, and nothing is left behind."""
+    both, said = [request_of(0), request_of(1)], []
+    created = create(hosts(), both)
+    calls = len(cloud.calls("RunInstances"))
+    shutil.rmtree(tmp_path / "state/environments" / ENVIRONMENT / "pulumi/state")
+    assert create(hosts(), both, said.append) == created
+    assert len(cloud.calls("RunInstances")) == calls
+    assert any("is lost: it is rebuilt" in one for one in said)
+
+    create(hosts(), [request_of(2)])
+    release(hosts(), [request_of(2)])
+    assert {one.id for one in cloud.instances()} == {one.id for one in created}
+    shutil.rmtree(tmp_path / "state/environments" / ENVIRONMENT / "pulumi/state")
+    release(hosts(), both)
+    assert cloud.instances() == []
+    assert own_groups(cloud) == []
+    assert stacks(tmp_path) == []
+
+
+def test_one_purchase_made_twice(hosts, cloud, request_of, image):
+    """Of two instances with one uid the one that the record does not have is terminated, and named."""
+    (created,) = create(hosts(), [request_of(0)])
+    (first,) = cloud.instances()
+    tags = [{"Key": key, "Value": value} for key, value in first.tags.items()]
+    cloud.client().run_instances(
+        ImageId=image, InstanceType="g5.xlarge", MinCount=1, MaxCount=1,
+        TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
+    )  # fmt: skip
+    (second,) = [one.id for one in cloud.instances() if one.id != created.id]
+    said = []
+    assert create(hosts(), [request_of(0)], said.append) == [created]
+    assert (
+        f"{second} is a second instance of host gpus-0 without an agent: it is terminated" in said
+    )
+    assert [one.id for one in cloud.instances()] == [created.id]
+    release(hosts(), [request_of(0)])
+
+
+def test_a_batch_grows_although_one_of_its_hosts_is_gone(hosts, cloud, request_of, monkeypatch):
+    """The state is refreshed, and the uid of what is gone is not created a second time."""
+    monkeypatch.setattr(existence, "LISTED", timedelta(0))
+    (created,) = create(hosts(), [request_of(0)])
+    cloud.client().terminate_instances(InstanceIds=[created.id])
+    gone, other = create(hosts(), [request_of(0), request_of(1)])
+    assert f"{created.id} no longer exists" in str(gone)
+    assert [one.id for one in cloud.instances()] == [other.id]
+    release(hosts(), [request_of(0), request_of(1)])
     assert cloud.instances() == []
 
 

@@ -8,17 +8,34 @@ import pytest
 
 from cloud import cloud_init
 from cloud.aws_cloud import AwsCloud
+from cloud.front import wait_until
 from cloud.instance_hosts import InstanceHosts
-from integration.cloud.test_aws_fleet import Site
+from integration.cloud.aws_site import Site
 from lab import lab
 
 pytestmark = pytest.mark.waits
+
+PATIENCE_SECONDS = 300.0
 
 RUN = """
 type: task
 name: hello
 fleets: [gpus]
 commands: [echo "hello from $(hostname)"]
+"""
+
+
+LONG = """
+type: task
+name: long
+fleets: [gpus]
+commands:
+  - trap 'echo saved; exit 0' USR1
+  - if [ "$FLEETFORM_ATTEMPT" = 3 ]; then echo "attempt 3 ends"; exit 0; fi
+  - echo "attempt $FLEETFORM_ATTEMPT runs"
+  - while true; do sleep 0.2; done
+checkpoint: {signal: USR1, lead: 1m}
+retry: {on: [interruption], max_attempts: 3}
 """
 
 
@@ -38,26 +55,30 @@ def cloud(tmp_path_factory, hosts):
         yield running
 
 
-def test_a_job_runs_on_an_instance(pulumi, cloud, image, tmp_path):
+@pytest.fixture
+def site(pulumi, cloud, image, tmp_path):
+    """An environment whose runs may be root's, and that is left without an instance."""
+    made = Site(tmp_path, cloud, image)
+    document = (made.root / "environment.yaml").read_text()
+    (made.root / "environment.yaml").write_text(f"{document}grants: {{root: true}}\n")
+    yield made
+    made.run("destroy", "-y", "--allow-destroy")
+    assert cloud.instances() == []
+
+
+def test_a_job_runs_on_an_instance(site):
     """One apply creates the instance, replaces its first key, sets up its agent and runs the job; another removes it."""
-    site = Site(tmp_path, cloud, image)
-    document = (site.root / "environment.yaml").read_text()
-    (site.root / "environment.yaml").write_text(f"{document}grants: {{root: true}}\n")
     site.declare(1, more="run_as: root\n")
     (site.root / "run.yaml").write_text(RUN)
-    try:
-        site.run("apply", "-y")
-        assert "hello from" in site.run("logs", "hello")
-        shown = site.run("fleet", "show", "gpus")
-        assert "ready" in shown
-        assert "1 host: 1 ok" in site.run("fleet", "check", "gpus")
-        assert site.plan()["resource_changes"] == []
-        fleet, run = json.loads(site.run("cost", "--format", "json"))
-        assert (fleet["name"], run["name"]) == ("gpus", "hello")
-        assert 0 < run["time_ms"] < fleet["time_ms"]
-    finally:
-        site.run("destroy", "-y", "--allow-destroy")
-    assert cloud.instances() == []
+    site.run("apply", "-y")
+    assert "hello from" in site.run("logs", "hello")
+    shown = site.run("fleet", "show", "gpus")
+    assert "ready" in shown
+    assert "1 host: 1 ok" in site.run("fleet", "check", "gpus")
+    assert site.plan()["resource_changes"] == []
+    fleet, run = json.loads(site.run("cost", "--format", "json"))
+    assert (fleet["name"], run["name"]) == ("gpus", "hello")
+    assert 0 < run["time_ms"] < fleet["time_ms"]
 
 
 VOLUME = """
@@ -122,3 +143,37 @@ def test_data_survives_its_instance(pulumi, cloud, hosts, image, tmp_path):
 def own_disks(cloud):
     mine = [{"Name": "tag:Name", "Values": ["data"]}]
     return cloud.client().describe_volumes(Filters=mine)["Volumes"]
+
+
+def test_instances_that_are_taken_away(site, cloud):
+    """
+    The notice of a spot instance warns the job and ends it as interrupted; an end without a notice loses it. Both are retried.
+    """
+    site.declare(1, more="run_as: root\nspot_policy: spot\n")
+    (site.root / "run.yaml").write_text(LONG)
+    site.run("apply", "-y", "--detach")
+    await_output(site, 1, "attempt 1 runs")
+    (first,) = cloud.instances()
+    cloud.announce_spot_end(first.id)
+    await_output(site, 1, "saved")
+    wait_until(lambda: "interrupted" in site.run("events"), PATIENCE_SECONDS)
+    wait_until(lambda: "quarantined" in site.run("fleet", "show", "gpus"), PATIENCE_SECONDS)
+    cloud.reclaim_spot(first.id)
+    assert f"{first.id} (expected) → gone" in site.run("drift")
+
+    site.run("apply", "-y", "--detach")
+    await_output(site, 2, "attempt 2 runs")
+    (second,) = cloud.instances()
+    cloud.client().terminate_instances(InstanceIds=[second.id])
+    wait_until(
+        lambda: f"{second.id} was terminated" in site.run("fleet", "show", "gpus"), PATIENCE_SECONDS
+    )
+    site.run("apply", "-y")
+    await_output(site, 3, "attempt 3 ends")
+
+
+def await_output(site, attempt, text):
+    def is_there():
+        return text in site.run("logs", "long", "--attempt", str(attempt), code=None)
+
+    wait_until(is_there, PATIENCE_SECONDS)

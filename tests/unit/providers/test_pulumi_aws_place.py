@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from fleetform.providers.contract.hosts import InstanceRequest
 from fleetform.providers.pulumi.aws.batch_record import (
+    SharedRecord,
     read_record,
     read_records,
     read_shared,
@@ -67,6 +68,7 @@ def test_records_outlive_the_process(tmp_path):
     write_record(folder, record)
     assert read_record(folder) == record
     assert list(read_records(tmp_path)) == [record]
-    write_shared(folder, SharedParts("sg-1", "key"))
-    assert read_shared(folder) == SharedParts("sg-1", "key")
+    shared = SharedRecord(ACCOUNT, shared_of(REQUEST, "key"), SharedParts("sg-1", "key"))
+    write_shared(folder, shared)
+    assert read_shared(folder) == shared
     assert record.without(frozenset({REQUEST.uid})).hosts == {}

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetform.providers.pulumi.engine.program import Program, Resource, output_of, secret
-from fleetform.providers.pulumi.recovery.existence import compare_existence
+from fleetform.providers.pulumi.recovery.existence import LISTED, compare_existence
 from fleetform.providers.pulumi.recovery.inventory import Existing
 from fleetform.providers.pulumi.recovery.pending import settle, waits_for
 from fleetform.providers.pulumi.recovery.rebuild import providers_only, rebuild
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TYPE = "aws:ec2/instance:Instance"
 STACK = {"urn": "urn:pulumi:s::fleetform::pulumi:pulumi:Stack::s", "type": "pulumi:pulumi:Stack"}
 
@@ -208,10 +210,18 @@ def test_one_inventory_says_which_stacks_need_a_refresh():
         existing("c", "i-3"),
         existing("x", "i-8"),
     ]
-    found = compare_existence(states, things)
+    found = compare_existence(states, things, now=NOW)
     assert found.gone == {"one": ("b",)}
     assert [one.id for one in found.doubled] == ["i-9"]
     assert [one.id for one in found.unknown] == ["eip-1", "i-8"]
+
+
+def test_what_was_created_a_moment_ago_may_not_be_listed_yet():
+    """It is gone only if it is missing in a list that must have it."""
+    young = {**entry("a", "i-1"), "created": (NOW - LISTED + timedelta(seconds=1)).isoformat()}
+    old = {**entry("b", "i-2"), "created": (NOW - LISTED).isoformat()}
+    found = compare_existence({"one": {"resources": [young, old]}}, [], now=NOW)
+    assert found.gone == {"one": ("b",)}
 
 
 @given(cut_off())
@@ -219,7 +229,7 @@ def test_after_recovery_the_inventory_and_the_state_agree(drawn):
     """Each orphan is listed as doubled, and nothing that was adopted is unknown."""
     state, things = drawn
     settled = settle(state, things)
-    found = compare_existence({"s": settled.deployment}, things)
+    found = compare_existence({"s": settled.deployment}, things, now=NOW)
     assert [one for one in settled.orphans if one not in found.doubled] == []
     adopted = set(settled.adopted)
     assert not adopted & {one.tags["fleetform:uid"] for one in found.unknown}

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
 from contract.ledgers import CountingIds
+from fleetform.model.apply import StepOutcome
 from fleetform.model.cost import BoughtHost
 from fleetform.model.instance import InstanceState
+from fleetform.model.override import OverrideKind
 from fleetform.model.plan import Step
 from fleetform.model.verbs import Verb
 from fleetform.providers.contract.hosts import CreatedHost
 from fleetform.spec.desired import ResourceKey
-from fleetform.store.fleets import begin_make, begin_update, note_created, retire
+from fleetform.store.fleets import (
+    begin_make,
+    begin_update,
+    finish_write,
+    note_created,
+    note_ended,
+    retire,
+)
 from fleetform.store.opening import ledger_in_memory
 from fleetform.store.resources import Context
 from unit.plan.trees import UID
@@ -35,6 +45,10 @@ def step(nodes, **endpoint):
     return Step("fleet.update:fleet/gpus", Verb.FLEET_UPDATE, FLEET, (), arguments)
 
 
+def with_ended(step, ended):
+    return replace(step, arguments={**step.arguments, "ended": ended})
+
+
 @pytest.fixture
 def write():
     """Return a function that calls another one in a transaction of a new ledger."""
@@ -42,12 +56,22 @@ def write():
 
     def write(call, *arguments, **named):
         with ledger._database.write() as transaction:
-            if call in {begin_make, begin_update}:
+            if call in {begin_make, begin_update, finish_write}:
                 return call(Context(transaction, "apply", "", "tests", 1, ids), *arguments)
             return call(transaction, *arguments, **{"now_ms": 1, **named})
 
     write.spending = ledger.read_spending
     write.instances = lambda: ledger.read_book(()).instances
+    write.live = ledger.read_live
+    write.quarantine = lambda host: ledger.put_overrides(
+        OverrideKind.QUARANTINE,
+        (f"host/{host}",),
+        reason="it",
+        who="tests",
+        now_ms=1,
+        until_ms=None,
+    )
+    write.known = ledger.read_known_instances
     yield write
     ledger.close()
 
@@ -119,3 +143,59 @@ def place_job(transaction, instance_uid, *, now_ms):
         "INSERT INTO allocations (job_uid, instance_uid, run_uid) VALUES ('job', ?, 'run')",
         (instance_uid,),
     )
+
+
+def test_an_instance_that_has_ended_makes_room_at_once(write):
+    """Its row leaves under a number of its own, and the same step gives its place to another uid in a new batch."""
+    write(begin_make, step(2))
+    first, second = write.instances()
+    for number, one in enumerate((first, second)):
+        write(note_created, one.uid, CreatedHost(f"i-{number}", "192.0.2.1", "ssh-ed25519 AAAA"))
+    ended = {first.uid: "i-0 was terminated"}
+    write.quarantine("gpus-0")
+    for _ in range(2):
+        write(begin_update, with_ended(step(2), ended))
+        leaving, new, kept = sorted(write.instances(), key=lambda one: one.number)
+        assert (leaving.uid, leaving.state, leaving.number) == (first.uid, "terminating", -1)
+        assert (kept.uid, kept.number) == (second.uid, 1)
+        assert (new.name, new.number) == ("gpus-0", 0)
+        assert new.endpoint["stack"] != first.endpoint["stack"]
+    assert write.live().overrides == (), "its successor is another machine"
+    write(retire, first.uid)
+    assert {one.uid for one in write.instances()} == {new.uid, second.uid}
+
+
+def test_an_instance_that_has_ended_is_recorded(write):
+    """It is unreachable with the reason, and the drift is that of a look, so that the next plan replaces it."""
+    write(begin_make, step(1))
+    (one,) = write.instances()
+    write(note_created, one.uid, CreatedHost("i-1", "192.0.2.1", "ssh-ed25519 AAAA"))
+    for _ in range(2):
+        write(note_ended, one.uid, "i-1 was terminated")
+    (after,) = write.instances()
+    assert (after.state, after.message) == ("unreachable", "i-1 was terminated")
+    (recorded,) = write.live().recorded_drift
+    assert (recorded.drift.path, recorded.drift.expected, recorded.drift.seen) == (
+        "hosts[gpus-0].host",
+        "i-1",
+        "gone",
+    )
+    assert write.known({one.uid, "f" * 32}) == {one.uid}
+    write(begin_update, with_ended(step(1), {one.uid: "i-1 was terminated"}))
+    assert write.live().recorded_drift == ()
+
+
+def test_an_instance_of_a_fleet_that_follows_demand_leaves_at_once(write):
+    """Its place is free without a plan: demand brings in another instance, or none."""
+    scaled = step(1)
+    scaling = {"min": 0, "max": 4, "idle_seconds": 60, "host": scaled.arguments["instances"][0]}
+    digests = dict.fromkeys(("digest", "execution_digest", "own_digest"), "d")
+    scaled = replace(scaled, arguments={**scaled.arguments, **digests, "scaling": scaling})
+    write(begin_make, scaled)
+    write(finish_write, [scaled], [StepOutcome(scaled.key)])
+    (one,) = write.instances()
+    write(note_created, one.uid, CreatedHost("i-1", "192.0.2.1", "ssh-ed25519 AAAA"))
+    write(note_ended, one.uid, "i-1 was terminated")
+    (after,) = write.instances()
+    assert (after.state, after.number) == ("terminating", -1)
+    assert write.live().recorded_drift == ()

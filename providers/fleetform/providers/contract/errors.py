@@ -13,6 +13,7 @@ Failures of the world, split by what the caller does next.
         ├── AgentFound      the host has the agent of another instance of the environment
         ├── CredentialsRefused  the cloud does not accept them, or they are another account's
         ├── QuotaExceeded   the account may not have so much
+        ├── StateLost       the engine has no state of resources that it created
         └── SignInRefused   the host does not let this account in
 """
 
@@ -73,6 +74,10 @@ class CredentialsRefused(PermanentError):
 
 class QuotaExceeded(PermanentError):
     """More hosts of this kind need a higher quota, which the cloud grants on request."""
+
+
+class StateLost(PermanentError):
+    """The resources may exist; the state is rebuilt from what the cloud lists."""
 
 
 class SignInRefused(PermanentError):

@@ -362,6 +362,29 @@ class HostCreator(Protocol):
         """
         ...
 
+    async def listed(
+        self, environment_uid: str, request: InstanceRequest
+    ) -> Sequence[InstanceSeen]:
+        """
+        List the instances of an environment in the account and region of a request, also those that have ended.
+
+        `alive` says which exist. The endpoint has the `id` of each. A cloud lists a new instance some minutes late, and forgets
+        an ended one after about an hour.
+
+        Raises:
+            ProviderError: The cloud does not answer, or refuses.
+        """
+        ...
+
+    async def terminate(self, instance: InstanceSeen, report: Report) -> None:
+        """
+        Terminate an instance that a cloud lists, whatever the ledger says; its stack is released where it has one.
+
+        Raises:
+            ProviderError: It may still exist.
+        """
+        ...
+
     async def create(self, request: InstanceRequest, report: Report) -> CreatedHost:
         """
         Create the instance, or return it if it exists; a uid is bought once.
@@ -376,9 +399,13 @@ class HostCreator(Protocol):
 
 @runtime_checkable
 class CloudProvider(Protocol):
-    """The part of `HostCreator` that a provider of a cloud has; `create` and `preview` are as there."""
+    """The part of `HostCreator` that a provider of a cloud has; what has no docstring is as there."""
 
     async def preview(self, requests: Sequence[InstanceRequest]) -> Sequence[PreviewedChange]: ...
+    async def listed(
+        self, environment_uid: str, request: InstanceRequest
+    ) -> Sequence[InstanceSeen]: ...
+    async def terminate(self, instance: InstanceSeen, report: Report) -> None: ...
     async def create(self, request: InstanceRequest, report: Report) -> CreatedHost: ...
 
     def first_host_key(self, uid: str) -> str:

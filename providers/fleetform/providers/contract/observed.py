@@ -61,6 +61,8 @@ class InstanceSeen:
     resting: bool = False
     """Its agent has ended by itself, for there was nothing to do, and is started when needed."""
     commits: int = 0
+    is_ending: bool = False
+    """A cloud is deleting it: it cannot be adopted, and what runs there has not ended for certain."""
     provider: str = "local"
     endpoint: Mapping[str, Any] = field(default_factory=dict)
     """With `host_key` and `declared` as in `hosts.InstanceRequest`: how its host was reached."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fleetform.spec.private_folder import make_private_folder
 
-__all__ = ["create_private", "remove_file", "replace_private"]
+__all__ = ["create_private", "replace_private"]
 
 
 def replace_private(path: Path, content: bytes) -> None:
@@ -29,12 +29,6 @@ def create_private(path: Path, content: bytes) -> None:
             os.link(new, path)
     finally:
         new.unlink()
-    _sync_folder(path.parent)
-
-
-def remove_file(path: Path) -> None:
-    """Remove a file if it exists; it is gone from the disk when this returns."""
-    path.unlink(missing_ok=True)
     _sync_folder(path.parent)
 
 

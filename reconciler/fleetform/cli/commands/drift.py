@@ -7,8 +7,8 @@ import click
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import directory_argument, json_option
 from fleetform.cli.exit import Exit
-from fleetform.cli.plan import unrecorded_text
-from fleetform.cli.screen import error_screen, screen
+from fleetform.cli.plan import warn_incomplete
+from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_reader, open_workspace, or_default
 
 _EXAMPLES = (
@@ -46,8 +46,7 @@ def command(path: str | None, as_json: bool, detailed: bool) -> int:
     drifts = found.live.drift
     assert found.live.observed_at_ms is not None
     out = screen()
-    if found.unrecorded:
-        error_screen().labelled("warning", unrecorded_text(found))
+    warn_incomplete(found)
     if as_json:
         out.json({"observed_at_ms": found.live.observed_at_ms, "drift": drift_rows(drifts)})
     else:

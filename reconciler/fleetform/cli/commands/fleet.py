@@ -30,6 +30,7 @@ _EXAMPLES = (
     ("fleetform fleet show local", "Show one fleet with its instances"),
     ("fleetform fleet hosts", "List the hosts of all fleets, and who uses them"),
     ("fleetform fleet hosts gpus --format json", "List the hosts of one fleet for a script"),
+    ("fleetform fleet terminate i-0f1e2d3c4b5a69788", "Terminate an unknown instance of a cloud"),
     ("fleetform fleet check", "Check the hosts of all declared fleets, before or after an apply"),
 )
 
@@ -133,7 +134,7 @@ def _host_rows(live: Live, book: SchedulerState) -> tuple[InstanceRow, ...]:
 
 @command.command(
     "check",
-    examples=_EXAMPLES[4:],
+    examples=_EXAMPLES[5:],
     codes=(
         (Exit.ERROR, "A host would not work."),
         (Exit.OK, "All hosts work, or have warnings only."),
@@ -197,3 +198,52 @@ def _progress(count: int) -> Iterator[Callable[[int], None]]:
 
     with Console(stderr=True).status(text(0)) as status:
         yield lambda done: status.update(text(done))
+
+
+@command.command("terminate", examples=_EXAMPLES[4:5])
+@click.argument("ids", metavar="INSTANCE...", nargs=-1, required=True)
+@directory_option
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+def terminate_instances(ids: tuple[str, ...], path: str | None, yes: bool) -> None:
+    """
+    Terminate instances of clouds that have the tag of the environment and are not in the ledger.
+
+    `fleetform drift` lists them by their ids. An instance that the ledger has is deleted by fewer
+    `nodes` of its fleet. Before you terminate an instance, make sure that the ledger is the newest one:
+    to an older copy all newer instances are unknown, and jobs may run there.
+    """
+    import asyncio
+
+    from fleetform.app.cloud_instances import list_unknown, terminate
+    from fleetform.app.ledger import host_provider
+    from fleetform.cli.apply_flow import ask
+    from fleetform.providers.contract.errors import ProviderError
+
+    workspace = open_workspace(path)
+    live = open_reader(workspace).read_live()
+    hosts = host_provider(workspace)
+    found, listed = asyncio.run(list_unknown(live, hosts))
+    for problem in listed.problems:
+        error_screen().labelled("warning", problem)
+    by_id = {str(one.endpoint["id"]): one for one in found}
+    for cloud_id in ids:
+        if cloud_id not in by_id:
+            raise Refused(
+                f"{cloud_id} is not an unknown instance of this environment",
+                advice="`fleetform drift` lists the unknown ones; lower `nodes` to delete a known one",
+            )
+    chosen = [by_id[cloud_id] for cloud_id in dict.fromkeys(ids)]
+    names = ", ".join(f"{one.endpoint['id']} ({one.name})" for one in chosen)
+    question = f"{names} will be terminated, with what runs there. Type yes to continue:"
+    ask(
+        question,
+        expected="yes",
+        yes=yes,
+        how="-y to terminate them",
+        look="look at them in the cloud;",
+    )
+    try:
+        asyncio.run(terminate(hosts, chosen, lambda said: error_screen().line(said, "dim")))
+    except ProviderError as problem:
+        raise Refused(str(problem), advice=getattr(problem, "advice", "")) from problem
+    screen().line(f"terminated: {names}", "good")

@@ -221,7 +221,7 @@ def places_of(fleet: str, document: Mapping[str, Any]) -> list[dict[str, Any]]:
         return [_ssh_place(host, config, document) for host in hosts_of(document)]
     names = [f"{fleet}-{number}" for number in range(nodes_wanted(document))]
     return [
-        {"name": name, "number": number, **_elsewhere(document), **_drained(name, document)}
+        {"name": name, "number": number, **elsewhere(document), **_drained(name, document)}
         for number, name in enumerate(names)
     ]
 
@@ -242,11 +242,11 @@ def scaling_of(document: Mapping[str, Any]) -> dict[str, Any] | None:
         "min": least,
         "max": HOSTS_MAX if most is None else most,
         "idle_seconds": document.get("idle_duration", IDLE_SECONDS),
-        "host": {**_elsewhere(document), **_drained("", document)},
+        "host": {**elsewhere(document), **_drained("", document)},
     }
 
 
-def _elsewhere(document: Mapping[str, Any]) -> dict[str, Any]:
+def elsewhere(document: Mapping[str, Any]) -> dict[str, Any]:
     """The provider of hosts that are not shares of this machine, and its field as their endpoint."""
     if not is_elsewhere(document):
         return {}

@@ -19,12 +19,13 @@ from fleetform.providers.pulumi.aws.program import (
     HostTemplate,
     NewHost,
     SharedParts,
+    SharedRequest,
 )
-from fleetform.providers.pulumi.private_files import remove_file, replace_private
+from fleetform.providers.pulumi.private_files import replace_private
 
 __all__ = [
     "BatchRecord",
-    "forget_shared",
+    "SharedRecord",
     "read_record",
     "read_records",
     "read_shared",
@@ -84,6 +85,24 @@ class BatchRecord:
         return cls(**{**value, "account": account, "template": template, "asked": asked})
 
 
+@dataclass(frozen=True, slots=True)
+class SharedRecord:
+    """The shared parts of hosts as they were asked for; `parts` are their ids, None until all were created."""
+
+    account: AwsAccount
+    request: SharedRequest
+    parts: SharedParts | None = None
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> SharedRecord:
+        request, parts = value["request"], value["parts"]
+        return cls(
+            AwsAccount(**value["account"]),
+            SharedRequest(**{**request, "ssh_from": tuple(request["ssh_from"])}),
+            None if parts is None else SharedParts(**parts),
+        )
+
+
 def read_record(folder: Path) -> BatchRecord | None:
     """Return the record of the stack with this folder; None: nothing was ever asked for."""
     try:
@@ -105,22 +124,17 @@ def read_records(stacks: Path) -> Iterator[BatchRecord]:
             yield record
 
 
-def read_shared(folder: Path) -> SharedParts | None:
-    """Return the shared parts of a stack as they were created; None: not yet."""
+def read_shared(folder: Path) -> SharedRecord | None:
+    """Return the record of the shared parts of the stack with this folder; None: they were never asked for."""
     try:
-        return SharedParts(**json.loads((folder / _SHARED).read_bytes()))
+        return SharedRecord.from_json(json.loads((folder / _SHARED).read_bytes()))
     except FileNotFoundError:
         return None
 
 
-def write_shared(folder: Path, parts: SharedParts) -> None:
-    """Keep the ids of shared parts, so that a new batch starts no runner for them."""
-    _write(folder / _SHARED, asdict(parts))
-
-
-def forget_shared(folder: Path) -> None:
-    """Forget the ids of shared parts; on the disk when this returns."""
-    remove_file(folder / _SHARED)
+def write_shared(folder: Path, record: SharedRecord) -> None:
+    """Replace the record in one step; with the ids of the parts a new batch starts no runner for them."""
+    _write(folder / _SHARED, asdict(record))
 
 
 def _write(path: Path, value: Mapping[str, Any]) -> None:

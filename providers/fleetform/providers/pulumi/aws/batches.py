@@ -19,7 +19,7 @@ from fleetform.providers.contract.errors import PermanentError, ProviderError, S
 from fleetform.providers.contract.hosts import CreatedHost, Report
 from fleetform.providers.pulumi.aws.batch_record import (
     BatchRecord,
-    forget_shared,
+    SharedRecord,
     read_record,
     read_records,
     read_shared,
@@ -32,18 +32,20 @@ from fleetform.providers.pulumi.aws.program import (
     batch_program,
     shared_program,
 )
+from fleetform.providers.pulumi.aws.settled_hosts import (
+    INSTANCE,
+    HostInventory,
+    hosts_of,
+    settle_shared,
+    settled_hosts,
+)
 from fleetform.providers.pulumi.engine.changes import Action, Change, Phase
-from fleetform.providers.pulumi.engine.deployment import Deployment, resources_of
+from fleetform.providers.pulumi.engine.deployment import resources_of
 from fleetform.providers.pulumi.engine.failures import FailureKind, error_of, failure
-from fleetform.providers.pulumi.engine.program import Program
 from fleetform.providers.pulumi.engine.runner_slots import RunnerSlots
 from fleetform.providers.pulumi.engine.stack import Stack
-from fleetform.providers.pulumi.recovery.inventory import IDENTITY_TAG, Inventory
-from fleetform.providers.pulumi.recovery.recover import adopt, listed, recover
 
-__all__ = ["INSTANCE", "SHARED_SUFFIX", "Batches", "OpenStack", "open_when_free"]
-
-INSTANCE = "aws:ec2/instance:Instance"
+__all__ = ["SHARED_SUFFIX", "Batches", "OpenStack", "open_when_free"]
 
 SHARED_SUFFIX = "-shared"
 """Ends the names of stacks with shared parts."""
@@ -89,7 +91,7 @@ class Batches:
         self,
         wanted: BatchRecord,
         shared: SharedRequest,
-        inventory: Inventory,
+        inventory: HostInventory,
         *,
         user_data: Mapping[str, str],
         report: Report,
@@ -124,7 +126,7 @@ class Batches:
         return is_gone and not self._unused()
 
     async def release(
-        self, stack_name: str, uids: frozenset[str], inventory: Inventory, report: Report
+        self, stack_name: str, uids: frozenset[str], inventory: HostInventory, report: Report
     ) -> None:
         """
         Delete these hosts of a stack, and the stack with its last one; nothing where it has none of them.
@@ -135,12 +137,29 @@ class Batches:
         async with self._lock(stack_name):
             record = read_record(self._folder(stack_name))
             if record is not None:
-                parts = read_shared(self._folder(record.shared))
+                shared = read_shared(self._folder(record.shared))
+                parts = shared.parts if shared is not None else None
                 async with self._slots.take(is_release=True), self._opened(stack_name) as stack:
                     await self._release(stack, record, parts, inventory, uids, report)
                 if not record.without(uids).hosts:
                     shutil.rmtree(self._folder(stack_name))
-        await self._remove_unused(report)
+        await self._remove_unused(inventory, report)
+
+    async def terminate(
+        self, uid: str, cloud_id: str, inventory: HostInventory, report: Report
+    ) -> None:
+        """
+        Terminate an instance; the stack that created it releases it, and EC2 alone does where none has it.
+
+        Raises:
+            ProviderError: It may still exist.
+        """
+        for record in read_records(self._stacks):
+            if record.created.get(uid) == cloud_id and uid in record.hosts:
+                await self.release(record.stack, frozenset({uid}), inventory, report)
+                return
+        report(f"terminating {cloud_id}")
+        await inventory.terminate([cloud_id])
 
     # -- one stack --------------------------------------------------------------------------------
 
@@ -149,13 +168,13 @@ class Batches:
         stack: Stack,
         record: BatchRecord,
         parts: SharedParts,
-        inventory: Inventory,
+        inventory: HostInventory,
         user_data: Mapping[str, str],
         uids: frozenset[str],
         report: Report,
     ) -> Mapping[str, CreatedHost | ProviderError]:
         program = batch_program(record.account, record.batch({}), parts)
-        there = await _settled(stack, program, inventory, record.asked, report)
+        there = await settled_hosts(stack, program, inventory, record, report)
         record = record.with_created({uid: one.id for uid, one in there.items()})
         gone = {uid: record.created[uid] for uid in record.created if uid not in there}
         lost = {uid: _gone(record, uid, gone[uid]) for uid in uids if uid in gone}
@@ -177,7 +196,7 @@ class Batches:
                 for one in outcome.failures
             }
             unsure = {one.where for one in outcome.failures if one.kind not in _ANSWERS}
-            there = _hosts(await stack.export_state())
+            there = hosts_of(await stack.export_state())
             record = replace(
                 record.with_created({uid: one.id for uid, one in there.items()}),
                 asked=tuple(sorted((missing & unsure) - there.keys())),
@@ -195,7 +214,7 @@ class Batches:
         stack: Stack,
         record: BatchRecord,
         parts: SharedParts | None,
-        inventory: Inventory,
+        inventory: HostInventory,
         uids: frozenset[str],
         report: Report,
     ) -> None:
@@ -203,7 +222,7 @@ class Batches:
         there: Mapping[str, CreatedHost] = {}
         if parts is not None:
             program = batch_program(record.account, record.batch({}), parts)
-            there = await _settled(stack, program, inventory, record.asked, report)
+            there = await settled_hosts(stack, program, inventory, record, report)
         left = record.without(uids)
         if not left.hosts:
             (await stack.destroy(on_change=_teller(record, report))).require()
@@ -220,42 +239,44 @@ class Batches:
     # -- shared parts -----------------------------------------------------------------------------
 
     async def _shared(
-        self, record: BatchRecord, request: SharedRequest, inventory: Inventory, report: Report
+        self, record: BatchRecord, request: SharedRequest, inventory: HostInventory, report: Report
     ) -> SharedParts:
         async with self._lock(record.shared):
             folder = self._folder(record.shared)
-            parts = read_shared(folder)
-            if parts is not None:
-                return parts
+            shared = read_shared(folder)
+            if shared is not None and shared.parts is not None:
+                return shared.parts
+            # Before the call: a state that is lost is rebuilt from it.
+            shared = SharedRecord(record.account, request)
+            write_shared(folder, shared)
             program = shared_program(record.account, request)
             async with self._slots.take(), self._opened(record.shared) as stack:
-                await recover(stack, program, inventory)
+                await settle_shared(stack, program, inventory, request.uid, report)
                 names = frozenset(one.name for one in program.resources)
                 planned = await stack.preview(program)
-                existing = await inventory.existing() if planned else ()
-                if any(one.tags.get(IDENTITY_TAG) == request.uid for one in existing):
-                    # An earlier change was cut off after the request was sent.
-                    await adopt(stack, program, existing)
-                    planned = await stack.preview(program)
                 if planned:
                     _require_only(record.shared, planned, Action.CREATE, names, Action.UPDATE)
                     report(f"creating what the hosts of fleet {record.fleet} share")
                     (await stack.up(program)).require()
                 ids = {one.name: one.id for one in resources_of(await stack.export_state())}
             parts = SharedParts(ids["security-group"], ids["key"], ids.get("placement-group", ""))
-            write_shared(folder, parts)
+            write_shared(folder, replace(shared, parts=parts))
             return parts
 
-    async def _remove_unused(self, report: Report) -> None:
+    async def _remove_unused(self, inventory: HostInventory, report: Report) -> None:
         """Remove the shared parts that no batch names."""
         for name in self._unused():
             async with self._lock(name):
                 if name not in self._unused():
                     continue
+                shared = read_shared(self._folder(name))
                 async with self._slots.take(is_release=True), self._opened(name) as stack:
                     report(f"deleting what is shared in {name}")
-                    # Before: if this is cut off, the next batch must not be given what is half deleted.
-                    forget_shared(self._folder(name))
+                    if shared is not None:
+                        program = shared_program(shared.account, shared.request)
+                        await settle_shared(stack, program, inventory, shared.request.uid, report)
+                        # If this is cut off, the next batch must not be given what is half deleted.
+                        write_shared(self._folder(name), replace(shared, parts=None))
                     (await stack.destroy()).require()
                     await stack.remove()
                 shutil.rmtree(self._folder(name))
@@ -291,47 +312,6 @@ async def open_when_free(open_stack: OpenStack, name: str) -> AsyncIterator[Stac
                     raise
             await asyncio.sleep(_BUSY_LOOK_SECONDS)
         yield stack
-
-
-async def _settled(
-    stack: Stack, program: Program, inventory: Inventory, asked: Sequence[str], report: Report
-) -> Mapping[str, CreatedHost]:
-    """
-    Settle what was cut off, and return the hosts that exist, by uid.
-
-    An instance may exist that neither the state nor its pending operations have: the engine forgets a create that
-    was interrupted after the request was sent. So each uid that was asked for is looked up in the inventory.
-    """
-    if asked:
-        report(
-            f"an earlier change of {stack.name} was cut off: waiting up to 10 minutes until the cloud lists"
-            " what it created"
-        )
-    await recover(stack, program, inventory)
-    deployment = await stack.export_state()
-    there = _hosts(deployment)
-    unknown = frozenset(asked) - there.keys()
-    existing = await listed(inventory, unknown) if unknown else ()
-    if any(one.tags[IDENTITY_TAG] in unknown for one in existing):
-        await adopt(stack, program, existing)
-    elif any(one.get("initErrors") for one in deployment.get("resources") or ()):
-        # Created and not waited for. The next preview would otherwise update it.
-        await stack.refresh(program)
-    else:
-        return there
-    return _hosts(await stack.export_state())
-
-
-def _hosts(deployment: Deployment) -> dict[str, CreatedHost]:
-    return {
-        one.name: CreatedHost(
-            one.id,
-            str(one.outputs.get("publicIp") or one.outputs.get("privateIp") or ""),
-            image=str(one.outputs.get("ami") or ""),
-        )
-        for one in resources_of(deployment)
-        if one.type == INSTANCE
-    }
 
 
 def _require_only(

@@ -11,6 +11,9 @@ from fleetform.providers.pulumi.engine.failures import error_of, failure_of
 
 __all__ = ["cloud_failures", "service_client"]
 
+TRIES_MAX = 8
+"""Of a call that AWS throttles, over half a minute: an account's other users may be many."""
+
 
 def service_client(account: AwsAccount, service: str) -> Any:
     """
@@ -21,13 +24,15 @@ def service_client(account: AwsAccount, service: str) -> Any:
         ProviderError: AWS does not answer, or refuses.
     """
     import boto3
+    import botocore.config
 
+    patient = botocore.config.Config(retries={"mode": "standard", "total_max_attempts": TRIES_MAX})
     where = {"region_name": account.region, "endpoint_url": account.endpoint or None}
     with cloud_failures(account.region):
         found = boto3.client("sts", **where).get_caller_identity()["Account"]
     if found != account.id:
         raise error_of(failure_of(f"account ID not allowed: {found}", where=account.region))
-    return boto3.client(service, **where)
+    return boto3.client(service, config=patient, **where)
 
 
 @contextlib.contextmanager

@@ -39,7 +39,7 @@ from fleetform.providers.contract.observed import (
     VolumeSeen,
 )
 from fleetform.providers.contract.tools import ToolCheck
-from fleetform.providers.pulumi.aws.batches import INSTANCE, Batches
+from fleetform.providers.pulumi.aws.batches import Batches
 from fleetform.providers.pulumi.aws.images import Images
 from fleetform.providers.pulumi.aws.inventory import AwsInventory, ec2_client
 from fleetform.providers.pulumi.aws.keys import key_file, public_key
@@ -187,7 +187,12 @@ class AwsHosts:
     async def instances_on(
         self, environment_uid: str, request: InstanceRequest
     ) -> Sequence[InstanceSeen]:
-        """List all instances of the environment in the account and region of the request."""
+        """List all that exist in the account and region of the request."""
+        return [one for one in await self.listed(environment_uid, request) if one.alive]
+
+    async def listed(
+        self, environment_uid: str, request: InstanceRequest
+    ) -> Sequence[InstanceSeen]:
         require_installed(request.fleet)
         inventory = await self._inventory(self._account(request))
         return [
@@ -198,13 +203,22 @@ class AwsHosts:
                 environment_uid=environment_uid,
                 ledger_id="",
                 epoch=0,
-                alive=True,
+                alive=one.state != "terminated",
+                is_ending=one.state == "shutting-down",
                 provider=request.provider,
-                endpoint=request.endpoint,
+                endpoint={**request.endpoint, "id": one.id, "hostname": one.address},
             )
-            for one in await inventory.existing()
-            if one.type == INSTANCE and IDENTITY_TAG in one.tags
+            for one in await inventory.instances()
+            if IDENTITY_TAG in one.tags
         ]
+
+    async def terminate(self, instance: InstanceSeen, report: Report) -> None:
+        require_installed(instance.fleet)
+        service = os.environ.get(SERVICE, "")
+        account = account_of(instance.endpoint, self._environment_uid, service)
+        await self._batches.terminate(
+            instance.uid, instance.endpoint["id"], await self._inventory(account), report
+        )
 
     async def look(self, instance: InstanceSeen) -> HostSeen:
         raise _not_created(instance.name)

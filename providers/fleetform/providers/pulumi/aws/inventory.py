@@ -8,15 +8,18 @@ adopted nor be proof that something exists.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from operator import itemgetter
+from typing import Any, TypeVar
 
-from fleetform.providers.pulumi.aws.clients import service_client
+from fleetform.providers.pulumi.aws.clients import cloud_failures, service_client
 from fleetform.providers.pulumi.aws.program import ENVIRONMENT_TAG, AwsAccount
 from fleetform.providers.pulumi.recovery.inventory import Existing
 
-__all__ = ["AwsInventory", "ec2_client"]
+__all__ = ["AwsInventory", "ListedInstance", "ec2_client"]
+
+T = TypeVar("T")
 
 _ENDED = {"terminated", "shutting-down", "deleting", "deleted"}
 
@@ -61,6 +64,16 @@ _LISTINGS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class ListedInstance:
+    """An instance as EC2 lists it, with its state: one that is `shutting-down` may still run its jobs."""
+
+    id: str
+    tags: Mapping[str, str]
+    address: str
+    state: str
+
+
 class AwsInventory:
     """Implements `recovery.inventory.Inventory`."""
 
@@ -70,7 +83,38 @@ class AwsInventory:
 
     async def existing(self) -> Sequence[Existing]:
         """List everything of the environment, the oldest of each type first."""
-        return await asyncio.to_thread(self._list)
+        return await asyncio.to_thread(self._mapped, self._list)
+
+    async def instances(self) -> Sequence[ListedInstance]:
+        """List every instance of the environment, also those that have ended, by the time of their creation."""
+        return await asyncio.to_thread(self._mapped, self._instances)
+
+    def _mapped(self, call: Callable[[], T]) -> T:
+        with cloud_failures(self._client.meta.region_name):
+            return call()
+
+    def _instances(self) -> list[ListedInstance]:
+        things = sorted(self._things(_LISTINGS[0]), key=itemgetter("LaunchTime"))
+        return [
+            ListedInstance(
+                one["InstanceId"],
+                _tags(one),
+                one.get("PublicIpAddress") or one.get("PrivateIpAddress") or "",
+                _state(one),
+            )
+            for one in things
+        ]
+
+    async def terminate(self, ids: Sequence[str]) -> None:
+        """
+        Terminate instances.
+
+        Raises:
+            ProviderError: EC2 refuses.
+        """
+        await asyncio.to_thread(
+            self._mapped, lambda: self._client.terminate_instances(InstanceIds=list(ids))
+        )
 
     def _list(self) -> list[Existing]:
         return [one for listing in _LISTINGS for one in self._existing(listing)]
@@ -80,8 +124,7 @@ class AwsInventory:
         if listing.born:
             things.sort(key=lambda one: one[listing.born])
         for one in things:
-            tags = {tag["Key"]: tag["Value"] for tag in one.get("Tags", ())}
-            yield Existing(listing.type, one[listing.id], tags)
+            yield Existing(listing.type, one[listing.id], _tags(one))
 
     def _things(self, listing: _Listing) -> list[Mapping[str, Any]]:
         if self._client.can_paginate(listing.operation):
@@ -99,6 +142,10 @@ class AwsInventory:
 def ec2_client(account: AwsAccount) -> Any:
     """Return a client of EC2; see `clients.service_client`."""
     return service_client(account, "ec2")
+
+
+def _tags(thing: Mapping[str, Any]) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in thing.get("Tags", ())}
 
 
 def _state(thing: Mapping[str, Any]) -> str:

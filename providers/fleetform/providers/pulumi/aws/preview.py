@@ -40,7 +40,8 @@ async def preview_batch(
         shared: What its hosts share.
         slots: For runners.
     """
-    parts = read_shared(folder / "stacks" / record.shared)
+    known = read_shared(folder / "stacks" / record.shared)
+    parts = known.parts if known is not None else None
     program = (
         whole_program(record.account, record.batch({}), shared)
         if parts is None

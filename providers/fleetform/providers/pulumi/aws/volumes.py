@@ -224,9 +224,10 @@ async def _settle(
             f"an earlier change of volume {request.name} was cut off: waiting up to 10 minutes until the"
             " cloud lists what it created"
         )
-        existing = await listed(inventory, frozenset({request.uid}))
+        listing = await listed(inventory, frozenset({request.uid}))
     else:
-        existing = [one for one in await inventory.existing() if _is_of(one, request)]
+        listing = await inventory.existing()
+    existing = [one for one in listing if _is_of(one, request)]
     if existing:
         await adopt(stack, program, existing)
     elif record.id and must_exist:

@@ -22,6 +22,7 @@ from fleetform.providers.contract.errors import (
     ProviderError,
     QuotaExceeded,
     StackLocked,
+    StateLost,
     TemporaryError,
 )
 
@@ -269,6 +270,7 @@ def failure(kind: FailureKind, *, where: str, why: str = "") -> Failure:
 
 
 _PERMANENT: dict[FailureKind, type[PermanentError]] = {
+    FailureKind.NO_STACK: StateLost,
     FailureKind.CREDENTIALS: CredentialsRefused,
     FailureKind.CREDENTIALS_EXPIRED: CredentialsRefused,
     FailureKind.OTHER_ACCOUNT: CredentialsRefused,

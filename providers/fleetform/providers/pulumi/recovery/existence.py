@@ -10,11 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
 
 from fleetform.providers.pulumi.engine.deployment import Deployment, is_of_engine
 from fleetform.providers.pulumi.recovery.inventory import IDENTITY_TAG, Existing
 
-__all__ = ["Existence", "compare_existence"]
+__all__ = ["LISTED", "Existence", "compare_existence"]
+
+LISTED = timedelta(minutes=10)
+"""For how long a new thing may be missing in an inventory: EC2 is eventually consistent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +37,16 @@ class Existence:
     unknown: tuple[Existing, ...]
 
 
-def compare_existence(states: Mapping[str, Deployment], existing: Sequence[Existing]) -> Existence:
+def compare_existence(
+    states: Mapping[str, Deployment], existing: Sequence[Existing], *, now: datetime
+) -> Existence:
     """
-    Compare all stacks of one account and region with its inventory.
+    Compare stacks of one account and region with its inventory.
 
     Args:
         states: The deployment of each stack, by the stack's name.
         existing: The inventory.
+        now: UTC. What was created less than `LISTED` ago may exist without being listed, and is not `gone`.
     """
     shown = {(one.type, one.id) for one in existing}
     known: set[tuple[str, str]] = set()
@@ -46,9 +54,13 @@ def compare_existence(states: Mapping[str, Deployment], existing: Sequence[Exist
     gone: dict[str, tuple[str, ...]] = {}
     for stack, deployment in sorted(states.items()):
         owned = _owned(deployment)
-        known |= {(kind, thing_id) for kind, thing_id, _ in owned}
-        uids |= {(kind, uid) for kind, _, uid in owned}
-        missing = sorted(uid for kind, thing_id, uid in owned if (kind, thing_id) not in shown)
+        known |= {(entry["type"], entry["id"]) for entry, _ in owned}
+        uids |= {(entry["type"], uid) for entry, uid in owned}
+        missing = sorted(
+            uid
+            for entry, uid in owned
+            if (entry["type"], entry["id"]) not in shown and _is_settled(entry, now)
+        )
         if missing:
             gone[stack] = tuple(missing)
     extra = [one for one in existing if (one.type, one.id) not in known]
@@ -59,14 +71,20 @@ def compare_existence(states: Mapping[str, Deployment], existing: Sequence[Exist
     )
 
 
-def _owned(deployment: Deployment) -> list[tuple[str, str, str]]:
-    """List type, id and uid of what the state says to exist and an inventory can show."""
+def _owned(deployment: Deployment) -> list[tuple[Mapping[str, Any], str]]:
+    """List what the state says to exist and an inventory can show, as entry and uid."""
     found = []
     for entry in deployment.get("resources") or ():
         uid = ((entry.get("inputs") or {}).get("tags") or {}).get(IDENTITY_TAG)
         if uid and entry.get("id") and not is_of_engine(entry):
-            found.append((entry["type"], entry["id"], uid))
+            found.append((entry, uid))
     return found
+
+
+def _is_settled(entry: Mapping[str, Any], now: datetime) -> bool:
+    # The engine writes when it created a resource. What was adopted has no such time, and was listed then.
+    created = entry.get("created")
+    return not created or now - datetime.fromisoformat(created) >= LISTED
 
 
 def _key(one: Existing) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-__all__ = ["IDENTITY_TAG", "Existing", "Inventory", "matches"]
+__all__ = ["IDENTITY_TAG", "Existing", "Inventory", "KnownFirst", "matches"]
 
 IDENTITY_TAG = "fleetform:uid"
 """On everything that costs money; its value is our uid of the thing."""
@@ -37,6 +37,21 @@ class Inventory(Protocol):
         it is kept. A list may be some minutes behind.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFirst:
+    """
+    An inventory that lists the things with these ids before others.
+
+    They are those whose ids were written down, so they alone can have had an agent or a job.
+    """
+
+    inventory: Inventory
+    ids: frozenset[str]
+
+    async def existing(self) -> Sequence[Existing]:
+        return sorted(await self.inventory.existing(), key=lambda one: one.id not in self.ids)
 
 
 def matches(existing: Existing, resource_type: str, inputs: Mapping[str, Any]) -> bool:

@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from fleetform.providers.pulumi.engine.program import Program
 from fleetform.providers.pulumi.engine.stack import Stack
 from fleetform.providers.pulumi.engine.stack_settings import urn
+from fleetform.providers.pulumi.recovery.existence import LISTED
 from fleetform.providers.pulumi.recovery.inventory import IDENTITY_TAG, Existing, Inventory
 from fleetform.providers.pulumi.recovery.pending import Settlement, settle, waits_for
 from fleetform.providers.pulumi.recovery.rebuild import Rebuilt, providers_only, rebuild
 
 __all__ = ["SETTLE_SECONDS", "adopt", "listed", "rebuild_state", "recover"]
 
-SETTLE_SECONDS = 600.0
-"""For how long a new thing may be missing in an inventory: EC2 is eventually consistent."""
+SETTLE_SECONDS = LISTED.total_seconds()
 
 LOOK_SECONDS = 5.0
 """Between two looks at the inventory while a pending create is not in it."""
@@ -67,14 +67,14 @@ async def listed(
     look_seconds: float = LOOK_SECONDS,
 ) -> Sequence[Existing]:
     """
-    List what exists with one of these uids, once all are there or have been missing for long enough.
+    List everything, once all of these uids are there or have been missing for long enough.
 
     A cloud lists new things late, so their absence counts only after `settle_seconds`.
     """
     deadline = asyncio.get_running_loop().time() + settle_seconds
     while True:
-        found = [one for one in await inventory.existing() if one.tags.get(IDENTITY_TAG) in uids]
-        is_complete = {one.tags[IDENTITY_TAG] for one in found} == uids
+        found = await inventory.existing()
+        is_complete = uids <= {one.tags.get(IDENTITY_TAG) for one in found}
         if is_complete or asyncio.get_running_loop().time() >= deadline:
             return found
         await asyncio.sleep(look_seconds)

@@ -1,0 +1,135 @@
+"""
+Which hosts of a batch exist, before anything of it is changed: state, record and inventory are compared once.
+
+What an earlier change has left is settled, a lost state is rebuilt, and the state is refreshed only where the inventory differs. A
+second instance of one host is a purchase that was made twice: the one that nobody was told of is terminated here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Protocol
+
+from fleetform.providers.contract.errors import StateLost
+from fleetform.providers.contract.hosts import CreatedHost, Report
+from fleetform.providers.pulumi.aws.batch_record import BatchRecord
+from fleetform.providers.pulumi.engine.deployment import Deployment, resources_of
+from fleetform.providers.pulumi.engine.program import Program
+from fleetform.providers.pulumi.engine.stack import Stack
+from fleetform.providers.pulumi.recovery.existence import compare_existence
+from fleetform.providers.pulumi.recovery.inventory import (
+    IDENTITY_TAG,
+    Existing,
+    Inventory,
+    KnownFirst,
+)
+from fleetform.providers.pulumi.recovery.recover import adopt, listed, recover
+
+__all__ = ["INSTANCE", "HostInventory", "hosts_of", "settle_shared", "settled_hosts"]
+
+INSTANCE = "aws:ec2/instance:Instance"
+
+
+class HostInventory(Inventory, Protocol):
+    """Lists the things of one environment, and ends instances that no stack has."""
+
+    async def terminate(self, ids: Sequence[str]) -> None: ...
+
+
+async def settled_hosts(
+    stack: Stack, program: Program, inventory: HostInventory, record: BatchRecord, report: Report
+) -> Mapping[str, CreatedHost]:
+    """
+    Settle a batch, and return the hosts that exist, by uid.
+
+    An instance may exist that neither the state nor its pending operations have: the engine forgets a create that
+    was interrupted after the request was sent. So each uid of the record is looked up in the inventory, and those that were asked
+    for without an answer are waited for.
+
+    Args:
+        stack: Open.
+        program: With all hosts of the record.
+        inventory: Of the account and region.
+        record: What the batch should have.
+        report: Told what is happening.
+
+    Raises:
+        ProviderError: It is not known what exists, and nothing may be changed.
+    """
+    ordered = KnownFirst(inventory, frozenset(record.created.values()))
+    if record.asked:
+        report(
+            f"an earlier change of {stack.name} was cut off: waiting up to 10 minutes until the cloud lists"
+            " what it created"
+        )
+    await _recovered(stack, program, ordered, report)
+    deployment = await stack.export_state()
+    existing = await listed(ordered, frozenset(record.asked) - hosts_of(deployment).keys())
+    now = datetime.fromtimestamp(time.time(), UTC)
+    found = compare_existence({stack.name: deployment}, existing, now=now)
+    if _of(record, found.unknown):
+        await adopt(stack, program, existing)
+    elif found.gone or any(one.get("initErrors") for one in deployment.get("resources") or ()):
+        # Created and not waited for, or gone: the next preview would otherwise update it.
+        await stack.refresh(program)
+    deployment = await stack.export_state()
+    doubled = compare_existence({stack.name: deployment}, existing, now=now).doubled
+    await _end_doubles(record, _of(record, doubled), inventory, report)
+    return hosts_of(deployment)
+
+
+async def settle_shared(
+    stack: Stack, program: Program, inventory: Inventory, uid: str, report: Report
+) -> None:
+    """
+    Settle the shared parts of hosts, which have one uid: what exists is in the state when this returns.
+
+    Raises:
+        ProviderError: It is not known what exists, and nothing may be changed.
+    """
+    await _recovered(stack, program, inventory, report)
+    known = {(one.type, one.id) for one in resources_of(await stack.export_state())}
+    existing = [one for one in await inventory.existing() if one.tags.get(IDENTITY_TAG) == uid]
+    if any((one.type, one.id) not in known for one in existing):
+        await adopt(stack, program, existing)
+
+
+async def _recovered(stack: Stack, program: Program, inventory: Inventory, report: Report) -> None:
+    try:
+        await recover(stack, program, inventory)
+    except StateLost:
+        report(f"the state of {stack.name} is lost: it is rebuilt from what the cloud lists")
+        await stack.create()
+
+
+def hosts_of(deployment: Deployment) -> dict[str, CreatedHost]:
+    """Return the instances that a state says to exist, by uid."""
+    return {
+        one.name: CreatedHost(
+            one.id,
+            str(one.outputs.get("publicIp") or one.outputs.get("privateIp") or ""),
+            image=str(one.outputs.get("ami") or ""),
+        )
+        for one in resources_of(deployment)
+        if one.type == INSTANCE
+    }
+
+
+async def _end_doubles(
+    record: BatchRecord, doubled: Sequence[Existing], inventory: HostInventory, report: Report
+) -> None:
+    # An id that was written down may have been told to the ledger, and an agent may be there.
+    never_told = [one for one in doubled if one.id not in record.created.values()]
+    for one in never_told:
+        host = record.hosts[one.tags[IDENTITY_TAG]]
+        report(f"{one.id} is a second instance of host {host} without an agent: it is terminated")
+    if never_told:
+        await inventory.terminate([one.id for one in never_told])
+
+
+def _of(record: BatchRecord, things: Sequence[Existing]) -> list[Existing]:
+    return [
+        one for one in things if one.type == INSTANCE and one.tags.get(IDENTITY_TAG) in record.hosts
+    ]

@@ -1,0 +1,64 @@
+"""An environment with a fleet on AWS, whose commands meet the cloud of the tests."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+FLEET = """
+type: fleet
+name: gpus
+backends: [aws]
+regions: [us-east-1]
+instance_types: [g5.xlarge]
+nodes: {nodes}
+aws:
+  account: "123456789012"
+  ssh_from: [203.0.113.7/32]
+  image: {image}
+"""
+
+
+class Site:
+    """One environment whose commands meet the cloud of the tests."""
+
+    def __init__(self, folder, cloud, image):
+        self.root = folder / "configuration"
+        self.root.mkdir()
+        self.cloud, self.image = cloud, image
+        self.variables = {
+            **cloud.environment(),
+            "FLEETFORM_STATE_HOME": str(folder / "state"),
+            "FLEETFORM_CONFIG_HOME": str(folder / "config"),
+            "FLEETFORM_CACHE_HOME": str(folder / "cache"),
+        }
+        uid = "0123456789abcdef" * 2
+        (self.root / "environment.yaml").write_text(
+            f"type: environment\nname: clouds\nuid: {uid}\n"
+        )
+
+    def declare(self, nodes, *, more=""):
+        text = FLEET.format(nodes=nodes, image=self.image) + more
+        (self.root / "fleet.yaml").write_text(text)
+
+    def start(self, *words, **options):
+        command = [sys.executable, "-m", "fleetform.cli.entry", *words]
+        return subprocess.Popen(
+            command, cwd=self.root, env=self.variables, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, **options,
+        )  # fmt: skip
+
+    def run(self, *words, code=0):
+        with self.start(*words) as process:
+            output, _ = process.communicate(timeout=300)
+        assert code is None or process.returncode == code, output
+        return output
+
+    def plan(self):
+        return json.loads(self.run("plan", "--format", "json"))
+
+
+def own_groups(cloud):
+    found = cloud.client().describe_security_groups()["SecurityGroups"]
+    return [one for one in found if one["GroupName"].startswith("fleetform-")]
