@@ -131,6 +131,10 @@ def test_another_zone_is_another_disk(site):
     assert site.the_disk()["VolumeId"] == first
     site.run("apply", "-y", "--allow-destroy")
     assert {one["AvailabilityZone"] for one in site.disks()} == {"us-east-1a", "us-east-1b"}
+    (released,) = (one for one in site.disks() if one["VolumeId"] == first)
+    assert {one["Key"] for one in released["Tags"]}.isdisjoint(
+        {"fleetform:environment", "fleetform:uid"}
+    )
     assert site.plan()["resource_changes"] == []
 
 
@@ -147,6 +151,23 @@ def test_a_registered_disk_is_never_deleted(site, cloud):
     site.remove_volume()
     site.run("apply", "-y", "--allow-destroy")
     assert site.the_disk()["VolumeId"] == disk
+
+
+def test_a_disk_that_the_ledger_does_not_know(site, cloud):
+    """A second one of its name would be empty, so none is created; by its id it can be used."""
+    tags = {"Name": "data", "fleetform:environment": UID, "fleetform:uid": "f" * 32}
+    named = [{"Key": key, "Value": value} for key, value in tags.items()]
+    made = cloud.client().create_volume(
+        AvailabilityZone="us-east-1a",
+        Size=7,
+        TagSpecifications=[{"ResourceType": "volume", "Tags": named}],
+    )
+    disk = made["VolumeId"]
+    site.declare_volume()
+    assert f"has the disk {disk} of this name already" in site.run("apply", "-y", code=1)
+    site.declare_volume(f"volume_id: {disk}")
+    site.run("apply", "-y")
+    assert site.the_disk()["VolumeId"] == site.volume()["disk"] == disk
 
 
 def test_kill_during_a_create(site, cloud):

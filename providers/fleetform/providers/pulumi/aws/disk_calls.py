@@ -59,6 +59,9 @@ class DiskCalls:
             held[0]["InstanceId"] if held else "",
         )
 
+    async def untag(self, disk: str, names: Sequence[str]) -> None:
+        await self._call("delete_tags", Resources=[disk], Tags=[{"Key": name} for name in names])
+
     async def attach(self, disk: str, instance: str) -> None:
         """Attach a free disk to an instance, and return once it is there."""
         used = await self._devices(instance)

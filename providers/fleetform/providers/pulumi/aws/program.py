@@ -24,6 +24,7 @@ from fleetform.providers.pulumi.recovery.inventory import IDENTITY_TAG
 
 __all__ = [
     "ENVIRONMENT_TAG",
+    "FLEET_TAG",
     "OPERATION_TAG",
     "VOLUME",
     "AwsAccount",
@@ -41,6 +42,7 @@ __all__ = [
 
 ENVIRONMENT_TAG = "fleetform:environment"
 OPERATION_TAG = "fleetform:operation"
+FLEET_TAG = "fleetform:fleet"
 
 RETRIES_MAX = 3
 """
@@ -359,7 +361,7 @@ def _tags(
         ENVIRONMENT_TAG: account.environment_uid,
         IDENTITY_TAG: uid,
         OPERATION_TAG: operation_uid,
-        **({"fleetform:fleet": fleet} if fleet else {}),
+        **({FLEET_TAG: fleet} if fleet else {}),
     }
 
 

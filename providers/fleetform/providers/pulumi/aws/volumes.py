@@ -23,6 +23,7 @@ from fleetform.providers.pulumi.aws.inventory import AwsInventory, ec2_client
 from fleetform.providers.pulumi.aws.preview import preview_program
 from fleetform.providers.pulumi.aws.program import (
     ENVIRONMENT_TAG,
+    FLEET_TAG,
     VOLUME,
     AwsAccount,
     DiskRequest,
@@ -147,10 +148,16 @@ class AwsVolumes:
 
     async def release(self, request: VolumeRequest) -> None:
         async with self._lock(request):
-            folder = self._folder(request)
-            if request.registered or not folder.exists():
+            if request.registered:
                 return
-            require_installed(request.name)
+            if request.id:
+                # A disk with the tags of the environment is one that its ledger knows.
+                calls, _ = await self._cloud(request)
+                if await calls.look(request.id) is not None:
+                    await calls.untag(request.id, (ENVIRONMENT_TAG, IDENTITY_TAG))
+            folder = self._folder(request)
+            if not folder.exists():
+                return
             async with (
                 self._slots.take(is_release=True),
                 open_when_free(self._open_stack, folder.name) as stack,
@@ -232,6 +239,26 @@ async def _settle(
         await adopt(stack, program, existing)
     elif record.id and must_exist:
         raise _gone(request, record.id)
+    elif must_exist and not record.asked:
+        _require_unknown(listing, request)
+
+
+def _require_unknown(everything: Sequence[Existing], request: VolumeRequest) -> None:
+    """
+    Make sure that the environment has no disk of this name, which an older or lost ledger does not know.
+
+    Raises:
+        PermanentError: It has one; a second one would be empty.
+    """
+    for one in everything:
+        # Disks of hosts have their fleet.
+        is_disk = one.type == VOLUME and FLEET_TAG not in one.tags
+        if is_disk and one.tags.get("Name") == request.name:
+            raise PermanentError(
+                f"volume {request.name}: the environment has the disk {one.id} of this name already, and"
+                " its ledger does not know it",
+                advice=f"write `volume_id: {one.id}` in place of `size` to use it, or delete it",
+            )
 
 
 def _is_of(one: Existing, request: VolumeRequest) -> bool:
