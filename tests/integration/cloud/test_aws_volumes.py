@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from integration.cloud.test_aws_fleet import Site, killed_during
+from integration.cloud.aws_site import Site
+from integration.cloud.test_aws_fleet import killed_during
 
 pytestmark = pytest.mark.waits
 
