@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from fleetform.model.drift import GONE, TABLE, Drift, RecordedDrift
 from fleetform.model.figures import counted
 from fleetform.model.instance import CLOUDS, LOCAL
-from fleetform.model.rollout import EXCHANGED_TEXTS, SURGE, UNWANTED
+from fleetform.model.rollout import EXCHANGED, EXCHANGED_TEXTS, SURGE, UNWANTED
 from fleetform.model.scaling import numbers_kept
 from fleetform.model.verbs import Verb
 from fleetform.providers.contract.hosts import BATCH_MAX, CreatedHost
@@ -339,6 +339,10 @@ _IS_BOUGHT = f"(provider IN ({', '.join(repr(one) for one in sorted(CLOUDS))}) A
 _IS_OF_TEMPLATE = f"(template_digest IN ('', ?12) OR install_id = '' AND NOT {_IS_BOUGHT})"
 
 
+_MAY_STAY = f"(NOT {_IS_BOUGHT} OR EXISTS (SELECT 1 FROM allocations a WHERE a.instance_uid = instances.uid))"
+"""Of a host that was to leave: its release has not begun, or ends nothing."""
+
+
 def note_created(
     transaction: Transaction, instance_uid: str, created: CreatedHost, *, now_ms: int
 ) -> None:
@@ -418,8 +422,9 @@ def _describe(transaction: Transaction, step: Step, places: Sequence[Mapping[str
         f" endpoint = CASE WHEN {_IS_BOUGHT} THEN endpoint ELSE ?14 END,"
         # An instance that was leaving is wanted again, or a silent one has another address: it is requested again.
         # One of a cloud that no job keeps may be deleted by now: it goes, and its place gets another one.
-        f" state = CASE WHEN state = 'terminating' AND (NOT {_IS_BOUGHT}"
-        " OR EXISTS (SELECT 1 FROM allocations a WHERE a.instance_uid = instances.uid))"
+        f" message = CASE WHEN state = 'terminating' AND NOT {_MAY_STAY}"
+        f" THEN '{EXCHANGED}' ELSE message END,"
+        f" state = CASE WHEN state = 'terminating' AND {_MAY_STAY}"
         f" OR state IN ('recovering', 'unreachable') AND endpoint <> ?14 AND NOT {_IS_BOUGHT}"
         " THEN 'provisioning' ELSE state END"
         " WHERE fleet = ?9 AND number = ?10 AND state <> 'terminated'",

@@ -110,6 +110,23 @@ def test_kill_of_the_controller_during_a_release(site, cloud):
     assert site.plan()["resource_changes"] == []
 
 
+def test_an_instance_is_wanted_again_while_it_is_deleted(site, cloud):
+    """It is deleted all the same, and its place gets another one: however far the deletion came, the fleet is whole."""
+    site.declare(2)
+    site.run("apply", "-y")
+    site.run("controller", "stop")
+    before = {one.id for one in cloud.instances()}
+    site.declare(0)
+    killed_during(site, cloud, "TerminateInstances")
+    site.declare(1)
+    site.run("apply", "-y", "--allow-destroy")
+    deadline = time.monotonic() + 120
+    while [one.tags["Name"] for one in cloud.instances()] != ["gpus-0"]:
+        assert time.monotonic() < deadline, site.run("fleet", "show", "gpus")
+        time.sleep(0.2)
+    assert not before & {one.id for one in cloud.instances()}
+
+
 def killed_during(site, cloud, call, *, calls=1):
     """Start an apply, and kill its controller once the cloud has answered so many new calls."""
     before = len(cloud.calls(call))

@@ -130,7 +130,7 @@ class Killing:
         wanted = [f"gpus-{number}" for number in range(nodes)]
         deadline = time.monotonic() + PATIENCE_SECONDS
         while (self.names(), len(own_groups(self.site.cloud))) != (wanted, int(nodes > 0)):
-            assert time.monotonic() < deadline, (wanted, self.names(), self.said())
+            assert time.monotonic() < deadline, f"{wanted} {self.names()}\n{self.said()}"
             time.sleep(0.2)
         assert self.site.plan()["resource_changes"] == []
 

@@ -13,6 +13,7 @@ from fleetform.model.cost import BoughtHost
 from fleetform.model.instance import InstanceState
 from fleetform.model.override import OverrideKind
 from fleetform.model.plan import Step
+from fleetform.model.rollout import EXCHANGED
 from fleetform.model.verbs import Verb
 from fleetform.providers.contract.hosts import CreatedHost
 from fleetform.spec.desired import ResourceKey
@@ -122,6 +123,7 @@ def test_a_released_instance_is_not_wanted_again(write):
     write(begin_update, step(0))
     write(begin_update, step(1))
     assert [one.state for one in write.instances()] == [InstanceState.TERMINATING]
+    assert [one.message for one in write.instances()] == [EXCHANGED]
     write(retire, before.uid)
     assert write.instances() == ()
 
