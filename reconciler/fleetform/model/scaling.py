@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleetform.model.instance import Gpu, Instance, InstanceState
 
@@ -76,8 +76,7 @@ class Scaling:
         return cls(limits["min"], limits["max"], idle_ms, frozenset(places), host)
 
 
-@dataclass(frozen=True, slots=True)
-class ScaleRequest:
+class ScaleRequest(NamedTuple):
     """So many new hosts for a fleet; `runs` wait for them, none where the fleet has too few hosts."""
 
     fleet: str
@@ -85,8 +84,7 @@ class ScaleRequest:
     runs: int
 
 
-@dataclass(frozen=True, slots=True)
-class IdleHosts:
+class IdleHosts(NamedTuple):
     """
     Uids of hosts that have nothing to do, or have again.
 

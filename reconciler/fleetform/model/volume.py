@@ -6,7 +6,7 @@ import datetime as dt
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleetform.agents.protocol.naming import short_uid
 
@@ -121,8 +121,7 @@ def disk_request(document: Mapping[str, Any], disk: Disk | None) -> dict[str, An
 _GB = 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class Disk:
+class Disk(NamedTuple):
     """The disk of a network volume that exists, by the cloud's id of it."""
 
     id: str

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from fleetform.model.decision import Waiting
 from fleetform.model.instance import Allocation
 from fleetform.model.override import Override
 from fleetform.model.ports import Outcome, SchedulerState
 from fleetform.model.run import FINAL, Attempt, AttemptState, Run, Template
-from fleetform.model.scaling import Scaling
 from fleetform.model.volume import NetworkVolume
+
+if TYPE_CHECKING:
+    from fleetform.model.scaling import Scaling
 
 __all__ = ["Partition", "partition_of"]
 

@@ -11,17 +11,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fleetform.model.decision import Waiting
 from fleetform.model.figures import counted
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.rollout import SURGE
 from fleetform.model.run import Run, RunUid
-from fleetform.model.scaling import ScaleRequest, Scaling
 from fleetform.schedule.demand import Take
 from fleetform.schedule.equivalence_class import EquivalenceClass, Option
 from fleetform.schedule.space import Fleet, Held, Space
+
+if TYPE_CHECKING:
+    from fleetform.model.scaling import ScaleRequest, Scaling
 
 __all__ = ["Growth"]
 
@@ -152,6 +154,11 @@ class Growth:
 
     def requests(self, fleets: Mapping[str, Fleet]) -> tuple[ScaleRequest, ...]:
         """Return the hosts that waiting runs count on, and those that a fleet has too few of."""
+        if not self._scaling:
+            return ()
+        # Here: most environments have no such fleet.
+        from fleetform.model.scaling import ScaleRequest
+
         asked = []
         for name, scaling in sorted(self._scaling.items()):
             there = len(_existing(fleets.get(name)))

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from fleetform.model import figures
 from fleetform.model.figures import counted
 from fleetform.model.instance import Instance
-from fleetform.model.ledger import LedgerStatus
 from fleetform.model.rollout import SURGE
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Transaction, to_json
@@ -111,6 +110,9 @@ def commit_scaling(
 
 
 def _is_recovering(connection: Statements | Transaction) -> bool:
+    # Here: most environments have no such fleet.
+    from fleetform.model.ledger import LedgerStatus
+
     row = connection.execute("SELECT status FROM meta").fetchone()
     return bool(row[0] == LedgerStatus.RECOVERING)
 

@@ -27,7 +27,7 @@ _CONFIGURATION = {
     # No look at the disks of this machine.
     "datasource": {"NoCloud": {"fs_label": None}},
     "network": {"config": "disabled"},
-    "cloud_init_modules": ["write-files", "users-groups", "ssh"],
+    "cloud_init_modules": ["bootcmd", "write-files", "users-groups", "ssh"],
     "cloud_config_modules": ["set-passwords", "runcmd"],
     "cloud_final_modules": ["package-update-upgrade-install", "scripts-user", "ssh-authkey-fingerprints", "keys-to-console"],
 }  # fmt: skip

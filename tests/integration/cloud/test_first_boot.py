@@ -150,6 +150,8 @@ def test_a_host_replaces_its_first_key(boot, hosts) -> None:
     assert host_keys(hosts, booted.instance) == ["ssh_host_ed25519_key", "ssh_host_ed25519_key.pub"]
     shown = hosts.run(booted.instance, "cat", "/etc/ssh/ssh_host_ed25519_key.pub")
     assert shown.split()[:2] == own.split()
+    # The watch that ends a host without a controller has begun.
+    assert hosts.run(booted.instance, "ls", "-d", "/run/fleetform").strip() == "/run/fleetform"
 
     async def refuse_first():
         with pytest.raises(PermanentError, match=r"host key of .* has changed"):
