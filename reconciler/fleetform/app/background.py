@@ -229,7 +229,8 @@ def _has_work(manager: Manager) -> bool:
     return (
         any(map(_may_change, mirror.runs.values()))
         or any(one.state is InstanceState.TERMINATING for one in mirror.instances)
-        or any(one.is_joining or one.idle_since_ms is not None for one in mirror.instances)
+        or any(one.is_joining and not one.is_refused for one in mirror.instances)
+        or any(one.idle_since_ms is not None for one in mirror.instances)
         or bool(runs.owed_stops())
         or runs.owes_output()
     )

@@ -92,6 +92,11 @@ def find_offers(document: Mapping[str, Any], backend_types: Mapping[str, str]) -
         )
     offers = [offer for backend in backends or known for offer in catalogue.offers(backend)]
     request = OfferRequest.from_document({**document, "backends": backends})
+    offers += [
+        offer
+        for backend in backends or known
+        for offer in catalogue.offers_elsewhere(backend, request.regions)
+    ]
     _refuse_unknown("region", request.regions, {one.region for one in offers})
     _refuse_unknown("instance type", request.instance_types, {one.instance_type for one in offers})
     models = {

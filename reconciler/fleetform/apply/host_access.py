@@ -26,9 +26,12 @@ class HostAccess(Protocol):
     async def is_exchanging(self, fleet: str) -> bool:
         """Tell whether hosts of the fleet make room for others: where none is there, one will be."""
 
-    async def create(self, instance: Instance) -> None:
+    async def create(self, instance: Instance) -> bool:
         """
         Create the instance of a cloud, unless that is done; its id and address are in the ledger then.
+
+        False: the cloud has no capacity now, and its fleet retries. Another one may have its place by then:
+        a batch of a cluster that was refused in part is released and asked for elsewhere.
 
         Raises:
             ProviderError: It does not exist; the message says why.

@@ -8,16 +8,28 @@ an older one, and would be bought a second time.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+from fleetform.controllers.batched_calls import BatchedCalls
+from fleetform.controllers.host_notices import without_name
 from fleetform.model.existence import CloudPlace, ended_text, place_of
 from fleetform.model.instance import Instance, request_of
-from fleetform.providers.contract.errors import PermanentError, ProviderError
+from fleetform.model.offers import NoOffer, Refusal, TriedOffer, terms_of
+from fleetform.providers.contract.errors import (
+    NoCapacity,
+    OfferRefused,
+    PermanentError,
+    ProviderError,
+    TemporaryError,
+)
 from fleetform.providers.contract.hosts import HostCreator, HostProvider
+from fleetform.views.offers import no_offer_left
 
 if TYPE_CHECKING:
     from fleetform.controllers.host_notices import HostNotices
+    from fleetform.controllers.task_group import TaskGroup
     from fleetform.model.ports import Clock, Gate, Ledger
     from fleetform.providers.contract.observed import InstanceSeen
 
@@ -25,6 +37,16 @@ LIST_MS = 20_000
 """For how long the list of an account and region is used: a hundred silent hosts ask for one."""
 
 _NAMED_MAX = 5
+
+
+_ADVICE = (
+    "apply again later, declare more types, zones or regions, or have the fleet wait with"
+    " `retry: {on: [no-capacity], duration: 1h}`"
+)
+
+
+class _Replaced(TemporaryError):
+    """The place of an instance has another one by now, which is asked for in its stead."""
 
 
 class BoughtHosts:
@@ -39,8 +61,12 @@ class BoughtHosts:
         gate: Gate,
         clock: Clock,
         notices: HostNotices,
+        task_group: TaskGroup,
         fence: int,
+        row_of: Callable[[str], Awaitable[Instance | None]],
     ) -> None:
+        """`row_of` reads an instance by its uid; None: it is terminated, or has another uid."""
+        self._row_of = row_of
         self._provider = provider
         self._environment_uid = environment_uid
         self._ledger = ledger
@@ -48,36 +74,78 @@ class BoughtHosts:
         self._clock = clock
         self._notices = notices
         self._fence = fence
+        # Those of a batch move to their next offer together, so they are a batch again.
+        self._taken = BatchedCalls[str, Mapping[str, Mapping[str, Any] | NoOffer]](
+            lambda uids: ledger.take_offers(uids, fence=fence, now_ms=clock.now_ms()),
+            gate=gate, task_group=task_group, name="offers of hosts",
+        )  # fmt: skip
+        self._refused = BatchedCalls[Refusal, tuple[TriedOffer, ...]](
+            lambda refusals: ledger.refuse_offers(refusals, fence=fence, now_ms=clock.now_ms()),
+            gate=gate, task_group=task_group, name="refused offers of hosts", done=notices.refused,
+        )  # fmt: skip
         self._lists: dict[CloudPlace, tuple[int, Sequence[InstanceSeen]]] = {}
         self._locks: dict[CloudPlace, asyncio.Lock] = {}
 
-    async def create(self, instance: Instance) -> None:
+    async def create(self, instance: Instance) -> Instance:
         """
-        Have the cloud create an instance, and record its address and first host key.
+        Have the cloud create an instance by one offer after the other, and return its row with address and key.
 
         Raises:
+            NoCapacity: All offers were refused lately; its fleet retries.
             ProviderError: It does not exist; the message says why.
         """
-        await self._refuse_unknown(instance)
-        created = await self._creator().create(
-            request_of(instance), lambda said: self._notices.creating(instance, said)
-        )
+        row: Instance | None = instance
+        while row is not None and not row.is_created:
+            await self._ask(row)
+            row = await self._row_of(row.uid)
+        if row is None:
+            raise _Replaced(f"instance {instance.name}: another one has its place")
+        return row
+
+    async def create_or_wait(self, instance: Instance) -> bool:
+        """See `apply.host_access.HostAccess.create`."""
+        try:
+            await self.create(instance)
+        except _Replaced:
+            return True
+        except NoCapacity as problem:
+            self._notices.problem(instance, without_name(instance, str(problem)))
+            return False
+        return True
+
+    async def _ask(self, instance: Instance) -> None:
+        """Ask for an instance by its next offer, and record the answer."""
+        taken = (await self._taken(instance.uid)).get(instance.uid)
+        if taken is None:
+            raise TemporaryError(f"instance {instance.name}: it is leaving")
+        if isinstance(taken, NoOffer):
+            problem = f"instance {instance.name}: {no_offer_left(taken)}"
+            if taken.next_ms is not None:
+                raise NoCapacity(problem)
+            raise PermanentError(problem, advice=_ADVICE)
+        request = replace(request_of(instance), endpoint=taken)
+        await self._refuse_unknown(replace(instance, endpoint=taken))
+        try:
+            created = await self._creator().create(
+                request, lambda said: self._notices.creating(instance, said)
+            )
+        except OfferRefused as refusal:
+            await self._refused(
+                Refusal(instance.uid, terms_of(taken), refusal.reason, refusal.was_released)
+            )
+            return
         await self._gate(
             lambda: self._ledger.note_created(
                 instance.uid, created, fence=self._fence, now_ms=self._clock.now_ms()
             )
         )
 
-    async def prepare(
-        self, instance: Instance, row_of: Callable[[str], Awaitable[Instance | None]]
-    ) -> Instance:
+    async def prepare(self, instance: Instance) -> Instance:
         """Bring a new instance to where its agent can be installed, and return its row as it is then."""
-        if not instance.is_created:
-            await self.create(instance)
-            instance = await row_of(instance.uid) or instance
+        instance = await self.create(instance)
         if instance.is_joining:
             await self._secure(instance)
-            instance = await row_of(instance.uid) or instance
+            instance = await self._row_of(instance.uid) or instance
         return instance
 
     async def note_if_ended(self, instance: Instance) -> bool:

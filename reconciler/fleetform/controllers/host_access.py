@@ -33,8 +33,8 @@ class ManagedHostAccess:
     async def is_exchanging(self, fleet: str) -> bool:
         return await self.hosts.is_exchanging(fleet)
 
-    async def create(self, instance: Instance) -> None:
-        await self.hosts.create(instance)
+    async def create(self, instance: Instance) -> bool:
+        return await self.hosts.create(instance)
 
     async def reach(self, instance: Instance) -> Host:
         return await self.hosts.reach(instance)

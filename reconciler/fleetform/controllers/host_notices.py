@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from fleetform.model import figures
 from fleetform.model.history import LogLevel
 from fleetform.model.instance import Instance
+from fleetform.model.offers import TriedOffer, offer_text
 from fleetform.model.ports import Progress
 from fleetform.providers.contract.errors import PermanentError
 
@@ -46,6 +49,16 @@ class HostNotices:
     def creating(self, instance: Instance, said: str) -> None:
         """Say how far the creation of an instance is; `said` may be about others of its batch."""
         self._progress.notice(said, event="host.creating", details={"fleet": instance.fleet})
+
+    def refused(self, offers: Iterable[TriedOffer]) -> None:
+        """Say which offers a cloud has refused, and why."""
+        for one in offers:
+            self._progress.notice(
+                f"fleet {one.fleet}: {offer_text(one.terms)} was refused: {one.problem}",
+                event="offer.refused",
+                level=LogLevel.WARNING,
+                details={"fleet": one.fleet},
+            )
 
     def releasing(self, instance: Instance) -> None:
         what = "be deleted" if instance.is_bought else "end its jobs and its agent"

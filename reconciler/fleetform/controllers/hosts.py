@@ -119,7 +119,8 @@ class HostSessions:
         self._notices = HostNotices(progress)
         self._bought = BoughtHosts(
             provider, environment_uid=identity.environment_uid, ledger=ledger, gate=gate,
-            clock=clock, notices=self._notices, fence=identity.fence,
+            clock=clock, notices=self._notices, task_group=task_group, fence=identity.fence,
+            row_of=self._row_of,
         )  # fmt: skip
         self._silence = Silence(
             ledger=ledger, gate=gate, clock=clock, notices=self._notices, task_group=task_group,
@@ -431,17 +432,16 @@ class HostSessions:
             self.wake()
         return has_ended
 
-    async def create(self, instance: Instance) -> None:
+    async def create(self, instance: Instance) -> bool:
         """See `apply.host_access.HostAccess.create`."""
-        if instance.is_created:
-            return
-        await self._bought.create(instance)
+        is_created = await self._bought.create_or_wait(instance)
         self.rows_changed = True
         self.wake()
+        return is_created
 
     async def _greet(self, session: Session) -> Host:
         if session.instance.is_bought:
-            prepared = await self._bought.prepare(session.instance, self._row_of)
+            prepared = await self._bought.prepare(session.instance)
             self.rows_changed |= prepared != session.instance
             session.instance = prepared
         request = request_of(session.instance)

@@ -140,6 +140,11 @@ class Instance:
         return "id" in self.endpoint
 
     @property
+    def is_refused(self) -> bool:
+        """Whether its cloud has refused all offers and its fleet does not retry, or no longer: an apply asks again."""
+        return bool(self.endpoint.get("is_refused"))
+
+    @property
     def is_joining(self) -> bool:
         """Whether it is a host of another machine that has never answered, and is asked until it does."""
         is_leaving = self.state in {InstanceState.TERMINATING, InstanceState.TERMINATED}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack
 
 from fleetform.model.cloud_ledger import CloudLedger
 from fleetform.model.refusals import (
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from fleetform.model.ledger import Standing
     from fleetform.model.lineage import InputChange
     from fleetform.model.live import Live
+    from fleetform.model.offers import NoOffer, Refusal, TriedOffer
     from fleetform.model.override import Override, OverrideKind, PastOverride, PutInForce
     from fleetform.model.overview import Overview
     from fleetform.model.plan import Plan, Step
@@ -275,6 +276,9 @@ class Reader(Protocol):
     def read_known_runs(self, uids: Iterable[str]) -> frozenset[str]:
         """Tell which of these are uids of runs of this ledger."""
 
+    def read_offers(self, fleet: str) -> tuple[TriedOffer, ...]:
+        """Read the offers of a fleet on a cloud in the order in which they are tried."""
+
     def read_overrides(self) -> tuple[Override, ...]:
         """Read the overrides that were not lifted, by number; some may be out of date."""
 
@@ -462,6 +466,24 @@ class Ledger(Reader, CloudLedger, Protocol):
 
     def note_attachment(self, volume_uid: str, instance_uid: str, *, fence: int) -> None:
         """Record the instance that the disk of a volume is about to be attached to; empty: none has it."""
+
+    def take_offers(
+        self, uids: Sequence[str], *, fence: int, now_ms: int
+    ) -> Mapping[str, Mapping[str, Any] | NoOffer]:
+        """
+        Record that a cloud is asked for instances, and return by which endpoint each, or why it is not, by uid.
+
+        Instances that leave are left out.
+        """
+
+    def refuse_offers(
+        self, refusals: Sequence[Refusal], *, fence: int, now_ms: int
+    ) -> tuple[TriedOffer, ...]:
+        """
+        Record what a cloud has refused, and return the offers that were not recorded as refused yet.
+
+        An instance that was released has another uid from then on: one is bought once.
+        """
 
     def pin_host_key(self, instance_uid: str, keys: str, *, fence: int) -> None:
         """Record the keys that the host of an instance may have, one a line."""

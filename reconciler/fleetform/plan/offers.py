@@ -1,22 +1,40 @@
 """
-What the new hosts of a fleet on a cloud are: the cheapest offer that satisfies what it declares.
+What the new hosts of a fleet on a cloud are: the cheapest offer that satisfies what it declares, and those after it.
 
-The choice is part of the step, so apply makes none. Hosts that exist keep the offer that they were bought by.
+The order is part of the step, so apply chooses nothing: it takes the next offer when the cloud refuses one. Hosts that exist keep
+the offer that they were bought by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from fleetform.model.instance import CLOUDS
+from fleetform.model.offers import OFFERS_MAX
 from fleetform.model.plan import Change, HeldBy, Step
 from fleetform.model.scaling import places_with_offers
 from fleetform.plan.draft import PlanDraft
+from fleetform.plan.kinds.fleet import propose_asking_again
 from fleetform.providers.offers.catalogue import Offer
+from fleetform.spec.desired import ResourceKey
+from fleetform.spec.ignore_changes import overlook, overlooks
+from fleetform.spec.names import region_of
 
-__all__ = ["choose_offers"]
+__all__ = ["ask_again", "choose_offers"]
+
+
+def ask_again(draft: PlanDraft) -> None:
+    """Propose to ask again for hosts that a cloud has refused, where their fleet changes in nothing else."""
+    refused = {ResourceKey("fleet", one.fleet) for one in draft.live.instances if one.is_refused}
+    for key in sorted(refused & draft.wanted.keys() & draft.present.keys() - draft.changes.keys()):
+        declared, row = draft.wanted[key], draft.present[key]
+        if draft.is_left_alone(key, key.parent):
+            continue
+        if overlooks(declared):
+            declared = overlook(declared, row.document, row.digest, row.own_digest)
+        draft.add(propose_asking_again(declared, row))
 
 
 def choose_offers(draft: PlanDraft) -> None:
@@ -26,43 +44,54 @@ def choose_offers(draft: PlanDraft) -> None:
         if key.kind != "fleet" or not any(_places(step) for step in change.steps):
             continue
         found = draft.live.offers[key.name]
-        if found.offers:
-            draft.changes[key] = _with_offer(change, found.offers[0])
+        zones = draft.wanted[key].document.get("availability_zones")
+        offers = [(offer, one) for offer in found.offers for one in _terms(offer, zones)]
+        if offers:
+            draft.changes[key] = _with_offers(change, offers[:OFFERS_MAX])
+        elif found.offers:
+            draft.hold(
+                key, HeldBy.DEPENDENCY, _NO_ZONE, "add a zone of another region, or remove them"
+            )
         else:
             draft.hold(key, HeldBy.DEPENDENCY, found.problem, found.advice)
+
+
+_NO_ZONE = "no offer satisfies it in one of the `availability_zones`"
 
 
 def _places(step: Step) -> list[dict[str, Any]]:
     return [one for one in places_with_offers(step.arguments) if one.get("provider") in CLOUDS]
 
 
-def _with_offer(change: Change, offer: Offer) -> Change:
+def _with_offers(change: Change, offers: Sequence[tuple[Offer, Mapping[str, Any]]]) -> Change:
     steps = tuple(
-        replace(step, arguments=_offered(step.arguments, offer)) if _places(step) else step
+        replace(step, arguments=_offered(step.arguments, offers)) if _places(step) else step
         for step in change.steps
     )
     return replace(change, steps=steps)
 
 
-def _offered(arguments: Mapping[str, Any], offer: Offer) -> dict[str, Any]:
-    """Put an offer into the places of a step, and into what is said of hosts that demand may bring in."""
-    places = [_bought(place, offer) for place in arguments["instances"]]
-    offered: dict[str, Any] = {**arguments, "instances": places}
+def _offered(
+    arguments: Mapping[str, Any], offers: Sequence[tuple[Offer, Mapping[str, Any]]]
+) -> dict[str, Any]:
+    """Put the first offer into the places of a step and into what demand may bring in, and list all of them."""
+    first, terms = offers[0]
+    places = [_bought(place, first, terms) for place in arguments["instances"]]
+    offered: dict[str, Any] = {
+        **arguments,
+        "instances": places,
+        "offers": [terms for _, terms in offers],
+    }
     if "scaling" in arguments:
         scaling = arguments["scaling"]
-        offered["scaling"] = {**scaling, "host": _bought(scaling["host"], offer)}
+        offered["scaling"] = {**scaling, "host": _bought(scaling["host"], first, terms)}
     return offered
 
 
-def _bought(place: Mapping[str, Any], offer: Offer) -> dict[str, Any]:
-    bought: dict[str, Any] = {"instance_type": offer.instance_type}
-    if offer.spot:
-        bought["spot"] = True
-    if offer.price_micros is not None:
-        bought["price_micros"] = offer.price_micros
+def _bought(place: Mapping[str, Any], offer: Offer, terms: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **place,
-        "endpoint": {**place["endpoint"], **bought},
+        "endpoint": {**place["endpoint"], **terms},
         # Until the host reports what it has.
         "capacity": {
             "cpu": offer.cpu_count * 1000,
@@ -79,3 +108,16 @@ def _bought(place: Mapping[str, Any], offer: Offer) -> dict[str, Any]:
             ],
         },
     }
+
+
+def _terms(offer: Offer, zones: Sequence[str] | None) -> Iterator[dict[str, Any]]:
+    """Write an offer as in `model.offers`, once for each zone of its region that may be used."""
+    terms: dict[str, Any] = {"instance_type": offer.instance_type, "region": offer.region}
+    if offer.spot:
+        terms["spot"] = True
+    if offer.price_micros is not None:
+        terms["price_micros"] = offer.price_micros
+    if zones is None:
+        yield terms
+    else:
+        yield from ({**terms, "zone": one} for one in zones if region_of(one) == offer.region)

@@ -24,7 +24,7 @@ from fleetform.plan.hosts import count_hosts, hasten_exchanges
 from fleetform.plan.impact import add_stakes
 from fleetform.plan.kinds import KINDS
 from fleetform.plan.notes import add_costs, annex_of, cautions
-from fleetform.plan.offers import choose_offers
+from fleetform.plan.offers import ask_again, choose_offers
 from fleetform.plan.order import order_steps
 from fleetform.plan.preconditions import predicates_of
 from fleetform.plan.reattach import take_back
@@ -42,6 +42,8 @@ __all__ = ["plan"]
 _CHAIN: tuple[Callable[[PlanDraft], None], ...] = (
     compare_rules,
     compare_resources,
+    # After the comparison: a fleet that changes asks again anyway.
+    ask_again,
     # Fleets that change are known: their new hosts get the volumes.
     grow_volumes,
     # After the comparison: what is changed anyway is made anew with that.

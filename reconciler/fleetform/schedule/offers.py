@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from fleetform.spec.quantities.ranges import Range
 @dataclass(frozen=True, slots=True)
 class OfferRequest:
     """
-    What is asked of an offer. Empty sets narrow nothing.
+    What is asked of an offer. Empty sets narrow nothing. Of offers at one price, those of the first of the `regions` are first.
 
     `gpu_memory_total_bytes` is a range of the memory of all GPUs of a host together. `spot` is `spot`,
     `on-demand` or `auto`, which is either. `arch` is `x86`, `arm` or empty.
@@ -27,7 +27,7 @@ class OfferRequest:
     gpu_memory_total_bytes: Range | None = None
     arch: str = ""
     backends: frozenset[str] = frozenset()
-    regions: frozenset[str] = frozenset()
+    regions: tuple[str, ...] = ()
     instance_types: frozenset[str] = frozenset()
     spot: str = "on-demand"
     max_price_micros: int | None = None
@@ -42,7 +42,7 @@ class OfferRequest:
             gpu_memory_total_bytes=None if total is None else Range.from_document(total),
             arch=(resources.get("cpu") or {}).get("arch", ""),
             backends=frozenset(document.get("backends") or ()),
-            regions=frozenset(document.get("regions") or ()),
+            regions=tuple(document.get("regions") or ()),
             instance_types=frozenset(document.get("instance_types") or ()),
             spot=document.get("spot_policy") or "on-demand",
             max_price_micros=document.get("max_price"),
@@ -54,7 +54,7 @@ class Selection:
     """
     The offers that satisfy a request, and why the others do not.
 
-    `offers` has the cheapest first and those of unknown price last. `reasons` counts each other
+    `offers` has the cheapest first, and those of unknown price last, the smallest first. `reasons` counts each other
     offer once, under the first that holds of `backend`, `region`, `type`, `spot`, `arch`, `gpu`,
     `cpu`, `memory`, `price` (too high) and `unknown price`.
     """
@@ -74,16 +74,22 @@ def select(offers: Iterable[Offer], request: OfferRequest) -> Selection:
             reasons[reason] += 1
         else:
             chosen.append(offer)
-    chosen.sort(key=_order)
+    chosen.sort(key=functools.partial(_order, request.regions))
     return Selection(tuple(chosen), reasons)
 
 
-def _order(offer: Offer) -> tuple[bool, int, str, str, str, bool]:
+def _order(regions: Sequence[str], offer: Offer) -> tuple[object, ...]:
     price = offer.price_micros
+    # A larger instance costs more, whatever either costs.
+    size = (
+        (0, 0, 0) if price is not None else (offer.gpu_count, offer.cpu_count, offer.memory_bytes)
+    )
     return (
         price is None,
         price or 0,
+        size,
         offer.backend,
+        regions.index(offer.region) if regions else 0,
         offer.region,
         offer.instance_type,
         offer.spot,

@@ -333,7 +333,7 @@ def _insertion(table: str, columns: Sequence[str]) -> str:
 
 TABLES = (
     "meta", "plans", "resources", "instances", "runs", "attempts", "jobs", "allocations", "units",
-    "events", "applies", "operations", "usage", "overrides", "snapshots",
+    "events", "applies", "operations", "usage", "overrides", "snapshots", "offers",
 )  # fmt: skip
 """
 In an order in which every row finds what it refers to. Without `leases`: who manages an

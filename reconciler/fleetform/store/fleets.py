@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from fleetform.lifecycle.offers import created as as_created
 from fleetform.model.drift import GONE, TABLE, Drift, RecordedDrift
 from fleetform.model.figures import counted
 from fleetform.model.instance import CLOUDS, LOCAL
@@ -28,6 +29,7 @@ from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Transaction, to_json
 from fleetform.store.hosts import lose_jobs
 from fleetform.store.observations import heal, note_observations, read_drift
+from fleetform.store.offers import drop_offers, keep_offers
 from fleetform.store.overrides import end_quarantine
 from fleetform.store.resources import SHOWN_VERBS, Context, delete_resource, write_resource
 from fleetform.store.rollouts import (
@@ -93,6 +95,7 @@ def begin_update(context: Context, step: Step) -> None:
         ),
     )
     _describe(context.transaction, step, places)
+    keep_offers(context.transaction, step)
     # An instance that stands in for another one stays until that one is gone.
     standing_in = {number for number in there if number - SURGE in wanted}
     _leave(context.transaction, fleet, sorted(there - wanted - standing_in))
@@ -305,6 +308,7 @@ def finish_remove(context: Context, steps: Sequence[Step], _: Sequence[StepOutco
         ).fetchall()
         for (uid,) in leaving:
             retire(context.transaction, uid, now_ms=context.now_ms)
+        drop_offers(context.transaction, step.resource.name)
         delete_resource(context.transaction, step.resource)
         context.log("fleet.removed", "was removed", step.resource)
 
@@ -325,6 +329,7 @@ def finish_forget(context: Context, steps: Sequence[Step], _: Sequence[StepOutco
         ).fetchall()
         for (name,) in released:
             end_quarantine(context.transaction, name, now_ms=context.now_ms)
+        drop_offers(context.transaction, fleet)
         delete_resource(context.transaction, step.resource)
         context.log("fleet.forgotten", "was released; its hosts stay up", step.resource)
 
@@ -353,7 +358,8 @@ def note_created(
     )
     if row is None:
         return
-    endpoint = {**json.loads(row[1] or "{}"), "id": created.id, "hostname": created.address}
+    before = as_created(json.loads(row[1] or "{}"))
+    endpoint = {**before, "id": created.id, "hostname": created.address}
     if created.image:
         endpoint["image"] = created.image
     transaction.execute(

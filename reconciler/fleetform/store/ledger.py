@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fleetform.model.apply import Accepted, Begun, StepOutcome
 from fleetform.model.ports import HostNews, Ids, InstanceMark, LedgerOutgrown
@@ -26,6 +26,7 @@ from fleetform.store.hosts import (
     outgrown_by,
 )
 from fleetform.store.observations import note_observations
+from fleetform.store.offers import refuse_offers, take_offers
 from fleetform.store.overrides import end_stopped, lift_overrides, put_overrides
 from fleetform.store.placements import commit_placements
 from fleetform.store.plans import accept, finish_apply, unfinished_apply
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from fleetform.model.decision import Next, Placement
     from fleetform.model.drift import RecordedDrift
     from fleetform.model.history import LoggedEvent
+    from fleetform.model.offers import NoOffer, Refusal, TriedOffer
     from fleetform.model.override import Override, OverrideKind, PutInForce
     from fleetform.model.plan import Plan, Step
     from fleetform.model.recovery import Evidence, Recovered
@@ -208,6 +210,18 @@ class StoredLedger(Reads):
     def note_ended(self, instance_uid: str, why: str, *, fence: int, now_ms: int) -> None:
         with self._database.write(fence=fence) as transaction:
             note_ended(transaction, instance_uid, why, now_ms=now_ms)
+
+    def take_offers(
+        self, uids: Sequence[str], *, fence: int, now_ms: int
+    ) -> Mapping[str, Mapping[str, Any] | NoOffer]:
+        with self._database.write(fence=fence) as transaction:
+            return take_offers(transaction, uids, now_ms=now_ms)
+
+    def refuse_offers(
+        self, refusals: Sequence[Refusal], *, fence: int, now_ms: int
+    ) -> tuple[TriedOffer, ...]:
+        with self._database.write(fence=fence) as transaction:
+            return refuse_offers(transaction, refusals, ids=self._ids, now_ms=now_ms)
 
     def pin_host_key(self, instance_uid: str, keys: str, *, fence: int) -> None:
         with self._database.write(fence=fence) as transaction:

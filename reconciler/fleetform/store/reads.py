@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fleetform.model.drift import Noted
     from fleetform.model.history import HistoryEntry, LoggedEvent, OperationRecord, Touch
     from fleetform.model.live import Live, LiveResource
+    from fleetform.model.offers import TriedOffer
     from fleetform.model.override import Override, PastOverride
     from fleetform.model.overview import Overview
     from fleetform.model.ports import RunHistory, RunQuery, SchedulerState
@@ -187,6 +188,13 @@ class Reads:
 
         with self._database.read() as connection:
             return read_overrides(connection)
+
+    def read_offers(self, fleet: str) -> tuple[TriedOffer, ...]:
+        """Read the offers of a fleet on a cloud in the order in which they are tried."""
+        from fleetform.store.offers import read_offers
+
+        with self._database.read() as connection:
+            return read_offers(connection, fleet)
 
     def read_past_overrides(self, *, limit: int | None = 50) -> tuple[PastOverride, ...]:
         """Read the newest, newest first, whatever became of them; None: all."""

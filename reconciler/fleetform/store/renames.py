@@ -17,6 +17,7 @@ from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import split_element
 from fleetform.spec.renaming import Renames, digests_of, rename_references
 from fleetform.store.database import Transaction, to_json
+from fleetform.store.offers import rename_offers
 from fleetform.store.overrides import rename_targets
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ def _rename(transaction: Transaction, moves: Sequence[_Move], before: str, after
             for one, old, new in pairs
         ),
     )
+    rename_offers(transaction, ((old, new) for one, old, new in pairs if one.after.kind == "fleet"))
     runs = [(one, old, new) for one, old, new in pairs if one.after.kind == "run"]
     # Also those before it: they are its history.
     transaction.many(

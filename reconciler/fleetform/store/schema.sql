@@ -79,6 +79,15 @@ CREATE TABLE meta (
     PRIMARY KEY (id)
 );
 
+CREATE TABLE offers (
+    fleet TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    terms TEXT DEFAULT '' NOT NULL,
+    refused_at_ms INTEGER,
+    problem TEXT DEFAULT '' NOT NULL,
+    PRIMARY KEY (fleet, position)
+);
+
 CREATE TABLE overrides (
     number INTEGER NOT NULL,
     kind TEXT DEFAULT '' NOT NULL,
@@ -329,4 +338,4 @@ CREATE TABLE alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO alembic_version VALUES ('0010');
+INSERT INTO alembic_version VALUES ('0011');

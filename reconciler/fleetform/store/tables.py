@@ -445,6 +445,18 @@ snapshots = Table(
     info=_since("0002"),
 )
 
+# The offers by which a fleet's instances are created, in the order in which they are tried, with the last refusal of each.
+offers = Table(
+    "offers",
+    metadata,
+    Column("fleet", _TEXT, primary_key=True),
+    Column("position", _INTEGER, primary_key=True, autoincrement=False),
+    _text("terms"),
+    _optional("refused_at_ms"),
+    _text("problem"),
+    info=_since("0011"),
+)
+
 # One row a name. SQLite has the kernel's file lock instead and leaves it empty.
 leases = Table(
     "leases",

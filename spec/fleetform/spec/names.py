@@ -29,6 +29,7 @@ __all__ = [
     "nearest",
     "parameter_value",
     "parse_address",
+    "region_of",
     "scalar_text",
     "secret_name_problem",
     "split_element",
@@ -397,3 +398,12 @@ def _kind_of(value: object) -> str:
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Write `1 run`, `2 runs`; `plural` is for nouns that take more than an `s`."""
     return f"{number} {noun}" if number == 1 else f"{number} {plural or f'{noun}s'}"
+
+
+_REGION = re.compile(r"[a-z]+(?:-[a-z]+)+-[0-9]+")
+
+
+def region_of(zone: str) -> str:
+    """Return the region of a zone of AWS, such as `us-east-1a`, `us-east-1-bos-1a`; empty: it is no name of a zone."""
+    found = _REGION.match(zone)
+    return found[0] if found else ""

@@ -22,6 +22,7 @@ from fleetform.agents.protocol.host_report import GpuProcess
 from fleetform.agents.protocol.states import JobState
 from fleetform.model.apply import StepOutcome
 from fleetform.model.decision import AllPrepared, Finish, Placement
+from fleetform.model.offers import Refusal
 from fleetform.model.override import OverrideKind
 from fleetform.model.ports import HostNews, InstanceMark
 from fleetform.model.rollout import Exchange, Move, Template
@@ -166,6 +167,37 @@ def _note_created(desk: Desk) -> Call:
     )
 
 
+_OFFER = {"instance_type": "g5.xlarge", "region": "us-east-1"}
+
+
+def _instance_of_a_cloud(desk: Desk) -> str:
+    place = {"name": "gpus-0", "number": 0, "provider": "aws", "endpoint": _OFFER}
+    carry_out(
+        desk.ledger,
+        [
+            step(
+                "fleet.make",
+                "gpus",
+                **written({}, type="fleet", instances=[place], offers=[_OFFER]),
+            )
+        ],
+    )
+    (instance,) = [one for one in desk.ledger.read_live().instances if one.fleet == "gpus"]
+    return instance.uid
+
+
+def _take_offers(desk: Desk) -> Call:
+    uids = [_instance_of_a_cloud(desk)]
+    return lambda: desk.ledger.take_offers(uids, fence=desk.fence, now_ms=desk.now_ms)
+
+
+def _refuse_offers(desk: Desk) -> Call:
+    uid = _instance_of_a_cloud(desk)
+    desk.ledger.take_offers([uid], fence=desk.fence, now_ms=desk.now_ms)
+    refusals = [Refusal(uid, _OFFER, "no capacity", was_released=True)]
+    return lambda: desk.ledger.refuse_offers(refusals, fence=desk.fence, now_ms=desk.now_ms)
+
+
 def _pin_host_key(desk: Desk) -> Call:
     return lambda: desk.ledger.pin_host_key(desk.instances[0], "ssh-ed25519 BBBB", fence=desk.fence)
 
@@ -219,6 +251,8 @@ PROTECTED = tuple(
         _end_unheard,
         _note_gpu_processes,
         _note_created,
+        _take_offers,
+        _refuse_offers,
         _pin_host_key,
         _put_overrides,
         _retire,

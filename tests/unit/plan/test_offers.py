@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from fleetform.app.offers import offers_of_fleet
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.plan import Action, HeldBy
@@ -63,6 +65,50 @@ def test_the_step_has_the_cheapest_offer():
     assert "gpus-0, gpus-1 (g5.xlarge in us-east-1, $1.006/h each" in printed(plan)
 
 
+def test_the_step_has_the_offers_after_it():
+    """They are in order of price, each in every zone that may be used, and none is in another region."""
+    plan = plan_of(on_aws(availability_zones=["us-east-1b", "us-east-1a"]))
+    offers = plan.steps[-1].arguments["offers"]
+    assert [(one["instance_type"], one["zone"]) for one in offers] == [
+        ("g5.xlarge", "us-east-1b"),
+        ("g5.xlarge", "us-east-1a"),
+        ("g5.2xlarge", "us-east-1b"),
+        ("g5.2xlarge", "us-east-1a"),
+    ]
+    assert places(plan)[0]["endpoint"]["zone"] == "us-east-1b"
+    assert "next offers: g5.xlarge in us-east-1a, g5.2xlarge in us-east-1b and 1 more" in printed(
+        plan
+    )
+
+
+def test_regions_without_known_prices_come_last():
+    """In their own order, each with the smallest type first."""
+    plan = plan_of(on_aws(regions=["us-west-2", "eu-west-1", "us-east-1"]))
+    offers = plan.steps[-1].arguments["offers"]
+    assert [(one["region"], one["instance_type"]) for one in offers] == [
+        ("us-east-1", "g5.xlarge"),
+        ("us-east-1", "g5.2xlarge"),
+        ("us-west-2", "g5.xlarge"),
+        ("eu-west-1", "g5.xlarge"),
+        ("us-west-2", "g5.2xlarge"),
+        ("eu-west-1", "g5.2xlarge"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("retry", "seconds"),
+    [
+        (None, None),
+        ({"on": ["no-capacity"], "duration": 3600}, 3600),
+        ({"on": ["error", "no-capacity"]}, -1),
+    ],
+)
+def test_the_place_says_for_how_long_it_is_asked_for(retry, seconds):
+    """Without a limit that is a negative number."""
+    declared = on_aws(**({} if retry is None else {"retry": retry}))
+    assert places(plan_of(declared))[0]["endpoint"].get("retry_seconds") == seconds
+
+
 def test_zone_disk_and_placement_are_in_the_place():
     """What the fleet says of each instance beside `aws` is there as well."""
     disk = {"disk": {"min": 200 * 2**30 + 1, "max": None}}
@@ -92,6 +138,11 @@ def test_without_an_offer_the_fleet_is_blocked():
     (held,) = plan_of(on_aws(max_price=10_000)).held
     assert held.by is HeldBy.DEPENDENCY
     assert "by price" in held.detail
+    elsewhere = on_aws(
+        regions=["us-east-1", "us-west-2"], availability_zones=["us-west-2a"], max_price=9_000_000
+    )
+    (held,) = plan_of(elsewhere).held
+    assert "`availability_zones`" in held.detail
     (held,) = plan_of(on_aws(instance_types=["g5.xlarges"])).held
     assert "no catalogue of offers has the instance type `g5.xlarges`" in held.detail
 
@@ -104,6 +155,15 @@ def test_more_nodes_leave_the_others_as_they_are():
     assert (change.action, change.destructive) == (Action.UPDATE, False)
     assert plan.annex["hosts_created"] == {"gpus": ["gpus-1"]}
     assert change.cost_before == 526_000
+
+
+def test_refused_hosts_are_asked_for_again():
+    """An apply does it although nothing else has changed, and the others stay as they are."""
+    refused = replace(bought(1), endpoint={"is_refused": True, "instance_type": "g5.xlarge"})
+    live = replace(ledger(row(on_aws(2))), instances=(bought(0), refused))
+    (change,) = plan_of(on_aws(2), live).changes
+    assert (change.action, change.destructive, change.fields) == (Action.UPDATE, False, ())
+    assert plan_of(on_aws(2), replace(live, instances=(bought(0), bought(1)))).changes == ()
 
 
 def test_no_nodes_cost_nothing():

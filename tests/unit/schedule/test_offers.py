@@ -37,7 +37,7 @@ REQUESTS = st.builds(
         [Requirement(), Requirement(gpu=GpuRequirement(1)), Requirement(cpu_min_millicores=50_000)]
     ),
     arch=st.sampled_from(["", "x86", "arm"]),
-    regions=st.sampled_from([frozenset(), frozenset({"eu-west-1"})]),
+    regions=st.sampled_from([(), ("eu-west-1",)]),
     spot=st.sampled_from(["on-demand", "spot", "auto"]),
     max_price_micros=st.sampled_from([None, 100_000]),
 )
@@ -67,7 +67,7 @@ def test_a_highest_price_excludes_what_costs_more_or_an_unknown_amount(offers, r
 @pytest.mark.parametrize(
     ("request_", "reason"),
     [
-        (OfferRequest(regions=frozenset({"eu-west-1"})), "region"),
+        (OfferRequest(regions=("eu-west-1",)), "region"),
         (OfferRequest(backends=frozenset({"gcp"})), "backend"),
         (OfferRequest(instance_types=frozenset({"p5.48xlarge"})), "type"),
         (OfferRequest(spot="spot"), "spot"),
@@ -118,7 +118,7 @@ def test_a_document_says_what_is_asked():
         gpu_memory_total_bytes=Range(160 * GB, None),
         arch="x86",
         backends=frozenset({"aws"}),
-        regions=frozenset({"us-east-1"}),
+        regions=("us-east-1",),
         instance_types=frozenset({"p4de.24xlarge"}),
         spot="auto",
         max_price_micros=30_000_000,

@@ -39,6 +39,10 @@ def test_a_fleet_on_aws_is_carried_out(tmp_path):
         ("regions", "price: 2\nregions", "that of its offer"),
         ("regions", "backends: [gcp]\nregions", "`backends` names `gcp`"),
         ("regions", "backend_options: {type: vastai}\nregions", "on AWS"),
+        ("regions: us-east-1", "regions: [us-east-1, us-west-2]", "The id is of one region"),
+        ("regions", "availability_zones: [us-west-2a]\nregions", "in none of the `regions`"),
+        ("regions", "retry: {on: [error]}\nregions", "`no-capacity` alone"),
+        ("regions", "retry: {max_attempts: 2}\nregions", "every ten minutes"),
     ],
 )
 def test_refused(tmp_path, old, new, words):
@@ -48,19 +52,22 @@ def test_refused(tmp_path, old, new, words):
     assert words in f"{finding.address} {finding.detail} {finding.advice}"
 
 
+def test_a_subnet_is_in_one_zone(tmp_path):
+    """Hosts may come from several zones only where the cloud chooses the subnet."""
+    zones = f"{AWS}  subnet: subnet-0f1e2d3c\navailability_zones: [us-east-1a, us-east-1b]\n"
+    (finding,) = load(tmp_path, zones).errors
+    assert "The id is of one zone" in finding.detail
+
+
 @pytest.mark.parametrize(
     "more",
     [
-        "regions: [us-east-1, eu-west-1]",
-        "availability_zones: [us-east-1a, us-east-1b]",
         "reservation: cr-1",
-        "retry: true",
         "resources: {shm_size: 8GB}",
     ],
 )
 def test_not_supported_yet(tmp_path, more):
     """What nothing acts on yet blocks the fleet."""
-    text = AWS.replace("regions: us-east-1\n", "") if more.startswith("regions") else AWS
-    loaded = load(tmp_path, f"{text}{more}\n")
+    loaded = load(tmp_path, f"{AWS}{more}\n")
     assert [one.code for one in loaded.findings] == ["not-supported"]
     assert list(loaded.desired.beyond) == [ResourceKey("fleet", "gpus")]

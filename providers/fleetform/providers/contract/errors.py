@@ -5,14 +5,14 @@ Failures of the world, split by what the caller does next.
     ├── TemporaryError      try again after `delay_seconds`
     │   ├── RefusedForNow   the host itself says no; the connection stands
     │   ├── NameUnknown     the name of the host has no address
-    │   ├── NoCapacity      the cloud has none of this type here now; another offer may have some
+    │   ├── NoCapacity      the cloud has none of this type here now (also an OfferRefused)
     │   └── StackLocked     another process changes the same resources
     └── PermanentError      trying again does not help; a person must change something
         ├── OwnedElsewhere  the host belongs to another environment, which is named
         ├── SameMachine     another host of the environment is this machine
         ├── AgentFound      the host has the agent of another instance of the environment
         ├── CredentialsRefused  the cloud does not accept them, or they are another account's
-        ├── QuotaExceeded   the account may not have so much
+        ├── QuotaExceeded   the account may not have so much (also an OfferRefused)
         ├── StateLost       the engine has no state of resources that it created
         └── SignInRefused   the host does not let this account in
 """
@@ -40,7 +40,19 @@ class NameUnknown(TemporaryError):
     """A network that comes back may know it; most often the name is misspelt, so no step waits for it."""
 
 
-class NoCapacity(TemporaryError):
+class OfferRefused(ProviderError):
+    """
+    A cloud does not create a host by this offer; another offer may have some.
+
+    `reason` is why, in a few words. `was_released`: the host was created and released again, because others of
+    its batch were refused and a batch of a cluster is whole.
+    """
+
+    reason = ""
+    was_released = False
+
+
+class NoCapacity(OfferRefused, TemporaryError):
     """A cloud cannot create a host of this type in this place at the moment."""
 
 
@@ -72,7 +84,7 @@ class CredentialsRefused(PermanentError):
     """Wrong or expired credentials, or those of an account that is not the fleet's."""
 
 
-class QuotaExceeded(PermanentError):
+class QuotaExceeded(OfferRefused, PermanentError):
     """More hosts of this kind need a higher quota, which the cloud grants on request."""
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import csv
 import functools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from importlib.resources import files
 
@@ -23,6 +23,18 @@ FIELDS = ("instance_name", "location", "price", "cpu", "memory", "gpu_count", "g
 
 PRICED_ON = {"aws": date(2026, 7, 20)}
 """The day of the prices in each catalogue."""
+
+
+REGIONS = {
+    "aws": (
+        "af-south-1", "ap-east-1", "ap-east-2", "ap-northeast-1", "ap-northeast-2", "ap-northeast-3", "ap-south-1",
+        "ap-south-2", "ap-southeast-1", "ap-southeast-2", "ap-southeast-3", "ap-southeast-4", "ap-southeast-5",
+        "ap-southeast-6", "ap-southeast-7", "ca-central-1", "ca-west-1", "eu-central-1", "eu-central-2", "eu-north-1",
+        "eu-south-1", "eu-south-2", "eu-west-1", "eu-west-2", "eu-west-3", "il-central-1", "me-central-1", "me-south-1",
+        "mx-central-1", "sa-east-1", "us-east-1", "us-east-2", "us-west-1", "us-west-2",
+    ),
+}  # fmt: skip
+"""All regions of each cloud, also those that its catalogue has no prices of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +77,22 @@ def offers(backend: str) -> tuple[Offer, ...]:
         raise KeyError(backend)
     text = (files(__package__) / f"{backend}.csv").read_text(encoding="utf-8")
     return tuple(_offers(backend, text.splitlines()))
+
+
+def offers_elsewhere(backend: str, regions: Iterable[str]) -> tuple[Offer, ...]:
+    """
+    Return the types of a catalogue in regions of the cloud that it does not have, at unknown prices.
+
+    Which of its types a region has is not known before it is asked for one.
+    """
+    known = {one.region for one in offers(backend)}
+    others = [one for one in regions if one in REGIONS[backend] and one not in known]
+    types = {(one.instance_type, one.spot): one for one in offers(backend)}
+    return tuple(
+        replace(one, region=region, price_micros=None)
+        for region in others
+        for one in types.values()
+    )
 
 
 def _offers(backend: str, lines: Sequence[str]) -> Iterator[Offer]:

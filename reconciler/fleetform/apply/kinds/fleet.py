@@ -26,13 +26,29 @@ async def make(step: Step, begun: Begun, access: HostAccess) -> None:
         for instance in await access.instances(step.resource.name)
         if not _leaving(instance) and not _is_silent(instance)
     ]
-    # Nobody waits for their first boot here: they join when their agents answer.
-    bought = [one for one in instances if one.is_bought]
-    await together(access.create(instance) for instance in bought)
+    await _buy(access, step.resource.name)
     shares = [one for one in instances if one.provider == LOCAL]
     await together(access.reach(instance) for instance in shares)
     elsewhere = [one for one in instances if one.provider != LOCAL and not one.is_bought]
     await access.reach_some(elsewhere)
+
+
+async def _buy(access: HostAccess, fleet: str) -> None:
+    """
+    Create the instances of clouds, by one offer after the other.
+
+    Nobody waits for their first boot, nor for capacity where the fleet retries: they join when their agents answer.
+    """
+    waiting: set[str] = set()
+    while missing := [
+        one
+        for one in await access.instances(fleet)
+        if one.is_bought and not one.is_created and not _leaving(one) and one.uid not in waiting
+    ]:
+        created = await together(access.create(one) for one in missing)
+        waiting.update(
+            one.uid for one, is_created in zip(missing, created, strict=True) if not is_created
+        )
 
 
 update = make

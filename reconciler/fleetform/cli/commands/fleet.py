@@ -61,9 +61,10 @@ def list_fleets(path: str | None, as_json: bool) -> None:
 @directory_option
 @json_option
 def show_fleet(name: str, path: str | None, as_json: bool) -> None:
-    """Show the fleet NAME with its instances, and the runs that use each."""
+    """Show the fleet NAME with its instances, the runs that use each, and the offers that its cloud refused."""
     from fleetform.app.clock import SystemClock
     from fleetform.views.fleets import fleet_rows, fleets_table, instances_table
+    from fleetform.views.offers import tried_offer_rows, tried_offers_table
 
     workspace = open_workspace(or_default(path))
     reader = open_reader(workspace)
@@ -75,14 +76,19 @@ def show_fleet(name: str, path: str | None, as_json: bool) -> None:
         raise unknown("fleet", name, [row.name for row in fleets])
     hosts = tuple(one for one in _host_rows(live, book) if one.fleet == name)
     out = screen()
+    offers = tried_offer_rows(reader.read_offers(name))
     if as_json:
-        out.json({"fleet": found[0], "instances": hosts})
+        more = {"offers": offers} if offers else {}
+        out.json({"fleet": found[0], "instances": hosts, **more})
         return
     out.table(fleets_table(found))
     if hosts:
         out.line()
         out.table(instances_table(hosts, now_ms=SystemClock().now_ms()))
         _say_age(workspace, [one for one in live.instances if one.fleet == name])
+    if any(one.problem for one in offers):
+        out.line()
+        out.table(tried_offers_table(offers, now_ms=SystemClock().now_ms()))
 
 
 @command.command("hosts", examples=_EXAMPLES[2:4])

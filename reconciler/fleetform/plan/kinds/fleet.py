@@ -80,6 +80,12 @@ def propose_change(
     )
 
 
+def propose_asking_again(declared: Declared, row: LiveResource) -> Proposal:
+    """Ask again for the hosts that a cloud has refused; the others stay as they are."""
+    step = make_step(Verb.FLEET_UPDATE, declared.key, _arguments(declared))
+    return propose_change_of(row, declared, Action.UPDATE, (Reason.UNFINISHED,), (), step)
+
+
 def was_made(row: LiveResource) -> bool:
     """
     Whether there are hosts by the document of a row, as far as it can tell.
@@ -254,6 +260,12 @@ def elsewhere(document: Mapping[str, Any]) -> dict[str, Any]:
     return {"provider": provider_of(document), "endpoint": endpoint}
 
 
+NO_CAPACITY = "no-capacity"
+"""The event after which a fleet asks for its hosts again."""
+
+NO_LIMIT_SECONDS = -1
+"""In place of the duration of a retry that has none."""
+
 ROOT_DISK_GB = 100
 """The disk of an instance whose fleet declares none: an image with CUDA fills half of it."""
 
@@ -272,8 +284,9 @@ def _aws_endpoint(document: Mapping[str, Any]) -> dict[str, Any]:
         "root_gb": ROOT_DISK_GB if disk is None else -(-disk // _GB),
         "orphan_after": document["aws"].get("orphan_after", ORPHAN_SECONDS),
     }
-    if zones := document.get("availability_zones"):
-        endpoint["zone"] = zones[0]
+    retry = document.get("retry") or {}
+    if NO_CAPACITY in retry.get("on", ()):
+        endpoint["retry_seconds"] = retry.get("duration", NO_LIMIT_SECONDS)
     if document.get("placement") == "cluster":
         endpoint["placement"] = "cluster"
     return endpoint

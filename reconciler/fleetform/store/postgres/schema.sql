@@ -80,6 +80,15 @@ CREATE TABLE meta (
     PRIMARY KEY (id)
 );
 
+CREATE TABLE offers (
+    fleet TEXT COLLATE "C" NOT NULL,
+    position BIGINT NOT NULL,
+    terms TEXT COLLATE "C" DEFAULT '' NOT NULL,
+    refused_at_ms BIGINT,
+    problem TEXT COLLATE "C" DEFAULT '' NOT NULL,
+    PRIMARY KEY (fleet, position)
+);
+
 CREATE TABLE overrides (
     number BIGSERIAL NOT NULL,
     kind TEXT COLLATE "C" DEFAULT '' NOT NULL,
@@ -330,4 +339,4 @@ CREATE TABLE alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO alembic_version VALUES ('0010');
+INSERT INTO alembic_version VALUES ('0011');

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from fleetform.model import figures
 from fleetform.model.drift import expected_and_seen
 from fleetform.model.figures import counted, first_of
+from fleetform.model.offers import offer_text
 from fleetform.model.plan import Change, HeldBy, Impact, Plan, Reason, Settled
 from fleetform.model.run_state import RunState
 from fleetform.spec.desired import ResourceKey
@@ -314,6 +315,7 @@ def block_facts(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[
         ("sets up", hosts_set_up_text(plan, change)),
         ("creates", hosts_created_text(plan, change)),
         ("scales", scaling_text(change)),
+        ("next offers", next_offers_text(plan, change)),
         ("preview", preview_text(plan, change)),
         (
             "cost",
@@ -424,6 +426,18 @@ def preview_rows(plan: Plan, change: Change) -> Sequence[Mapping[str, str]]:
     name = key.name if key.kind == "fleet" else str(key)
     rows: Sequence[Mapping[str, str]] = plan.annex.get("preview", {}).get(name, ())
     return rows
+
+
+def next_offers_text(plan: Plan, change: Change) -> str:
+    """Write `g5.2xlarge in us-east-1 and 3 more`: what is asked for if the cloud refuses the first offer."""
+    if not hosts_created(plan, change):
+        return ""
+    offers = [one for step in change.steps for one in step.arguments.get("offers", ())[1:]]
+    return printable(figures.first_of([offer_text(one) for one in offers], _OFFERS_SHOWN))
+
+
+_OFFERS_SHOWN = 2
+"""Names in a line; the rest is counted."""
 
 
 def preview_text(plan: Plan, change: Change) -> str:

@@ -150,6 +150,7 @@ _FACT_TONES = {
     "sets up": "info",
     "creates": "info",
     "scales": "info",
+    "next offers": "dim",
     "preview": "info",
     "cost": "info",
 }

@@ -36,7 +36,7 @@ from fleetform.spec.kinds.hosts import Blocks, SshConfig
 from fleetform.spec.kinds.offers import OfferChoice, Price, Text
 from fleetform.spec.kinds.resources import Capacity, Resources, mapping, text
 from fleetform.spec.kinds.run_policies import RetrySpec
-from fleetform.spec.names import HOSTS_MAX
+from fleetform.spec.names import HOSTS_MAX, region_of
 from fleetform.spec.quantities import Range, parse_int_range
 from fleetform.spec.quantities.ranges import from_one_to, parse_count, range_of, shown, unfit
 
@@ -245,8 +245,9 @@ class Fleet(OfferChoice):
 
     aws: Annotated[AwsHosts | None, control("providers.aws")] = None
     """
-    Create instances on AWS. Their type is the cheapest in the region that satisfies `resources` and
-    `instance_types`. Example: `{account: "123456789012", ssh_from: [203.0.113.7/32]}`.
+    Create instances on AWS. Their type is the cheapest in `regions` that satisfies `resources` and
+    `instance_types` and that AWS has. Example: `{account: "123456789012", ssh_from:
+    [203.0.113.7/32]}`.
     """
 
     kubernetes: (
@@ -275,10 +276,10 @@ class Fleet(OfferChoice):
     A100:80GB:8, memory: 200GB..}`.
     """
 
-    retry: Annotated[RetrySpec | None, control()] = None
+    retry: Annotated[RetrySpec | None, control("lifecycle")] = None
     """
-    Whether to request hosts again that were not available. Default: `false`. Example: `true`,
-    `{duration: 2d}`.
+    Whether to request hosts again that no offer had, every 10 minutes for `duration`. Without it
+    the next apply requests them. Default: `false`. Example: `true`, `{duration: 2d}`.
     """
 
     placement: Annotated[
@@ -383,13 +384,6 @@ class Fleet(OfferChoice):
         yield from without_value(self.env)
 
     def _beyond_on_aws(self) -> Iterator[Problem]:
-        for name, one in (("regions", "region"), ("availability_zones", "zone")):
-            if len(getattr(self, name) or ()) > 1:
-                yield not_supported(
-                    (name,),
-                    f"Several {name} of a fleet are not supported yet.",
-                    f"Write one {one}.",
-                )
         if self.resources is not None and self.resources.shm_size is not None:
             yield not_supported(
                 ("resources", "shm_size"),
@@ -455,11 +449,57 @@ class Fleet(OfferChoice):
         assert self.aws is not None, "the source of the hosts"
         for problem in self.aws.problems():
             yield problem.below("aws")
+        yield from self._place_problems()
+        yield from self._retry_problems()
         if others := [name for name in self.backends or () if name != "aws"]:
             yield contradiction(
                 "backends",
                 f"The hosts of this fleet are on AWS, and `backends` names `{others[0]}`.",
                 "Remove one of the two.",
+            )
+
+    def _place_problems(self) -> Iterator[Problem]:
+        """Zones outside of the regions, and what exists in one place only although several may be used."""
+        assert self.aws is not None, "the source of the hosts"
+        regions, zones = self.regions or (), self.availability_zones or ()
+        for zone in zones:
+            if regions and region_of(zone) not in regions:
+                yield contradiction(
+                    "availability_zones",
+                    f"{shown(zone)} is in none of the `regions`.",
+                    "Add its region, or remove the zone.",
+                )
+        is_one_image = (self.aws.image or "").startswith("ami-")
+        for name, places, count, is_given in (
+            ("image", "region", len(regions), is_one_image),
+            ("vpc", "region", len(regions), self.aws.vpc is not None),
+            ("subnet", "region", len(regions), self.aws.subnet is not None),
+            ("subnet", "zone", len(zones), self.aws.subnet is not None),
+        ):
+            if is_given and count > 1:
+                yield contradiction(
+                    ("aws", name),
+                    f"The id is of one {places}, and hosts may come from {count}.",
+                    f"Remove it, or write one {places}.",
+                )
+
+    def _retry_problems(self) -> Iterator[Problem]:
+        """Conditions under which runs are attempted again, and hosts are not."""
+        retry = self.retry
+        if retry is None:
+            return
+        for name in ("max_attempts", "delay", "requeue_exit_codes"):
+            if getattr(retry, name) is not None:
+                yield contradiction(
+                    ("retry", name),
+                    "A fleet asks for its hosts again every ten minutes, whatever was tried before.",
+                    "Remove it; `duration` says for how long.",
+                )
+        if retry.on is not None and "no-capacity" not in retry.on:
+            yield contradiction(
+                ("retry", "on"),
+                "A fleet asks for its hosts again after `no-capacity` alone.",
+                "Write `on: [no-capacity]`.",
             )
 
     @staticmethod

@@ -10,12 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import shutil
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from fleetform.providers.contract.errors import PermanentError, ProviderError, StackLocked
+from fleetform.providers.contract.errors import (
+    OfferRefused,
+    PermanentError,
+    ProviderError,
+    StackLocked,
+)
 from fleetform.providers.contract.hosts import CreatedHost, Report
 from fleetform.providers.pulumi.aws.batch_record import (
     BatchRecord,
@@ -41,7 +47,7 @@ from fleetform.providers.pulumi.aws.settled_hosts import (
 )
 from fleetform.providers.pulumi.engine.changes import Action, Change, Phase
 from fleetform.providers.pulumi.engine.deployment import resources_of
-from fleetform.providers.pulumi.engine.failures import FailureKind, error_of, failure
+from fleetform.providers.pulumi.engine.failures import Failure, FailureKind, error_of, failure
 from fleetform.providers.pulumi.engine.runner_slots import RunnerSlots
 from fleetform.providers.pulumi.engine.stack import Stack
 
@@ -110,18 +116,31 @@ class Batches:
             ProviderError: Nothing was created.
         """
         async with self._lock(wanted.stack):
-            known = read_record(self._folder(wanted.stack)) or wanted
-            record = known.with_hosts(wanted.hosts)
+            known = read_record(self._folder(wanted.stack))
+            record = (known or wanted).with_hosts(wanted.hosts)
             # Before the shared parts exist: parts that a record names are not removed.
             write_record(self._folder(record.stack), record)
-            parts = await self._shared(record, shared, inventory, report)
+            uids = frozenset(wanted.hosts)
+            try:
+                parts = await self._shared(record, shared, inventory, report)
+            except OfferRefused:
+                write_record(self._folder(record.stack), record.without(uids))
+                raise
             async with self._slots.take(), self._opened(record.stack) as stack:
-                return await self._create(
-                    stack, record, parts, inventory, user_data, frozenset(wanted.hosts), report
+                found = await self._create(
+                    stack, record, parts, inventory, user_data, uids, report, is_new=known is None
                 )
+                refused = _refused(found, is_cluster=shared.is_cluster)
+                record = read_record(self._folder(record.stack)) or record
+                if any(isinstance(found[uid], CreatedHost) for uid in refused):
+                    await self._release(stack, record, parts, inventory, frozenset(refused), report)
+            if refused:
+                # A stack that has no hosts left is removed with the next release: the next offer does not wait for it.
+                write_record(self._folder(record.stack), record.without(frozenset(refused)))
+            return {**found, **refused}
 
     def has_released(self, stack_name: str) -> bool:
-        """Tell whether nothing is left of a stack, and no shared part is without a batch."""
+        """Tell whether nothing is left of a stack, no stack is without hosts and no shared part without a batch."""
         is_gone = read_record(self._folder(stack_name)) is None
         return is_gone and not self._unused()
 
@@ -172,9 +191,13 @@ class Batches:
         user_data: Mapping[str, str],
         uids: frozenset[str],
         report: Report,
+        *,
+        is_new: bool,
     ) -> Mapping[str, CreatedHost | ProviderError]:
-        program = batch_program(record.account, record.batch({}), parts)
-        there = await settled_hosts(stack, program, inventory, record, report)
+        there: Mapping[str, CreatedHost] = {}
+        if not is_new:
+            program = batch_program(record.account, record.batch({}), parts)
+            there = await settled_hosts(stack, program, inventory, record, report)
         record = record.with_created({uid: one.id for uid, one in there.items()})
         gone = {uid: record.created[uid] for uid in record.created if uid not in there}
         lost = {uid: _gone(record, uid, gone[uid]) for uid in uids if uid in gone}
@@ -196,7 +219,8 @@ class Batches:
                 for one in outcome.failures
             }
             unsure = {one.where for one in outcome.failures if one.kind not in _ANSWERS}
-            there = hosts_of(await stack.export_state())
+            if not _created_nothing(outcome.failures, missing):
+                there = hosts_of(await stack.export_state())
             record = replace(
                 record.with_created({uid: one.id for uid, one in there.items()}),
                 asked=tuple(sorted((missing & unsure) - there.keys())),
@@ -264,27 +288,32 @@ class Batches:
             return parts
 
     async def _remove_unused(self, inventory: HostInventory, report: Report) -> None:
-        """Remove the shared parts that no batch names."""
-        for name in self._unused():
-            async with self._lock(name):
-                if name not in self._unused():
-                    continue
-                shared = read_shared(self._folder(name))
-                async with self._slots.take(is_release=True), self._opened(name) as stack:
-                    report(f"deleting what is shared in {name}")
-                    if shared is not None:
-                        program = shared_program(shared.account, shared.request)
-                        await settle_shared(stack, program, inventory, shared.request.uid, report)
-                        # If this is cut off, the next batch must not be given what is half deleted.
-                        write_shared(self._folder(name), replace(shared, parts=None))
-                    (await stack.destroy()).require()
-                    await stack.remove()
-                shutil.rmtree(self._folder(name))
+        """Remove the stacks that have no hosts, and then the shared parts that no batch with hosts names."""
+        while names := self._unused():
+            for name in names:
+                async with self._lock(name):
+                    if name in self._unused():
+                        await self._remove(name, inventory, report)
+
+    async def _remove(self, name: str, inventory: HostInventory, report: Report) -> None:
+        shared = read_shared(self._folder(name))
+        async with self._slots.take(is_release=True), self._opened(name) as stack:
+            if shared is not None:
+                report(f"deleting what is shared in {name}")
+                program = shared_program(shared.account, shared.request)
+                await settle_shared(stack, program, inventory, shared.request.uid, report)
+                # If this is cut off, the next batch must not be given what is half deleted.
+                write_shared(self._folder(name), replace(shared, parts=None))
+            (await stack.destroy()).require()
+            await stack.remove()
+        shutil.rmtree(self._folder(name))
 
     def _unused(self) -> tuple[str, ...]:
-        used = {one.shared for one in read_records(self._stacks)}
-        there = (path.name for path in self._stacks.glob(f"*{SHARED_SUFFIX}"))
-        return tuple(sorted(name for name in there if name not in used))
+        records = tuple(read_records(self._stacks))
+        empty = {one.stack for one in records if not one.hosts}
+        used = {one.shared for one in records if one.hosts}
+        there = {path.name for path in self._stacks.glob(f"*{SHARED_SUFFIX}")}
+        return tuple(sorted(empty)) or tuple(sorted(there - used))
 
     # -- stacks -----------------------------------------------------------------------------------
 
@@ -353,6 +382,28 @@ def _teller(record: BatchRecord, report: Report) -> Callable[[Change], None]:
             report(f"host {record.hosts.get(change.name, change.name)}{cloud_id} {word}")
 
     return tell
+
+
+def _refused(
+    found: Mapping[str, CreatedHost | ProviderError], *, is_cluster: bool
+) -> dict[str, OfferRefused]:
+    """
+    Return the hosts of a call that leave their batch, by uid: another batch asks for them by another offer.
+
+    A cluster is in one place, so all of them leave when one was refused.
+    """
+    refused = {uid: one for uid, one in found.items() if isinstance(one, OfferRefused)}
+    if not refused or not is_cluster:
+        return refused
+    released = copy.copy(next(iter(refused.values())))
+    released.was_released = True
+    return {**dict.fromkeys(found, released), **refused}
+
+
+def _created_nothing(failures: Sequence[Failure], missing: frozenset[str]) -> bool:
+    """Tell whether the cloud has refused each host, so that the state of the stack is as before."""
+    refused = {one.where for one in failures if isinstance(error_of(one), OfferRefused)}
+    return missing <= refused
 
 
 def _gone(record: BatchRecord, uid: str, cloud_id: str) -> ProviderError:

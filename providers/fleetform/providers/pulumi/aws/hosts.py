@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from fleetform.agents.protocol.messages import Cursor
 from fleetform.providers.contract.checks import HostChecked
 from fleetform.providers.contract.errors import (
-    NoCapacity,
+    OfferRefused,
     ProviderError,
     TemporaryError,
 )
@@ -79,8 +79,6 @@ GATHER_SECONDS = 0.2
 FAILED_SECONDS = 60.0
 """After a failure the same host is not asked for again for so long: an `up` takes seconds of processor time."""
 
-NO_CAPACITY_SECONDS = 600.0
-"""The same after a refusal for lack of capacity."""
 
 T = TypeVar("T")
 
@@ -131,9 +129,12 @@ class AwsHosts:
             raise refusal
         try:
             return await self._creates(request, report)
+        except OfferRefused:
+            # The caller knows which offers were refused, and asks by another one.
+            raise
         except ProviderError as problem:
-            seconds = NO_CAPACITY_SECONDS if isinstance(problem, NoCapacity) else FAILED_SECONDS
-            self._refused[request.uid] = (asyncio.get_running_loop().time() + seconds, problem)
+            until = asyncio.get_running_loop().time() + FAILED_SECONDS
+            self._refused[request.uid] = (until, problem)
             raise
 
     def first_host_key(self, uid: str) -> str:

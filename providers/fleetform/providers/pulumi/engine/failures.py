@@ -18,6 +18,7 @@ from typing import Any
 from fleetform.providers.contract.errors import (
     CredentialsRefused,
     NoCapacity,
+    OfferRefused,
     PermanentError,
     ProviderError,
     QuotaExceeded,
@@ -292,10 +293,25 @@ def error_of(failure: Failure) -> ProviderError:
     message = f"{failure.where}: {failure.what}"
     if failure.why:
         message = f"{message} ({failure.why})"
+    error: ProviderError
     if failure.kind in _TEMPORARY:
         kind, delay_seconds = _TEMPORARY[failure.kind]
-        return kind(message, delay_seconds=delay_seconds)
-    return _PERMANENT.get(failure.kind, PermanentError)(message, advice=failure.advice)
+        error = kind(message, delay_seconds=delay_seconds)
+    else:
+        error = _PERMANENT.get(failure.kind, PermanentError)(message, advice=failure.advice)
+    if isinstance(error, OfferRefused):
+        error.reason = _refusal(failure)
+    return error
+
+
+_REFUSALS = {FailureKind.NO_CAPACITY: "no capacity", FailureKind.QUOTA: "quota used up"}
+
+
+def _refusal(failure: Failure) -> str:
+    """Write `no capacity (InsufficientInstanceCapacity)`: what failed, and the words by which it was recognised."""
+    patterns = (row.pattern for row in _ROWS if row.kind is failure.kind and row.pattern)
+    found = next((found for one in patterns if (found := one.search(failure.why))), None)
+    return f"{_REFUSALS[failure.kind]} ({found[0]})" if found else _REFUSALS[failure.kind]
 
 
 def _filled(template: str, values: Mapping[str, str]) -> str:

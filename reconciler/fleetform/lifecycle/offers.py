@@ -1,0 +1,96 @@
+"""
+By which offer an instance of a cloud is asked for next.
+
+An instance that the cloud may have been asked for stays at its offer until the cloud has answered: it could exist there, and
+would be bought twice. All others follow the offers of their fleet, the first one that was not refused lately.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fleetform.model.offers import REFUSED_MS, TERMS, NoOffer, TriedOffer, identity_of
+from fleetform.spec.canonical import digest
+
+__all__ = ["asked_again", "created", "next_offer", "refused"]
+
+_ASKED = "asked"
+"""In an endpoint: the cloud may have been asked for the instance by this offer, and has not answered."""
+
+_SINCE = "refused_since_ms"
+"""In an endpoint: since when no offer was left."""
+
+_GIVEN_UP = "is_refused"
+"""In an endpoint: only an apply asks for the instance again; see `model.instance`."""
+
+_RETRY = "retry_seconds"
+"""In an endpoint: for how long offers are asked for again; negative: without limit; missing: they are not."""
+
+
+def next_offer(
+    uid: str, endpoint: Mapping[str, Any], offers: Sequence[TriedOffer], *, now_ms: int
+) -> tuple[dict[str, Any], NoOffer | None]:
+    """
+    Return the endpoint by which an instance is asked for now, and why it is not asked for.
+
+    Args:
+        uid: Of the instance.
+        endpoint: As it is; it has an offer.
+        offers: Of its fleet, in their order; empty: those of an earlier release, which had one.
+        now_ms: Unix milliseconds.
+    """
+    if endpoint.get(_ASKED) or not offers:
+        return {**endpoint, _ASKED: True}, None
+    free = [one.terms for one in offers if not one.is_refused(now_ms)]
+    if not free or endpoint.get(_GIVEN_UP):
+        since_ms = endpoint.get(_SINCE, now_ms)
+        none = _no_offer(endpoint, offers, since_ms, now_ms)
+        given_up = {_GIVEN_UP: True} if none.next_ms is None else {}
+        return {**endpoint, _SINCE: since_ms, **given_up}, none
+    # How long it has waited is kept until it is created: a retry has one limit.
+    if any(identity_of(terms) == identity_of(endpoint) for terms in free):
+        return {**endpoint, _ASKED: True}, None
+    moved = {**_without(endpoint, *TERMS), **free[0]}
+    # The same for all instances of a batch that go to the same offer: they are a batch again.
+    before = str(endpoint.get("stack") or uid)
+    mark = digest({"stack": before, "offer": list(identity_of(free[0]))})[:12]
+    return {**moved, "stack": f"{before[:-12]}{mark}", _ASKED: True}, None
+
+
+def refused(endpoint: Mapping[str, Any], terms: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the endpoint of an instance that was refused by an offer; None: it is not asked for by that one."""
+    if identity_of(endpoint) != identity_of(terms) or not endpoint.get(_ASKED):
+        return None
+    return _without(endpoint, _ASKED)
+
+
+def asked_again(endpoint: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Return the endpoint of an instance that an apply asks for again, whatever was refused before.
+
+    `declared` is the endpoint of a new host of its fleet: for how long it is asked for is as declared now.
+    """
+    retry = {name: declared[name] for name in (_RETRY,) if name in declared}
+    return {**_without(endpoint, _SINCE, _GIVEN_UP, _RETRY), **retry}
+
+
+def created(endpoint: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the endpoint of an instance that was created."""
+    return _without(endpoint, _ASKED, _SINCE, _GIVEN_UP)
+
+
+def _no_offer(
+    endpoint: Mapping[str, Any], offers: Sequence[TriedOffer], since_ms: int, now_ms: int
+) -> NoOffer:
+    told = tuple(one for one in offers if one.refused_at_ms is not None)
+    seconds = endpoint.get(_RETRY)
+    until_ms = None if seconds is None or seconds < 0 else since_ms + seconds * 1000
+    if endpoint.get(_GIVEN_UP) or seconds is None or (until_ms is not None and now_ms >= until_ms):
+        return NoOffer(told)
+    next_ms = min(one.refused_at_ms for one in told if one.refused_at_ms is not None) + REFUSED_MS
+    return NoOffer(told, next_ms, until_ms)
+
+
+def _without(endpoint: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: endpoint[name] for name in endpoint if name not in names}

@@ -1,0 +1,104 @@
+"""
+The offers by which the instances of a fleet on a cloud are created, in the order in which they are tried.
+
+An offer is a mapping of `TERMS`. The endpoint of an instance has those of the offer that it is created by, so a plan, a
+step and a row name an offer in the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "OFFERS_MAX",
+    "REFUSED_MS",
+    "TERMS",
+    "NoOffer",
+    "Refusal",
+    "TriedOffer",
+    "identity_of",
+    "offer_text",
+    "terms_of",
+]
+
+TERMS = ("instance_type", "region", "zone", "spot", "price_micros")
+"""`zone` is missing where the cloud chooses it, `spot` on demand, `price_micros` where it is unknown."""
+
+REFUSED_MS = 600_000
+"""
+How long a fleet does not ask for an offer again that a cloud has refused.
+
+Capacity comes back when others give theirs back, which takes minutes, and each call counts against the limits of the account.
+"""
+
+OFFERS_MAX = 16
+"""Offers that a step has: a refusal takes up to 30 s, so all of them are tried before the first may be asked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriedOffer:
+    """
+    An offer of a fleet, and what became of the last call for it.
+
+    `refused_at_ms` is when the cloud refused it, and `problem` why; None: it has not, or has created hosts since.
+    """
+
+    fleet: str
+    terms: Mapping[str, Any]
+    refused_at_ms: int | None = None
+    problem: str = ""
+
+    def is_refused(self, now_ms: int) -> bool:
+        """Tell whether it must not be asked for now."""
+        return self.refused_at_ms is not None and now_ms < self.refused_at_ms + REFUSED_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """
+    A cloud refused to create an instance by an offer.
+
+    `was_released`: it was created and released, because others of its batch were refused. Its uid is used up.
+    """
+
+    instance_uid: str
+    terms: Mapping[str, Any]
+    problem: str
+    was_released: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NoOffer:
+    """
+    No offer may be asked for now: the cloud has refused each of `refused`.
+
+    `next_ms`: when the first one is asked for again; None: the fleet does not retry, or no longer. `until_ms`: when the
+    fleet gives up; None: never, or it has.
+    """
+
+    refused: tuple[TriedOffer, ...]
+    next_ms: int | None = None
+    until_ms: int | None = None
+
+
+def identity_of(terms: Mapping[str, Any]) -> tuple[str, str, str, bool]:
+    """Return what tells an offer from others; its price may change."""
+    return (
+        terms.get("instance_type", ""),
+        terms.get("region", ""),
+        terms.get("zone", ""),
+        bool(terms.get("spot")),
+    )
+
+
+def offer_text(terms: Mapping[str, Any]) -> str:
+    """Write `g5.xlarge in us-east-1a (spot)`."""
+    place = terms.get("zone") or terms.get("region", "")
+    return f"{terms['instance_type']} in {place}{' (spot)' if terms.get('spot') else ''}"
+
+
+def terms_of(endpoint: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the offer that the endpoint of an instance has."""
+    return {name: endpoint[name] for name in TERMS if name in endpoint}

@@ -1,0 +1,116 @@
+"""Offers of a fleet in the ledger: kept with their refusals, taken before a cloud is asked, and renamed with the fleet."""
+
+from __future__ import annotations
+
+import pytest
+
+from contract.ledgers import CountingIds, carry_out, move_step, step, written
+from fleetform.model.offers import NoOffer, Refusal
+from fleetform.store.opening import ledger_in_memory
+from unit.plan.trees import UID
+
+CHEAP = {"instance_type": "g5.xlarge", "region": "us-east-1", "price_micros": 1_006_000}
+DEAR = {"instance_type": "g5.2xlarge", "region": "us-east-1"}
+
+
+@pytest.fixture
+def ledger():
+    made = ledger_in_memory(UID, CountingIds(), now_ms=1)
+    made.take_fence(who="tests", now_ms=1)
+    yield made
+    made.close()
+
+
+def declare(ledger, nodes, offers=(CHEAP, DEAR), **endpoint):
+    places = [
+        {
+            "name": f"gpus-{number}",
+            "number": number,
+            "provider": "aws",
+            "endpoint": {**offers[0], **endpoint},
+        }
+        for number in range(nodes)
+    ]
+    said = written({}, type="fleet", instances=places, offers=list(offers))
+    carry_out(ledger, [step("fleet.make", "gpus", **said)])
+
+
+def uids(ledger):
+    return [one.uid for one in ledger.read_live().instances]
+
+
+def refuse(ledger, uid, terms, *, now_ms, **more):
+    refusal = Refusal(uid, terms, "no capacity", **more)
+    return ledger.refuse_offers([refusal], fence=1, now_ms=now_ms)
+
+
+def taken(ledger, *, now_ms):
+    found = ledger.take_offers(uids(ledger), fence=1, now_ms=now_ms)
+    return [one if isinstance(one, NoOffer) else one["instance_type"] for one in found.values()]
+
+
+def test_a_refusal_is_of_the_fleet(ledger):
+    """It is recorded once, moves what has an answer, and outlives a new plan and a rename."""
+    declare(ledger, 2)
+    assert taken(ledger, now_ms=1) == ["g5.xlarge"] * 2
+    first, second = uids(ledger)
+    assert [one.problem for one in refuse(ledger, first, CHEAP, now_ms=2)] == ["no capacity"]
+    assert taken(ledger, now_ms=2) == ["g5.2xlarge", "g5.xlarge"]
+    assert refuse(ledger, second, CHEAP, now_ms=3) == ()
+    assert taken(ledger, now_ms=3) == ["g5.2xlarge"] * 2
+    stacks = [one.endpoint["stack"] for one in ledger.read_live().instances]
+    assert stacks[0] == stacks[1]
+
+    declare(ledger, 3, offers=(CHEAP, {**DEAR, "zone": "us-east-1a"}))
+    assert [one.refused_at_ms for one in ledger.read_offers("gpus")] == [2, None]
+    carry_out(ledger, [move_step("fleet", "gpus", "cards")])
+    assert ledger.read_offers("gpus") == ()
+    assert [one.problem for one in ledger.read_offers("cards")] == ["no capacity", ""]
+
+
+def test_what_was_released_gets_another_uid(ledger):
+    """One is bought once, and its place is asked for under the new one."""
+    declare(ledger, 1)
+    taken(ledger, now_ms=1)
+    (before,) = uids(ledger)
+    refuse(ledger, before, CHEAP, now_ms=2, was_released=True)
+    (after,) = uids(ledger)
+    assert after != before
+    assert ledger.take_offers([before], fence=1, now_ms=3) == {}
+    assert taken(ledger, now_ms=3) == ["g5.2xlarge"]
+
+
+def test_an_apply_asks_again(ledger):
+    """Without a retry nothing else does, also when the refusals are old."""
+    declare(ledger, 1)
+    for terms in (CHEAP, DEAR):
+        taken(ledger, now_ms=1)
+        refuse(ledger, uids(ledger)[0], terms, now_ms=1)
+    (none,) = taken(ledger, now_ms=2)
+    assert [one.terms for one in none.refused] == [CHEAP, DEAR]
+    assert ledger.read_live().instances[0].is_refused
+    (still,) = taken(ledger, now_ms=3_600_000)
+    assert isinstance(still, NoOffer)
+    declare(ledger, 1)
+    assert taken(ledger, now_ms=3_600_000) == ["g5.2xlarge"]
+
+
+def test_a_retry_counts_for_hosts_that_are_missing(ledger):
+    """It may be declared after they were refused, and removed again."""
+    declare(ledger, 1)
+    for terms in (CHEAP, DEAR):
+        taken(ledger, now_ms=1)
+        refuse(ledger, uids(ledger)[0], terms, now_ms=1)
+    taken(ledger, now_ms=2)
+    declare(ledger, 1, retry_seconds=60)
+    (none,) = taken(ledger, now_ms=3)
+    assert (none.next_ms, none.until_ms) == (600_001, 60_003)
+    declare(ledger, 1)
+    (none,) = taken(ledger, now_ms=4)
+    assert none.next_ms is None
+
+
+def test_a_fleet_that_is_gone_has_no_offers(ledger):
+    declare(ledger, 0)
+    carry_out(ledger, [step("fleet.remove", "gpus")])
+    assert ledger.read_offers("gpus") == ()
