@@ -71,6 +71,13 @@ class Cloud(SimulatedHosts):
     async def preview(self, requests: object) -> tuple[()]:
         return ()
 
+    async def listed(self, environment_uid: str, request: object) -> tuple[()]:
+        """List nothing: no instance here is unknown to the ledger."""
+        return ()
+
+    async def terminate(self, instance: object, report: object) -> None:
+        raise AssertionError("an instance that the ledger knows is released")
+
 
 class CloudRig(Rig):
     """A rig whose hosts are created by a cloud."""
