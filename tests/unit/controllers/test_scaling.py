@@ -13,7 +13,6 @@ from fleetform.model.live import FleetOffers
 from fleetform.model.plan import Permissions, Plan
 from fleetform.model.run import RunState
 from fleetform.plan.planner import plan
-from fleetform.providers.contract.errors import NoCapacity
 from fleetform.providers.contract.hosts import CreatedHost, InstanceRequest
 from fleetform.providers.offers.catalogue import Offer
 from fleetform.spec.desired import Desired
@@ -49,7 +48,6 @@ class Cloud(SimulatedHosts):
 
     bought: list[Bought]
     seconds: dict[str, float]
-    refused: set[str]
     released: list[str]
 
     async def create(self, request: InstanceRequest, _report: object) -> CreatedHost:
@@ -57,8 +55,6 @@ class Cloud(SimulatedHosts):
         if request.uid not in {one.uid for one in self.bought}:
             self.bought.append(Bought(request.name, request.uid, now))
         await asyncio.sleep(self.seconds.get(request.name, 1.0))
-        if request.name in self.refused:
-            raise NoCapacity(f"instance {request.name}: no capacity")
         return CreatedHost(f"i-{request.uid[-4:]}", "192.0.2.1")
 
     async def release(self, request: InstanceRequest) -> None:
@@ -100,7 +96,7 @@ class CloudRig(Rig):
             machines, source=self.world._random, judge=self.judge, faults=self.faults
         )
         self.world.bought, self.world.released = [], []
-        self.world.seconds, self.world.refused = {}, set()
+        self.world.seconds = {}
         self.lives = Lives(
             self.ledger, self.world, source=self.world._random, judge=self.judge,
             crash=lambda: self.crash, load_plan=self.lives._load_plan,
@@ -171,22 +167,6 @@ def test_a_slow_create_delays_no_release():
         assert asyncio.get_running_loop().time() - began < 300
 
     rig.play(story())
-
-
-def test_a_refused_host_is_not_asked_for_twice():
-    """Its row stays and is tried again by its session; the run says that it waits for it."""
-    rig = CloudRig({"a": 5.0})
-    rig.world.refused.add("pool-0")
-
-    async def story() -> None:
-        await rig.apply(make_desired(by_demand(), {"a": task()}))
-        await asyncio.sleep(30)
-        assert rig.names() == ["pool-0"]
-        rig.world.refused.clear()
-        await rig.until(lambda: rig.state("a") is RunState.DONE)
-
-    rig.play(story())
-    assert len(rig.world.bought) == 1
 
 
 @pytest.mark.parametrize("kills", [1, 4])
