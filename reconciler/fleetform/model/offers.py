@@ -8,8 +8,7 @@ step and a row name an offer in the same words.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = [
     "OFFERS_MAX",
@@ -37,8 +36,7 @@ OFFERS_MAX = 16
 """Offers that a step has: a refusal takes up to 30 s, so all of them are tried before the first may be asked again."""
 
 
-@dataclass(frozen=True, slots=True)
-class TriedOffer:
+class TriedOffer(NamedTuple):
     """
     An offer of a fleet, and what became of the last call for it.
 
@@ -55,8 +53,7 @@ class TriedOffer:
         return self.refused_at_ms is not None and now_ms < self.refused_at_ms + REFUSED_MS
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """
     A cloud refused to create an instance by an offer.
 
@@ -69,8 +66,7 @@ class Refusal:
     was_released: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class NoOffer:
+class NoOffer(NamedTuple):
     """
     No offer may be asked for now: the cloud has refused each of `refused`.
 

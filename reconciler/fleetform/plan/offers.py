@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleetform.model.instance import CLOUDS
 from fleetform.model.offers import OFFERS_MAX
@@ -17,10 +17,12 @@ from fleetform.model.plan import Change, HeldBy, Step
 from fleetform.model.scaling import places_with_offers
 from fleetform.plan.draft import PlanDraft
 from fleetform.plan.kinds.fleet import propose_asking_again
-from fleetform.providers.offers.catalogue import Offer
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.ignore_changes import overlook, overlooks
 from fleetform.spec.names import region_of
+
+if TYPE_CHECKING:
+    from fleetform.providers.offers.catalogue import Offer
 
 __all__ = ["ask_again", "choose_offers"]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fleetform.lifecycle.offers import asked_again, next_offer, refused
@@ -140,7 +139,7 @@ def _note(
         )
         said = f"{offer_text(offer.terms)} was refused: {refusal.problem}"
         transaction.log("offer.refused", now_ms, said, ResourceKey("fleet", fleet))
-        yield replace(offer, refused_at_ms=now_ms, problem=refusal.problem)
+        yield offer._replace(refused_at_ms=now_ms, problem=refusal.problem)
 
 
 def _row_of(
