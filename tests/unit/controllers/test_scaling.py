@@ -13,6 +13,7 @@ from fleetform.model.live import FleetOffers
 from fleetform.model.plan import Permissions, Plan
 from fleetform.model.run import RunState
 from fleetform.plan.planner import plan
+from fleetform.providers.contract.errors import NoCapacity
 from fleetform.providers.contract.hosts import CreatedHost, InstanceRequest
 from fleetform.providers.offers.catalogue import Offer
 from fleetform.spec.desired import Desired
@@ -48,6 +49,7 @@ class Cloud(SimulatedHosts):
 
     bought: list[Bought]
     seconds: dict[str, float]
+    refused: set[str]
     released: list[str]
 
     async def create(self, request: InstanceRequest, _report: object) -> CreatedHost:
@@ -55,6 +57,10 @@ class Cloud(SimulatedHosts):
         if request.uid not in {one.uid for one in self.bought}:
             self.bought.append(Bought(request.name, request.uid, now))
         await asyncio.sleep(self.seconds.get(request.name, 1.0))
+        if request.name in self.refused:
+            refusal = NoCapacity(f"instance {request.name}: no capacity")
+            refusal.reason = "no capacity"
+            raise refusal
         return CreatedHost(f"i-{request.uid[-4:]}", "192.0.2.1")
 
     async def release(self, request: InstanceRequest) -> None:
@@ -96,7 +102,7 @@ class CloudRig(Rig):
             machines, source=self.world._random, judge=self.judge, faults=self.faults
         )
         self.world.bought, self.world.released = [], []
-        self.world.seconds = {}
+        self.world.seconds, self.world.refused = {}, set()
         self.lives = Lives(
             self.ledger, self.world, source=self.world._random, judge=self.judge,
             crash=lambda: self.crash, load_plan=self.lives._load_plan,
@@ -167,6 +173,35 @@ def test_a_slow_create_delays_no_release():
         assert asyncio.get_running_loop().time() - began < 300
 
     rig.play(story())
+
+
+RETRY = {"retry": {"on": ["no-capacity"], "duration": 3600}}
+
+
+@pytest.mark.parametrize("more", [{}, RETRY], ids=["once", "retry"])
+def test_a_refused_host_is_not_bought_twice(more: Mapping[str, Any]):
+    """The run waits and says why; the host is asked for again by the fleet itself if it retries, else by the next apply."""
+    rig = CloudRig({"a": 5.0})
+    rig.world.refused.add("pool-0")
+    desired = make_desired(by_demand(**more), {"a": task()})
+
+    async def story() -> None:
+        await rig.apply(desired)
+        await asyncio.sleep(30)
+        assert rig.names() == ["pool-0"]
+        (row,) = rig.ledger.read_book().instances
+        assert "no capacity" in row.message
+        rig.world.refused.clear()
+        if more:
+            assert rig.plan(desired).changes == ()
+        else:
+            await asyncio.sleep(3600)
+            assert rig.state("a") is RunState.SUBMITTED
+            await rig.apply(desired)
+        await rig.until(lambda: rig.state("a") is RunState.DONE)
+
+    rig.play(story())
+    assert len(rig.world.bought) == 1
 
 
 @pytest.mark.parametrize("kills", [1, 4])
