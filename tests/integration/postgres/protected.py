@@ -28,7 +28,9 @@ from fleetform.model.ports import HostNews, InstanceMark
 from fleetform.model.rollout import Exchange, Move, Template
 from fleetform.model.run import RunState
 from fleetform.model.scaling import IdleHosts
+from fleetform.model.volume import DISK, disk_request
 from fleetform.providers.contract.hosts import CreatedHost
+from fleetform.spec.desired import ResourceKey
 
 Call = Callable[[], Any]
 
@@ -198,6 +200,27 @@ def _refuse_offers(desk: Desk) -> Call:
     return lambda: desk.ledger.refuse_offers(refusals, fence=desk.fence, now_ms=desk.now_ms)
 
 
+def _note_ended(desk: Desk) -> Call:
+    uid = _instance_of_a_cloud(desk)
+    desk.ledger.take_offers([uid], fence=desk.fence, now_ms=desk.now_ms)
+    created = CreatedHost("i-1", "192.0.2.1", "ssh-ed25519 AAAA")
+    desk.ledger.note_created(uid, created, fence=desk.fence, now_ms=desk.now_ms)
+    return lambda: desk.ledger.note_ended(
+        uid, "i-1 was terminated", fence=desk.fence, now_ms=desk.now_ms
+    )
+
+
+def _note_attachment(desk: Desk) -> Call:
+    document: dict[str, object] = {
+        "type": "volume", "backend": "aws", "region": "us-east-1",
+        "availability_zone": "us-east-1a", "size": 10 << 30, "aws": {"account": "123456789012"},
+    }  # fmt: skip
+    said = {"fleet": "", "path": "", DISK: disk_request(document, None)}
+    carry_out(desk.ledger, [step("volume.make", "disk", **written(document, **said))])
+    uid = desk.ledger.read_live().resources[ResourceKey("volume", "disk")].uid
+    return lambda: desk.ledger.note_attachment(uid, desk.instances[0], fence=desk.fence)
+
+
 def _pin_host_key(desk: Desk) -> Call:
     return lambda: desk.ledger.pin_host_key(desk.instances[0], "ssh-ed25519 BBBB", fence=desk.fence)
 
@@ -253,6 +276,8 @@ PROTECTED = tuple(
         _note_created,
         _take_offers,
         _refuse_offers,
+        _note_ended,
+        _note_attachment,
         _pin_host_key,
         _put_overrides,
         _retire,
