@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -39,11 +40,23 @@ def answer_service(call: Call, account: str, catalog: Catalog) -> dict[str, Any]
                     "NoSuchEntity", f"The role with name {_SPOT_ROLE} cannot be found.", 404
                 )
             return {"Role": _spot_role(account)}
+        case "pricing", "GetProducts":
+            rules = {one["Field"]: one["Value"] for one in parameters["Filters"]}
+            prices = catalog.prices.get(rules["regionCode"], {})
+            return {"PriceList": [_product(name, price) for name, price in prices.items()]}
         case "iam", _:
             return call_moto(call, account)
     raise Refusal(
         "InvalidAction", f"the front of the tests lacks {call.service}:{call.operation}", 501
     )
+
+
+def _product(instance_type: str, price: str) -> str:
+    dimensions = {"rate": {"unit": "Hrs", "pricePerUnit": {"USD": price}}}
+    return json.dumps({
+        "product": {"attributes": {"instanceType": instance_type}},
+        "terms": {"OnDemand": {"term": {"priceDimensions": dimensions}}},
+    })  # fmt: skip
 
 
 def _parameter(catalog: Catalog, name: str, region: str) -> dict[str, Any]:

@@ -158,6 +158,20 @@ def describe_spot_requests(region: Region, call: Call) -> dict[str, Any]:
     return {"SpotInstanceRequests": [row for row in rows if matches(row, filters)]}
 
 
+def spot_price_history(region: Region, call: Call) -> dict[str, Any]:
+    return {
+        "SpotPriceHistory": [
+            {
+                "InstanceType": name,
+                "SpotPrice": price,
+                "ProductDescription": "Linux/UNIX",
+                "AvailabilityZone": f"{region.name}a",
+            }
+            for name, price in region.catalog.spot_prices.items()
+        ]
+    }
+
+
 def cancel_spot_requests(region: Region, call: Call) -> dict[str, Any]:
     for identity in call.parameters["SpotInstanceRequestIds"]:
         region.spot_requests[identity]["State"] = "cancelled"
@@ -194,4 +208,5 @@ HANDLERS = {
     "DescribeImages": describe_images,
     "DescribePlacementGroups": describe_placement_groups,
     "DescribeSpotInstanceRequests": describe_spot_requests,
+    "DescribeSpotPriceHistory": spot_price_history,
 }

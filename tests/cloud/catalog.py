@@ -48,6 +48,10 @@ class Catalog:
     parameters: dict[str, str] = field(default_factory=dict)
     vcpus: dict[str, int] = field(default_factory=dict)
     """Limit by the code of its quota; a quota that is not here has `VCPUS`."""
+    prices: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Dollars an hour on demand, by region and type."""
+    spot_prices: dict[str, str] = field(default_factory=dict)
+    """Dollars an hour by type."""
     spot_role: bool = True
     """False: the account lacks the service-linked role of spot, and may not make it."""
 

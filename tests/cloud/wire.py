@@ -25,7 +25,7 @@ from botocore.serialize import create_serializer
 from botocore.validate import ParamValidator
 from moto.core.parse import PROTOCOL_PARSERS
 
-SERVICES = ("ec2", "iam", "service-quotas", "ssm", "sts")
+SERVICES = ("ec2", "iam", "pricing", "service-quotas", "ssm", "sts")
 """Services of the front. Signatures name `servicequotas` without a hyphen."""
 
 _SCOPE = re.compile(r"Credential=([^/]+)/\d{8}/([^/]+)/([^/]+)/aws4_request")

@@ -17,9 +17,12 @@ from fleetform.providers.contract.errors import PermanentError
 from fleetform.providers.contract.hosts import HostProvider
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from importlib.metadata import EntryPoints
 
 ENTRY_POINT_GROUP = "fleetform.providers"
+
+_OFFERS = {"aws": "fleetform.providers.pulumi.aws.account_offers:region_rows"}
 
 _OURS = {
     "aws": "fleetform.providers.pulumi.aws.hosts:AwsHosts",
@@ -45,6 +48,18 @@ def provider(name: str, *, state: Path, environment_uid: str) -> HostProvider:
             f"provider {name} cannot be loaded: {error}", advice="reinstall its package"
         ) from error
     return make(state, environment_uid)
+
+
+def region_offers(backend: str, region: str, now: datetime) -> list[dict[str, object]]:
+    """
+    Ask a cloud for what it offers in a region now, as rows of a catalogue.
+
+    Raises:
+        ProviderError: It does not answer, or refuses.
+    """
+    module, _, attribute = _OFFERS[backend].partition(":")
+    ask = getattr(importlib.import_module(module), attribute)
+    return cast("list[dict[str, object]]", ask(region, now))
 
 
 def environment_variables(providers: Iterable[str]) -> tuple[str, ...]:

@@ -67,7 +67,12 @@ class RoutedHosts:
         return await self._creator(request.provider).create(request, report)
 
     async def secure(self, request: InstanceRequest, pin: Pin) -> None:
-        first = self._creator(request.provider).first_host_key(request.uid)
+        creator = self._creator(request.provider)
+        if not request.host_key:
+            # The host made the key that it printed, and nothing else has its private half.
+            await pin(await creator.printed_host_key(request))
+            return
+        first = creator.first_host_key(request.uid)
         if first not in request.host_key.splitlines():
             return
         provider, reached = self._reached(request)

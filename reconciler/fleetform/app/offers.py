@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from fleetform.app.paths import state_home
 from fleetform.app.problems import WorkspaceProblem
 from fleetform.model.figures import first_of
 from fleetform.model.instance import Gpu
 from fleetform.model.live import FleetOffers
 from fleetform.model.run import GpuRequirement
+from fleetform.providers.contract.errors import PermanentError, ProviderError
 from fleetform.providers.offers import catalogue
 from fleetform.schedule.demand import gpu_matches
 from fleetform.schedule.offers import OfferRequest, Selection, select
@@ -18,6 +21,8 @@ from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import split_element
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fleetform.spec.desired import Declared, Desired
 
 # What a catalogue does not say of its GPUs.
@@ -90,7 +95,11 @@ def find_offers(document: Mapping[str, Any], backend_types: Mapping[str, str]) -
             f"there is no catalogue of offers for `{without[0]}`",
             f"offers are known of {', '.join(known)}",
         )
-    offers = [offer for backend in backends or known for offer in catalogue.offers(backend)]
+    offers = [
+        offer
+        for backend in backends or known
+        for offer in catalogue.offers(backend, refreshed_folder())
+    ]
     request = OfferRequest.from_document({**document, "backends": backends})
     offers += [
         offer
@@ -108,6 +117,34 @@ def find_offers(document: Mapping[str, Any], backend_types: Mapping[str, str]) -
         if not any(gpu_matches(GpuRequirement(1, names=(name,)), one) for one in models.values()):
             _refuse_unknown("GPU", {name}, models)
     return select(offers, request)
+
+
+def refreshed_folder() -> Path:
+    """Return the folder with what clouds have said of their offers."""
+    return state_home() / "offers"
+
+
+def refresh_offers(backend: str, regions: Iterable[str]) -> None:
+    """
+    Ask a cloud for its offers in these regions, and keep the answers.
+
+    Raises:
+        WorkspaceProblem: It does not answer, or refuses.
+    """
+    # Here: offers are mostly read from catalogues.
+    from fleetform.app.clock import SystemClock
+    from fleetform.providers.registry import region_offers
+
+    now = datetime.fromtimestamp(SystemClock().now_ms() / 1000, UTC)
+    for region in regions:
+        try:
+            rows = region_offers(backend, region, now)
+        except ProviderError as problem:
+            advice = problem.advice if isinstance(problem, PermanentError) else ""
+            raise WorkspaceProblem(
+                f"the offers of {backend} are not known: {problem}", advice
+            ) from problem
+        catalogue.write_region(refreshed_folder(), backend, region, rows)
 
 
 def offers_of_fleet(document: Mapping[str, Any]) -> FleetOffers:

@@ -130,9 +130,9 @@ def no_offer_left(none: NoOffer) -> str:
     return f"waiting for capacity{limit}, asked again at {moment(none.next_ms)}: {tried}"
 
 
-def priced_on(days: Mapping[str, date], rows: Sequence[Offer]) -> str:
+def priced_on(days: Mapping[str, date]) -> str:
     """Say of which day the prices of each backend are: `prices of 2026-07-20 (aws), an hour`."""
-    named = ", ".join(f"{days[name]} ({name})" for name in sorted({row.backend for row in rows}))
+    named = ", ".join(f"{days[name]} ({name})" for name in sorted(days))
     return f"prices of {named}, an hour"
 
 

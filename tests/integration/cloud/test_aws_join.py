@@ -66,9 +66,10 @@ def site(pulumi, cloud, image, tmp_path):
     assert cloud.instances() == []
 
 
-def test_a_job_runs_on_an_instance(site):
-    """One apply creates the instance, replaces its first key, sets up its agent and runs the job; another removes it."""
-    site.declare(1, more="run_as: root\n")
+@pytest.mark.parametrize("host_key", ["user-data", "console"])
+def test_a_job_runs_on_an_instance(site, host_key):
+    """One apply creates the instance, recognises it, sets up its agent and runs the job; another removes it."""
+    site.declare(1, more=f"  host_key: {host_key}\nrun_as: root\n")
     (site.root / "run.yaml").write_text(RUN)
     site.run("apply", "-y")
     assert "hello from" in site.run("logs", "hello")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cloud import faults
 from cloud.catalog import NVIDIA, UBUNTU
+from cloud.front import wait_until
 from integration.cloud.test_aws_fleet import Site
 
 pytestmark = pytest.mark.waits
@@ -79,18 +81,84 @@ def test_the_image_is_that_of_the_type_and_stays(site, cloud):
 
     site.fleet("image_renewal: 1", nodes=2)
     site.apply()
-    assert site.images() == {"gpus-0": newer, "gpus-1": newer}
+    wait_until(lambda: newer in site.images().values())
 
 
 def test_an_image_by_its_parameter(site, cloud):
-    """A type without GPUs gets Ubuntu, and a parameter of the account may have another image."""
+    """A type without GPUs gets Ubuntu; a parameter of the account may have another image, and must exist."""
     catalog = cloud.front.catalog
     site.fleet(instance_type="m6i.xlarge")
-    site.apply()
-    assert site.images() == {"gpus-0": catalog.parameters[UBUNTU]}
+    assert UBUNTU in site.run("plan")
+    site.fleet("image: /vision/other", instance_type="m6i.xlarge")
+    assert "/vision/other" in site.apply(code=1)
     own = catalog.publish_image("own", "/vision/image")
     site.fleet("image: /vision/image", instance_type="m6i.xlarge")
     site.apply()
     assert site.images() == {"gpus-0": own}
-    site.fleet("image: /vision/other", instance_type="m6i.xlarge")
-    assert "/vision/other" in site.apply(code=1)
+
+
+def test_what_a_fleet_declares_is_what_ec2_has(site, cloud):
+    """A reservation, the root disk, tags, and no public address."""
+    reserved = cloud.client().create_capacity_reservation(
+        InstanceType="g5.xlarge", InstancePlatform="Linux/UNIX", AvailabilityZone="us-east-1b",
+        InstanceCount=1,
+    )["CapacityReservation"]["CapacityReservationId"]  # fmt: skip
+    site.fleet(
+        "public_ips: false",
+        "root_disk: {iops: 6000, throughput: 500}",
+        more=f"reservation: {reserved}\navailability_zones: [us-east-1b]\ntags: {{team: vision}}\n"
+        "resources: {disk: 150GB.., gpu: 1}",
+    )
+    site.apply()
+    (found,) = site.described().values()
+    assert found["CapacityReservationId"] == reserved
+    assert found["Placement"]["AvailabilityZone"] == "us-east-1b"
+    assert {"Key": "team", "Value": "vision"} in found["Tags"]
+    assert not found.get("PublicIpAddress")
+    # moto shows neither the operations nor the throughput of a root disk.
+    (asked,) = cloud.calls("RunInstances")[-1].call.parameters["BlockDeviceMappings"]
+    disk = [asked["Ebs"][name] for name in ("VolumeType", "VolumeSize", "Iops", "Throughput")]
+    assert disk == ["gp3", 150, 6000, 500]
+
+
+def test_a_cluster_has_every_interface(site, cloud):
+    """A type with several network cards gets one of EFA for each, and no public address."""
+    more = "placement: cluster\navailability_zones: [us-east-1a]"
+    site.fleet(instance_type="p4d.24xlarge", more=more)
+    assert "public_ips: false" in site.apply(code=1)
+    assert cloud.instances() == []
+    site.fleet("public_ips: false", instance_type="p4d.24xlarge", more=more)
+    site.apply()
+    (found,) = site.described().values()
+    assert [one["InterfaceType"] for one in found["NetworkInterfaces"]] == ["efa"] * 4
+    assert found["Placement"]["GroupName"].startswith("fleetform-gpus-")
+    assert site.plan()["resource_changes"] == []
+
+
+def test_what_the_account_lacks_is_said_first(site, cloud):
+    """A quota, the role of spot and the right to pass a role: the plan names each, and nothing is created."""
+    catalog, said = cloud.front.catalog, "2 g5.xlarge need 8 vCPUs"
+    before = len(cloud.calls("CreateSecurityGroup"))
+    catalog.vcpus["L-DB2E81BA"] = 4
+    site.fleet(nodes=2)
+    assert said in site.run("plan", "--preview", code=1)
+    assert said in site.apply(code=1)
+    del catalog.vcpus["L-DB2E81BA"]
+
+    catalog.spot_role = False
+    site.fleet(more="spot_policy: spot")
+    assert "create-service-linked-role" in site.run("plan", "--preview", code=1)
+    catalog.spot_role = True
+
+    cloud.inject(
+        faults.refused(
+            "RunInstances",
+            "UnauthorizedOperation",
+            "User is not authorized to perform: iam:PassRole on resource: training",
+            status=403,
+        )
+    )
+    site.fleet("iam_instance_profile: training")
+    assert "instance profile training" in site.run("plan", "--preview", code=1)
+    assert cloud.instances() == []
+    assert len(cloud.calls("CreateSecurityGroup")) == before

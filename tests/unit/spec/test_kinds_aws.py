@@ -43,6 +43,11 @@ def test_a_fleet_on_aws_is_carried_out(tmp_path):
         ("regions", "availability_zones: [us-west-2a]\nregions", "in none of the `regions`"),
         ("regions", "retry: {on: [error]}\nregions", "`no-capacity` alone"),
         ("regions", "retry: {max_attempts: 2}\nregions", "every ten minutes"),
+        ("regions", "tags: {Name: x}\nregions", "the name of the host"),
+        ("regions", "reservation: cr-1\navailability_zones: [us-east-1a]\nregions", "one zone"),
+        ("  image", "  root_disk: {type: io2}\n  image", "needs `iops`"),
+        ("  image", "  root_disk: {type: gp2, iops: 3000}\n  image", "has no `iops`"),
+        ("  image", "  root_disk: {type: io1, iops: 3000, throughput: 500}\n  image", "Only `gp3`"),
     ],
 )
 def test_refused(tmp_path, old, new, words):
@@ -62,7 +67,6 @@ def test_a_subnet_is_in_one_zone(tmp_path):
 @pytest.mark.parametrize(
     "more",
     [
-        "reservation: cr-1",
         "resources: {shm_size: 8GB}",
     ],
 )

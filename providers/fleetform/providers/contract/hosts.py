@@ -412,6 +412,15 @@ class CloudProvider(Protocol):
         """Return the public key with which a new host answers before it has one of its own."""
         ...
 
+    async def printed_host_key(self, request: InstanceRequest) -> str:
+        """
+        Return the host key that a host printed when it booted, of one that was given none.
+
+        Raises:
+            TemporaryError: The cloud does not show it yet.
+        """
+        ...
+
     def ssh_endpoint(self, request: InstanceRequest) -> Mapping[str, Any] | None:
         """Return how an instance is reached over SSH, in the terms of that provider; None: not yet."""
         ...

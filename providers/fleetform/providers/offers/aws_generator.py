@@ -32,7 +32,13 @@ _ARCHITECTURES = {"x86_64": "x86", "arm64": "arm"}
 _GPU_NAMES = {"RTX PRO Server 6000": "RTX PRO 6000", "RTX PRO Server 4500": "RTX PRO 4500"}
 
 
-def rows(types: Mapping[str, Any], prices: Mapping[str, str]) -> Iterator[dict[str, object]]:
+def rows(
+    types: Mapping[str, Any],
+    prices: Mapping[str, str],
+    *,
+    region: str = REGION,
+    spot_prices: Mapping[str, str] | None = None,
+) -> Iterator[dict[str, object]]:
     """Make the rows of types, with those of spot after those on demand, sorted by name."""
     for name, one in sorted(types.items()):
         # Agents need Linux, and requirements count whole GPUs.
@@ -44,7 +50,7 @@ def rows(types: Mapping[str, Any], prices: Mapping[str, str]) -> Iterator[dict[s
         gpu = gpus[0] if gpus else None
         row: dict[str, object] = {
             "instance_name": name,
-            "location": REGION,
+            "location": region,
             "cpu": one["VCpuInfo"]["DefaultVCpus"],
             "memory": _gigabytes(one["MemoryInfo"]["SizeInMiB"]),
             "gpu_count": gpu["Count"] if gpu else 0,
@@ -56,7 +62,7 @@ def rows(types: Mapping[str, Any], prices: Mapping[str, str]) -> Iterator[dict[s
         if "on-demand" in one["SupportedUsageClasses"]:
             yield {**row, "price": prices.get(name, ""), "spot": False}
         if "spot" in one["SupportedUsageClasses"]:
-            yield {**row, "price": "", "spot": True}
+            yield {**row, "price": (spot_prices or {}).get(name, ""), "spot": True}
 
 
 def _gigabytes(mebibytes: int) -> str:

@@ -1,18 +1,20 @@
 """
-Offers of a cloud, from the catalogue of it that is part of this package.
+Offers of a cloud, from the catalogue of it that is part of this package, and from what the cloud has said since.
 
 A catalogue is a CSV in the format of gpuhunt: a row is one instance type in one region, on demand or
-spot. An empty price is unknown. `aws_generator` writes that of AWS and says where it comes from.
+spot. An empty price is unknown. `aws_generator` writes that of AWS and says where it comes from. A region that the cloud
+was asked about has a file of its own, in place of its rows in the catalogue.
 """
 
 from __future__ import annotations
 
 import csv
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import UTC, date, datetime
 from importlib.resources import files
+from pathlib import Path
 
 from fleetform.spec.quantities.price import parse_price
 
@@ -65,14 +67,63 @@ def backends() -> tuple[str, ...]:
     return tuple(PRICED_ON)
 
 
-@functools.cache
-def offers(backend: str) -> tuple[Offer, ...]:
+def offers(backend: str, refreshed: Path | None = None) -> tuple[Offer, ...]:
     """
-    Read the catalogue of a cloud, in its order.
+    Read the offers of a cloud.
+
+    Args:
+        backend: A name of `backends`.
+        refreshed: The folder of `write_region`.
 
     Raises:
-        KeyError: No catalogue has that name; `backends` lists them.
+        KeyError: No catalogue has that name.
     """
+    files_there = _regions(backend, refreshed)
+    shipped = [one for one in _shipped(backend) if one.region not in files_there]
+    for path in files_there.values():
+        shipped += _refreshed(backend, path, path.stat().st_mtime_ns)
+    return tuple(shipped)
+
+
+def write_region(
+    folder: Path, backend: str, region: str, rows: Iterable[Mapping[str, object]]
+) -> None:
+    """Keep what a cloud offers in a region; `rows` have the columns `FIELDS`."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / f"{backend}-{region}.csv"
+    new = path.with_suffix(".new")
+    with new.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    new.rename(path)
+
+
+def priced_on(rows: Iterable[Offer], refreshed: Path | None = None) -> dict[str, date]:
+    """Return the day of the prices of offers, by the cloud or by its region if that was asked."""
+    days: dict[str, date] = {}
+    for backend, region in sorted({(one.backend, one.region) for one in rows}):
+        path = _regions(backend, refreshed).get(region)
+        if path is None:
+            days[backend] = PRICED_ON[backend]
+        else:
+            moment = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+            days[f"{backend} in {region}"] = moment.date()
+    return days
+
+
+def _regions(backend: str, refreshed: Path | None) -> dict[str, Path]:
+    found = () if refreshed is None else sorted(refreshed.glob(f"{backend}-*.csv"))
+    return {path.stem.removeprefix(f"{backend}-"): path for path in found}
+
+
+@functools.cache
+def _refreshed(backend: str, path: Path, _changed_ns: int) -> tuple[Offer, ...]:
+    return tuple(_offers(backend, path.read_text(encoding="utf-8").splitlines()))
+
+
+@functools.cache
+def _shipped(backend: str) -> tuple[Offer, ...]:
     if backend not in PRICED_ON:
         raise KeyError(backend)
     text = (files(__package__) / f"{backend}.csv").read_text(encoding="utf-8")

@@ -24,7 +24,12 @@ _EXAMPLES = (
     ),
     ("fleetform offer train", "List what satisfies the declared run `train`"),
     ("fleetform offer --cpus 8 --spot auto --format json", "Both kinds, as JSON for scripts"),
+    ("fleetform offer --refresh --region eu-west-1 --gpu 1", "Ask AWS what it offers in a region"),
 )
+
+
+_REGION = "us-east-1"
+"""The region of the catalogue of AWS."""
 
 
 @make_command(
@@ -65,6 +70,11 @@ _EXAMPLES = (
     metavar="DOLLARS",
     help="Highest price of one host an hour; excludes unknown prices.",
 )
+@click.option(
+    "--refresh",
+    is_flag=True,
+    help="Ask AWS first for the types and prices of the regions; later commands and plans use the answer.",
+)
 @limit_option(20)
 @json_option
 def command(
@@ -74,6 +84,7 @@ def command(
     cpus: str | None,
     memory: str | None,
     max_price: str | None,
+    refresh: bool,
     limit: int,
     as_json: bool,
     **narrowed: Any,
@@ -83,17 +94,19 @@ def command(
 
     NAME is a declared run or fleet: its resources, backends, regions, instance types, spot policy and
     highest price count, and options override them. Prices come from a catalogue that is part of
-    fleetform, and no cloud is asked: it has AWS in us-east-1, with prices on demand. Offers of
-    unknown price are listed last, as `unknown`.
+    fleetform, and no cloud is asked without --refresh: it has AWS in us-east-1, with prices on demand.
+    Offers of unknown price are listed last, as `unknown`.
     """
-    from fleetform.app.offers import find_offers
-    from fleetform.providers.offers.catalogue import PRICED_ON
+    from fleetform.app.offers import find_offers, refresh_offers, refreshed_folder
+    from fleetform.providers.offers import catalogue
     from fleetform.views.offers import no_offer, not_shown, offers_table, priced_on, several_hosts
 
     document, types = ({}, {}) if name is None else _declared(or_default(path), name)
     typed = _typed(gpu, cpus, memory, max_price, narrowed)
     resources = {**document.get("resources", {}), **typed.pop("resources")}
     asked = {**document, **typed, "resources": resources}
+    if refresh:
+        refresh_offers("aws", asked.get("regions") or (_REGION,))
     found = find_offers(asked, types)
     if not found.offers:
         spot = asked.get("spot_policy", "on-demand")
@@ -106,7 +119,7 @@ def command(
         out.table(offers_table(rows))
         if more := len(found.offers) - len(rows):
             out.line(not_shown(more), "dim")
-        out.line(priced_on(PRICED_ON, rows), "dim")
+        out.line(priced_on(catalogue.priced_on(rows, refreshed_folder())), "dim")
         if (nodes := _nodes(document)) > 1:
             out.line(several_hosts(str(name), nodes), "dim")
     return Exit.OK if rows else Exit.ERROR

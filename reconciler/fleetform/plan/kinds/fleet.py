@@ -289,6 +289,7 @@ def _aws_endpoint(document: Mapping[str, Any]) -> dict[str, Any]:
         endpoint["retry_seconds"] = retry.get("duration", NO_LIMIT_SECONDS)
     if document.get("placement") == "cluster":
         endpoint["placement"] = "cluster"
+    endpoint |= {name: document[name] for name in ("reservation", "tags") if name in document}
     return endpoint
 
 
@@ -349,7 +350,8 @@ def has_other_source(before: Mapping[str, Any], after: Mapping[str, Any]) -> boo
     return provider_of(before) != provider_of(after) or folders[0] != folders[1]
 
 
-_CHOICE = ("aws", "regions", "availability_zones", "instance_types", "resources", "placement")
+_CHOICE = ("aws", "regions", "availability_zones", "instance_types", "resources", "placement",
+           "reservation")  # fmt: skip
 
 
 def _bought_as(document: Mapping[str, Any]) -> dict[str, Any]:

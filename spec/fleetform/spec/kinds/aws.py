@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from fleetform.spec.field_facts import unit
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import Flag, Model, Whole, contradiction, listed, refuse
+from fleetform.spec.kinds.hosts import Jump
 from fleetform.spec.kinds.offers import Offable, Text
 from fleetform.spec.quantities.ranges import shown
 
@@ -51,6 +52,31 @@ _IMAGE = r"^(?:ami-[0-9a-f]{8,17}|(?:/[A-Za-z0-9_.-]{1,100}){1,15})$"
 
 
 ORPHAN_SECONDS_MIN = 3600
+
+
+class RootDisk(Model):
+    """The disk with the operating system of an instance."""
+
+    type: Literal["gp3", "gp2", "io2", "io1"] | None = None
+    """The type of the EBS volume. Default: `gp3`. Example: `io2`."""
+
+    iops: Annotated[Whole, Field(ge=100)] | None = None
+    """Operations per second; `io1` and `io2` need it, and `gp2` has none. Example: `6000`."""
+
+    throughput: Annotated[Whole, Field(ge=125)] | None = None
+    """Throughput in MiB per second; only `gp3` has it. Example: `500`."""
+
+    def problems(self) -> Iterator[Problem]:
+        """What does not go with the type."""
+        type_ = self.type or "gp3"
+        if type_ in {"io1", "io2"} and self.iops is None:
+            yield contradiction(
+                "type", f"A disk of type `{type_}` needs `iops`.", "Add `iops: 3000`."
+            )
+        if type_ == "gp2" and self.iops is not None:
+            yield contradiction("iops", "A disk of type `gp2` has no `iops`.", "Remove it.")
+        if type_ != "gp3" and self.throughput is not None:
+            yield contradiction("throughput", "Only `gp3` has `throughput`.", "Remove it.")
 
 
 class AwsHosts(Model):
@@ -96,6 +122,25 @@ class AwsHosts(Model):
     Whether instances have public addresses. Default: `true`. Example: `false`.
     """
 
+    proxy_jump: Jump | None = None
+    """
+    The jump host through which instances are reached, such as one in their VPC. Default: none.
+    Example: `ubuntu@jump.example.com`.
+    """
+
+    host_key: Literal["user-data", "console"] | None = None
+    """
+    How the first connection recognises an instance. `user-data`: by a host key that its user data gives
+    it. `console`: by the host key that it prints on its console when it boots, which EC2 shows some
+    minutes later. Default: `user-data`. Example: `console`.
+    """
+
+    root_disk: RootDisk | None = None
+    """
+    The disk with the operating system. `resources.disk` of the fleet sets its size. Example: `{type:
+    gp3, throughput: 500}`.
+    """
+
     iam_instance_profile: Text | None = None
     """The IAM instance profile of the instances. Example: `training`."""
 
@@ -106,7 +151,7 @@ class AwsHosts(Model):
     """
 
     def problems(self) -> Iterator[Problem]:
-        """What the fields contradict."""
+        """What does not go together."""
         if self.orphan_after is not None and 0 <= self.orphan_after < ORPHAN_SECONDS_MIN:
             yield Problem(
                 "bad-value",
@@ -114,6 +159,8 @@ class AwsHosts(Model):
                 "Less than an hour would end hosts while a controller restarts.",
                 "Write `1h` or more, or `off`.",
             )
+        for problem in self.root_disk.problems() if self.root_disk else ():
+            yield problem.below("root_disk")
         if self.image_renewal is not None and (self.image or "").startswith("ami-"):
             yield contradiction(
                 "image_renewal",

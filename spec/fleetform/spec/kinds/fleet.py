@@ -451,6 +451,11 @@ class Fleet(OfferChoice):
             yield problem.below("aws")
         yield from self._place_problems()
         yield from self._retry_problems()
+        if "Name" in (self.tags or {}):
+            yield contradiction(
+                "tags", "The tag `Name` of an instance is the name of the host.", "Remove it."
+            )
+        yield from self._reservation_problems()
         if others := [name for name in self.backends or () if name != "aws"]:
             yield contradiction(
                 "backends",
@@ -500,6 +505,25 @@ class Fleet(OfferChoice):
                 ("retry", "on"),
                 "A fleet asks for its hosts again after `no-capacity` alone.",
                 "Write `on: [no-capacity]`.",
+            )
+
+    def _reservation_problems(self) -> Iterator[Problem]:
+        """A reservation is of one type in one zone, and holds no spot capacity."""
+        if self.reservation is None:
+            return
+        for name in ("availability_zones", "instance_types"):
+            if len(getattr(self, name) or ()) != 1:
+                yield contradiction(
+                    "reservation",
+                    "A capacity reservation is of one instance type in one zone.",
+                    f"Write the one of the reservation in `{name}`.",
+                    for_lack_of=() if getattr(self, name) else (name,),
+                )
+        if self.spot_policy not in {None, "on-demand"}:
+            yield contradiction(
+                "reservation",
+                "Spot instances use no capacity reservation.",
+                "Remove one of `reservation` and `spot_policy`.",
             )
 
     @staticmethod

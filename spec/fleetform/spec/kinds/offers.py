@@ -85,7 +85,7 @@ class BackendOptions(Model):
 # What a run takes over from a profile is judged as a field of the run.
 _LENT = control("spec.overlay")
 _OFFER = per_kind(run=execution(), fleet=control("plan"), profile=_LENT)
-_RESERVED = per_kind(run=execution(), fleet=control(), profile=_LENT)
+_RESERVED = per_kind(run=execution(), fleet=control("providers.aws"), profile=_LENT)
 # Nothing creates other hosts for a run, and nobody takes back those that are there.
 _UPKEEP = per_kind(run=control(essential=False), fleet=control(), profile=_LENT)
 
@@ -116,7 +116,8 @@ class OfferChoice(Document):
 
     reservation: Annotated[Text | None, _RESERVED] = None
     """
-    The id of a capacity reservation at the cloud. Default: none. Example: `cr-0f1e2d3c4b5a69788`.
+    The id of a capacity reservation at the cloud; a fleet needs one zone and one instance type for it.
+    Default: none. Example: `cr-0f1e2d3c4b5a69788`.
     """
 
     spot_policy: Annotated[

@@ -42,6 +42,7 @@ WHY: Mapping[str, Mapping[str, str]] = {
                 "ssh_config.hosts.ssh_key",
                 "ssh_config.proxy_jump.ssh_key",
                 "ssh_config.hosts.proxy_jump.ssh_key",
+                "aws.proxy_jump.ssh_key",
             ),
             "Keys in documents are not supported yet: name a file with `identity_file`.",
         ),

@@ -32,7 +32,9 @@ from fleetform.providers.pulumi.aws.batch_record import (
     write_record,
     write_shared,
 )
+from fleetform.providers.pulumi.aws.preflight import require_ready
 from fleetform.providers.pulumi.aws.program import (
+    INTERFACES,
     SharedParts,
     SharedRequest,
     batch_program,
@@ -117,6 +119,8 @@ class Batches:
         """
         async with self._lock(wanted.stack):
             known = read_record(self._folder(wanted.stack))
+            if known is None:
+                await asyncio.to_thread(require_ready, wanted)
             record = (known or wanted).with_hosts(wanted.hosts)
             # Before the shared parts exist: parts that a record names are not removed.
             write_record(self._folder(record.stack), record)
@@ -207,7 +211,8 @@ class Batches:
         failures: dict[str, ProviderError] = {}
         if missing:
             program = batch_program(record.account, declared.batch(user_data), parts)
-            _require_only(record.stack, await stack.preview(program), Action.CREATE, missing)
+            names = missing | {INTERFACES}
+            _require_only(record.stack, await stack.preview(program), Action.CREATE, names)
             # Before the call: if its answer is lost, the inventory is asked before the next one.
             record = replace(record, asked=tuple(sorted(missing)))
             write_record(self._folder(record.stack), record)

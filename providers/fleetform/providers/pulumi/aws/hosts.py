@@ -40,7 +40,9 @@ from fleetform.providers.contract.observed import (
 )
 from fleetform.providers.contract.tools import ToolCheck
 from fleetform.providers.pulumi.aws.batches import Batches
+from fleetform.providers.pulumi.aws.console import prints_host_key, read_host_key
 from fleetform.providers.pulumi.aws.images import Images
+from fleetform.providers.pulumi.aws.interfaces import efa_cards
 from fleetform.providers.pulumi.aws.inventory import AwsInventory, ec2_client
 from fleetform.providers.pulumi.aws.keys import key_file, public_key
 from fleetform.providers.pulumi.aws.place import (
@@ -141,11 +143,17 @@ class AwsHosts:
         """Return the public key with which a new host answers before it has one of its own."""
         return self._first_key(uid).public
 
+    async def printed_host_key(self, request: InstanceRequest) -> str:
+        account = self._account(request)
+        return await asyncio.to_thread(read_host_key, request, account)
+
     def ssh_endpoint(self, request: InstanceRequest) -> dict[str, Any] | None:
         """Return how an instance is reached over SSH, in the terms of that provider; None: not yet."""
-        if "hostname" not in request.endpoint:
+        if "hostname" not in request.endpoint or not request.host_key:
             return None
+        jump = request.endpoint.get("proxy_jump")
         return {
+            **({"proxy_jump": jump} if jump else {}),
             "hostname": request.endpoint["hostname"],
             "user": ACCOUNT,
             "become": "sudo",
@@ -160,7 +168,8 @@ class AwsHosts:
         require_installed(first.fleet)
         account = self._account(first)
         image = await asyncio.to_thread(self._images.resolve, first, account)
-        record = record_of(first, account, image)
+        cards = await asyncio.to_thread(efa_cards, first, account)
+        record = record_of(first, account, image, cards)
         record = replace(record, hosts={one.name: one.name for one in requests})
         shared = shared_of(first, public_key(self._folder / "pulumi"))
         return await preview_batch(self._folder / "pulumi", record, shared, self._slots)
@@ -267,7 +276,8 @@ class AwsHosts:
         require_installed(first.fleet)
         account = self._account(first)
         image = await asyncio.to_thread(self._images.pin, first, account)
-        record = record_of(first, account, image)
+        cards = await asyncio.to_thread(efa_cards, first, account)
+        record = record_of(first, account, image, cards)
         key = public_key(self._folder / "pulumi")
         created = await self._batches.create(
             record.with_hosts({one.uid: one.name for one in requests}),
@@ -276,13 +286,15 @@ class AwsHosts:
             user_data={
                 one.uid: cloud_config(
                     key,
-                    self._first_key(one.uid),
+                    None if prints_host_key(one) else self._first_key(one.uid),
                     orphan_seconds=orphan_seconds(one.endpoint),
                 )
                 for one in requests
             },
             report=report,
         )
+        if prints_host_key(first):
+            return created
         return {uid: self._with_key(uid, one) for uid, one in created.items()}
 
     def _with_key(

@@ -57,8 +57,14 @@ def shared_of(request: InstanceRequest, public_key: str) -> SharedRequest:
     )
 
 
-def record_of(request: InstanceRequest, account: AwsAccount, image: str) -> BatchRecord:
-    """Return the batch of a host, with this host alone; `image` is the id of what it boots from."""
+def record_of(
+    request: InstanceRequest, account: AwsAccount, image: str, efa_cards: int = 0
+) -> BatchRecord:
+    """
+    Return the batch of a host, with this host alone.
+
+    `image` is the id of what it boots from, `efa_cards` how many interfaces of EFA it gets.
+    """
     place = request.endpoint
     template = HostTemplate(
         instance_type=place["instance_type"],
@@ -68,6 +74,11 @@ def record_of(request: InstanceRequest, account: AwsAccount, image: str) -> Batc
         zone=place.get("zone", ""),
         public_address=place.get("public_ips", True),
         profile=place.get("iam_instance_profile", ""),
+        reservation=place.get("reservation", ""),
+        network_cards=max(efa_cards, 1),
+        efa=efa_cards > 0,
+        disk=place.get("root_disk", {}),
+        tags=place.get("tags", {}),
         spot=place.get("spot", False),
     )
     return BatchRecord(

@@ -8,14 +8,17 @@ digest of its program and of the engine, and previews of several batches run sid
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 from fleetform.providers.contract.hosts import PreviewedChange
 from fleetform.providers.pulumi.aws.batch_record import BatchRecord, read_shared
+from fleetform.providers.pulumi.aws.preflight import require_ready
 from fleetform.providers.pulumi.aws.program import SharedRequest, batch_program, whole_program
 from fleetform.providers.pulumi.engine.installation import plugins, pulumi_program
 from fleetform.providers.pulumi.engine.program import Program
@@ -39,6 +42,9 @@ async def preview_batch(
         record: The batch; its hosts have their names as uids.
         shared: What its hosts share.
         slots: For runners.
+
+    Raises:
+        ProviderError: The account lacks something that the hosts need, or the engine fails.
     """
     known = read_shared(folder / "stacks" / record.shared)
     parts = known.parts if known is not None else None
@@ -47,16 +53,21 @@ async def preview_batch(
         if parts is None
         else batch_program(record.account, record.batch({}), parts)
     )
-    return await preview_program(folder, program, slots)
+    return await preview_program(folder, program, slots, lambda: require_ready(record))
 
 
 async def preview_program(
-    folder: Path, program: Program, slots: RunnerSlots
+    folder: Path, program: Program, slots: RunnerSlots, check: Callable[[], None] = lambda: None
 ) -> tuple[PreviewedChange, ...]:
-    """Return the changes that a program of a new stack would make; it is kept by its content."""
+    """
+    Return the changes that a program of a new stack would make; it is kept by its content.
+
+    `check` raises what the cloud would refuse, and is called before a preview that is not kept.
+    """
     kept = folder / "previews" / f"{digest([program.digest, *_engine()])[:32]}.json"
     if kept.exists():
         return tuple(PreviewedChange(**one) for one in json.loads(kept.read_bytes()))
+    await asyncio.to_thread(check)
     async with slots.take():
         changes = await _preview(program)
     make_private_folder(kept.parent)

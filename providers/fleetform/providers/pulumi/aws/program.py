@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fleetform.providers.contract.errors import PermanentError
@@ -25,6 +25,7 @@ from fleetform.providers.pulumi.recovery.inventory import IDENTITY_TAG
 __all__ = [
     "ENVIRONMENT_TAG",
     "FLEET_TAG",
+    "INTERFACES",
     "OPERATION_TAG",
     "VOLUME",
     "AwsAccount",
@@ -43,6 +44,9 @@ __all__ = [
 ENVIRONMENT_TAG = "fleetform:environment"
 OPERATION_TAG = "fleetform:operation"
 FLEET_TAG = "fleetform:fleet"
+
+INTERFACES = "interfaces"
+"""The name of the launch template with the network interfaces of a batch."""
 
 RETRIES_MAX = 3
 """
@@ -111,7 +115,8 @@ class HostTemplate:
 
     `image` is the id of an AMI. `network_cards` and `efa` are how many the type has, and whether
     they are EFA: hosts with several cards get no public address on their own. `reservation` is the
-    id of a capacity reservation. `price_max` is for spot, empty: the price on demand.
+    id of a capacity reservation. `disk` is `type`, `iops` and `throughput` of the root disk, each of which
+    may be missing, and `tags` are those of the fleet. `price_max` is for spot, empty: the price on demand.
     """
 
     instance_type: str
@@ -126,6 +131,8 @@ class HostTemplate:
     reservation: str = ""
     network_cards: int = 1
     efa: bool = False
+    disk: Mapping[str, Any] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,11 +239,15 @@ def _hosts(account: AwsAccount, batch: Batch, shared: SharedParts) -> list[Resou
     }
     if template.efa or template.network_cards > 1:
         resources.append(_interfaces(account, batch, shared))
-        version = output_of("interfaces", "latestVersion")
-        network = {"launchTemplate": {"id": output_of("interfaces"), "version": version}}
+        version = output_of(INTERFACES, "latestVersion")
+        network = {"launchTemplate": {"id": output_of(INTERFACES), "version": version}}
     common = {**_host(template, shared), **network}
     for host in batch.hosts:
-        tags = _tags(account, host.uid, host.operation_uid, batch.fleet, host.name)
+        # Ours last: nothing is found without them.
+        tags = {
+            **template.tags,
+            **_tags(account, host.uid, host.operation_uid, batch.fleet, host.name),
+        }
         properties = {
             **common,
             "userData": secret(host.user_data),
@@ -299,9 +310,10 @@ def _host(template: HostTemplate, shared: SharedParts) -> dict[str, Any]:
 def _root_disk(template: HostTemplate) -> dict[str, Any]:
     return {
         "volumeSize": template.root_gb,
-        "volumeType": "gp3",
+        "volumeType": template.disk.get("type", "gp3"),
         "encrypted": True,
         "deleteOnTermination": True,
+        **{name: template.disk[name] for name in ("iops", "throughput") if name in template.disk},
     }
 
 
@@ -328,7 +340,7 @@ def _interfaces(account: AwsAccount, batch: Batch, shared: SharedParts) -> Resou
     operation_uid = batch.hosts[0].operation_uid if batch.hosts else ""
     tags = _tags(account, batch.uid, operation_uid, batch.fleet, f"fleetform-{batch.uid[:8]}")
     properties = {"networkInterfaces": interfaces, "tags": tags}
-    return _resource(_TEMPLATE, "interfaces", properties)
+    return _resource(_TEMPLATE, INTERFACES, properties)
 
 
 def _provider(account: AwsAccount) -> Resource:

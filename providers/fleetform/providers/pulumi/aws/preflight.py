@@ -1,0 +1,185 @@
+"""
+What an account lacks for a batch of hosts, found before the first of them is created.
+
+EC2 would refuse each host for the same reason, some after minutes. What the credentials may not ask is no obstacle: the policy
+that fleetform needs stays small.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from fleetform.providers.contract.errors import PermanentError, QuotaExceeded
+from fleetform.providers.pulumi.aws.batch_record import BatchRecord
+from fleetform.providers.pulumi.aws.clients import service_client
+from fleetform.providers.pulumi.aws.program import AwsAccount, HostTemplate
+from fleetform.providers.pulumi.engine.failures import error_of, failure_of
+
+__all__ = ["quota_code", "require_ready"]
+
+_STANDARD = ("L-1216C47A", "L-34B43A08")
+_GRAPHICS = ("L-DB2E81BA", "L-3819A6DF")
+_QUOTAS = {
+    **dict.fromkeys(("a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"), _STANDARD),
+    **dict.fromkeys(("g", "gr", "vt"), _GRAPHICS),
+    "p": ("L-417A185B", "L-7212CCBC"),
+    "inf": ("L-1945791B", "L-B5D1601B"),
+    "trn": ("L-2C3B7624", "L-6B0D517C"),
+    "dl": ("L-6E869C2A", "L-85EED4F7"),
+    "f": ("L-74FC7D96", "L-88CF9481"),
+    "x": ("L-7295265B", "L-E3A00192"),
+}
+"""Codes of the quotas of vCPUs by the letters of a type, on demand and spot."""
+
+_P5_ON_SPOT = "L-C4BD4855"
+
+_SPOT_ROLE = "AWSServiceRoleForEC2Spot"
+_RUNNING = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
+
+
+def require_ready(record: BatchRecord) -> None:
+    """
+    Make sure that the account could have the hosts of a batch.
+
+    Raises:
+        QuotaExceeded: Its quota of vCPUs is too small.
+        PermanentError: It lacks a role, or the credentials may not pass it.
+        ProviderError: AWS does not answer.
+    """
+    account, template = record.account, record.template
+    if template.spot:
+        _require_spot_role(account)
+    if template.profile:
+        _require_profile(account, template)
+    _require_quota(account, template, len(record.hosts))
+
+
+def quota_code(instance_type: str, *, spot: bool) -> str:
+    """Return the code of the quota that an instance counts for; empty: it has one of its own."""
+    if spot and instance_type.startswith("p5"):
+        return _P5_ON_SPOT
+    letters = re.match("[a-z]*", instance_type)
+    codes = _QUOTAS.get(letters[0] if letters else "")
+    return codes[spot] if codes else ""
+
+
+def _require_quota(account: AwsAccount, template: HostTemplate, count: int) -> None:
+    code = quota_code(template.instance_type, spot=template.spot)
+    if not code:
+        return
+    quota = _asked(
+        account, "service-quotas", "get_service_quota", ServiceCode="ec2", QuotaCode=code
+    )
+    running = _running_types(account, spot=template.spot)
+    if not quota or running is None:
+        return
+    counted = Counter(
+        {
+            one: number
+            for one, number in running.items()
+            if quota_code(one, spot=template.spot) == code
+        }
+    )
+    sizes = _vcpus(account, {template.instance_type, *counted})
+    limit = int(quota["Quota"]["Value"])
+    used = sum(sizes.get(one, 0) * number for one, number in counted.items())
+    needed = count * sizes.get(template.instance_type, 0)
+    if used + needed > limit:
+        raise QuotaExceeded(
+            f"{account.region}: {count} {template.instance_type} need {needed} vCPUs, and the quota"
+            f" `{quota['Quota']['QuotaName']}` ({code}) of account {account.id} is {limit}, of which {used} are used",
+            advice="ask for a higher quota in Service Quotas of AWS, or declare fewer hosts or another type",
+        )
+
+
+def _running_types(account: AwsAccount, *, spot: bool) -> Counter[str] | None:
+    """Count the instances of the account by type, on demand or spot; None: it may not be asked."""
+    pages = _pages(account, "describe_instances", "Reservations", Filters=_RUNNING)
+    if pages is None:
+        return None
+    instances = [one for row in pages for one in row["Instances"]]
+    return Counter(
+        one["InstanceType"] for one in instances if (one.get("InstanceLifecycle") == "spot") == spot
+    )
+
+
+def _vcpus(account: AwsAccount, types: set[str]) -> dict[str, int]:
+    rows = _pages(account, "describe_instance_types", "InstanceTypes", InstanceTypes=sorted(types))
+    return {one["InstanceType"]: int(one["VCpuInfo"]["DefaultVCpus"]) for one in rows or ()}
+
+
+def _require_spot_role(account: AwsAccount) -> None:
+    if _asked(account, "iam", "get_role", RoleName=_SPOT_ROLE) is None:
+        raise PermanentError(
+            f"account {account.id} has no role {_SPOT_ROLE}, which EC2 needs to start spot instances",
+            advice="run `aws iam create-service-linked-role --aws-service-name spot.amazonaws.com` once",
+        )
+
+
+def _require_profile(account: AwsAccount, template: HostTemplate) -> None:
+    """Ask EC2 for an instance without creating one: it checks that the role may be passed."""
+    import botocore.exceptions
+
+    client = service_client(account, "ec2")
+    try:
+        client.run_instances(
+            DryRun=True, MinCount=1, MaxCount=1, ImageId=template.image,
+            InstanceType=template.instance_type, IamInstanceProfile={"Name": template.profile},
+            **({"SubnetId": template.subnet} if template.subnet else {}),
+        )  # fmt: skip
+    except botocore.exceptions.ClientError as problem:
+        text = str(problem)
+        if "PassRole" in text:
+            raise PermanentError(
+                f"the credentials may not give instances the role of the instance profile {template.profile}",
+                advice="add `iam:PassRole` for that role to their policy",
+            ) from problem
+        if "IamInstanceProfile" in text or "Invalid IAM Instance Profile" in text:
+            raise PermanentError(
+                f"account {account.id} has no instance profile {template.profile}",
+                advice="correct `aws.iam_instance_profile` of the fleet, or create the profile",
+            ) from problem
+
+
+# -- questions that may be refused ----------------------------------------------------------------
+
+_FORBIDDEN = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
+_MISSING = frozenset({"NoSuchEntity", "NoSuchResourceException"})
+
+
+def _asked(
+    account: AwsAccount, service: str, operation: str, **parameters: str
+) -> Mapping[str, Any] | None:
+    """Return the answer of a call: None where the thing is missing, nothing in it where it may not be asked."""
+    import botocore.exceptions
+
+    client = service_client(account, service)
+    try:
+        answer: Mapping[str, Any] = getattr(client, operation)(**parameters)
+    except botocore.exceptions.ClientError as problem:
+        code = problem.response["Error"]["Code"]
+        if code in _MISSING:
+            return None
+        if code in _FORBIDDEN:
+            return {}
+        raise error_of(failure_of(str(problem), where=account.region)) from problem
+    return answer
+
+
+def _pages(
+    account: AwsAccount, operation: str, things: str, **parameters: Any
+) -> list[Mapping[str, Any]] | None:
+    """Return all things that a list call of EC2 has; None: it may not be asked."""
+    import botocore.exceptions
+
+    client = service_client(account, "ec2")
+    try:
+        pages = client.get_paginator(operation).paginate(**parameters)
+        return [one for page in pages for one in page[things]]
+    except botocore.exceptions.ClientError as problem:
+        if problem.response["Error"]["Code"] in _FORBIDDEN:
+            return None
+        raise error_of(failure_of(str(problem), where=account.region)) from problem

@@ -1,0 +1,58 @@
+"""What `fleetform offer --refresh` learns from the account."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.waits
+
+ROW = ("offer", "--region", "eu-west-1", "--type", "g5.xlarge", "--spot", "auto")
+
+
+@pytest.fixture
+def typed(cloud, tmp_path):
+    """Return a function that runs a command in an empty folder, with the cloud of the tests."""
+    home = {"FLEETFORM_STATE_HOME": str(tmp_path / "state")}
+
+    def run(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "fleetform.cli.entry", *words], cwd=tmp_path, text=True,
+            env={**cloud.environment(), **home}, capture_output=True, check=False,
+        )  # fmt: skip
+
+    return run
+
+
+def test_a_region_has_the_types_and_prices_of_the_account(typed, cloud):
+    """Without the question the region is unknown, afterwards its offers have prices on demand and on spot."""
+    assert "no catalogue of offers has the region `eu-west-1`" in typed(*ROW).stderr
+    cloud.front.catalog.prices["eu-west-1"] = {"g5.xlarge": "1.1230000000"}
+    cloud.front.catalog.spot_prices["g5.xlarge"] = "0.4"
+    asked = typed(*ROW, "--refresh")
+    assert asked.returncode == 0, asked.stderr
+    assert "(aws in eu-west-1), an hour" in asked.stdout
+    before = len(cloud.calls())
+    offers = json.loads(typed(*ROW, "--json").stdout)
+    assert len(cloud.calls()) == before
+    assert [(one["spot"], one["price_micros"]) for one in offers] == [
+        (True, 400_000),
+        (False, 1_123_000),
+    ]
+    # The other regions are as they were.
+    assert typed("offer", "--region", "us-east-1", "--type", "g5.xlarge").returncode == 0
+
+
+def test_without_credentials_nothing_is_written(typed, cloud):
+    """The refusal of AWS is said, and the region stays unknown."""
+    cloud.expire()
+    try:
+        refused = typed(*ROW, "--refresh")
+    finally:
+        cloud.expire(expired=False)
+    assert refused.returncode == 1
+    assert "credentials" in refused.stderr
+    assert "no catalogue of offers has the region" in typed(*ROW).stderr
