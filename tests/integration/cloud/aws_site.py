@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 
 FLEET = """
 type: fleet
@@ -62,3 +64,14 @@ class Site:
 def own_groups(cloud):
     found = cloud.client().describe_security_groups()["SecurityGroups"]
     return [one for one in found if one["GroupName"].startswith("fleetform-")]
+
+
+def killed_during(site, cloud, call, *, calls=1):
+    """Start an apply, and kill its controller once the cloud has answered so many new calls."""
+    before = len(cloud.calls(call))
+    process = site.start("apply", "-y", "--allow-destroy", start_new_session=True)
+    while len(cloud.calls(call)) < before + calls and process.poll() is None:
+        time.sleep(0.02)
+    process.kill()
+    output, _ = process.communicate()
+    assert process.returncode == -signal.SIGKILL, output

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import time
 
 import pytest
 
 from cloud import faults
-from integration.cloud.aws_site import own_groups
+from integration.cloud.aws_site import killed_during, own_groups
 
 pytestmark = pytest.mark.waits
 
@@ -125,17 +124,6 @@ def test_an_instance_is_wanted_again_while_it_is_deleted(site, cloud):
         assert time.monotonic() < deadline, site.run("fleet", "show", "gpus")
         time.sleep(0.2)
     assert not before & {one.id for one in cloud.instances()}
-
-
-def killed_during(site, cloud, call, *, calls=1):
-    """Start an apply, and kill its controller once the cloud has answered so many new calls."""
-    before = len(cloud.calls(call))
-    process = site.start("apply", "-y", "--allow-destroy", start_new_session=True)
-    while len(cloud.calls(call)) < before + calls and process.poll() is None:
-        time.sleep(0.02)
-    process.kill()
-    output, _ = process.communicate()
-    assert process.returncode == -signal.SIGKILL, output
 
 
 def test_without_the_pulumi_cli(site, cloud):

@@ -20,7 +20,7 @@ import pytest
 
 from cloud import faults
 from fleetform.agents.host import processes
-from integration.cloud.test_aws_fleet import Site, own_groups
+from integration.cloud.aws_site import Site, own_groups
 
 pytestmark = [pytest.mark.waits, pytest.mark.crash]
 

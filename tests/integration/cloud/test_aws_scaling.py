@@ -10,7 +10,7 @@ import pytest
 from cloud import cloud_init
 from cloud.aws_cloud import AwsCloud
 from cloud.instance_hosts import InstanceHosts
-from integration.cloud.test_aws_fleet import Site, own_groups
+from integration.cloud.aws_site import Site, own_groups
 from lab import lab
 
 pytestmark = pytest.mark.waits

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.cloud.aws_site import Site
-from integration.cloud.test_aws_fleet import killed_during
+from integration.cloud.aws_site import Site, killed_during
 
 pytestmark = pytest.mark.waits
 

@@ -8,8 +8,8 @@ import os
 import pytest
 
 from cloud.pulumi_program import pulumi_version
+from integration.cloud.aws_site import Site
 from integration.cloud.download_host import DownloadHost
-from integration.cloud.test_aws_fleet import Site
 
 pytestmark = pytest.mark.waits
 
