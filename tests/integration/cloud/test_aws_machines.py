@@ -80,9 +80,10 @@ def test_the_image_is_that_of_the_type_and_stays(site, cloud):
     assert site.images() == {"gpus-0": first, "gpus-1": first}
 
     site.fleet("image_renewal: 1", nodes=2)
-    # Nothing boots behind the instances, so the rollout does not go beyond the first.
-    site.run("apply", "-y", "--allow-destroy", "--detach")
-    wait_until(lambda: newer in site.images().values())
+    # Nothing boots behind the instances, so the rollout waits at the first, and apply with it.
+    with site.start("apply", "-y", "--allow-destroy") as rollout:
+        wait_until(lambda: newer in site.images().values())
+        rollout.kill()
 
 
 def test_an_image_by_its_parameter(site, cloud):
