@@ -150,7 +150,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "price": Row(FieldClass.CONTROL, OnChange.UPDATE, "plan", unit="micro-dollars"),
         "protect": Row(FieldClass.CONTROL, OnChange.UPDATE, "plan"),
         "regions": Row(FieldClass.CONTROL, OnChange.UPDATE, "plan"),
-        "reservation": Row(FieldClass.CONTROL, OnChange.UPDATE, "providers.aws"),
+        "reservation": Row(FieldClass.CONTROL, OnChange.UPDATE, "providers"),
         "resources": Row(FieldClass.CONTROL, OnChange.UPDATE, "plan"),
         "resources.cpu": Row(FieldClass.CONTROL, OnChange.UPDATE, "plan", unit="millicores"),
         "resources.disk": Row(FieldClass.CONTROL, OnChange.UPDATE, "plan", unit="bytes"),

@@ -58,7 +58,11 @@ class RootDisk(Model):
     """The disk with the operating system of an instance."""
 
     type: Literal["gp3", "gp2", "io2", "io1"] | None = None
-    """The type of the EBS volume. Default: `gp3`. Example: `io2`."""
+    """
+    The type of the EBS volume. `gp3`: an SSD whose speed does not depend on its size. `gp2`: an SSD that
+    is faster the larger it is. `io2`: an SSD with the `iops` that you set, which fails less often than
+    `io1`. `io1`: the older one with `iops` that you set. Default: `gp3`. Example: `io2`.
+    """
 
     iops: Annotated[Whole, Field(ge=100)] | None = None
     """Operations per second; `io1` and `io2` need it, and `gp2` has none. Example: `6000`."""

@@ -85,7 +85,7 @@ class BackendOptions(Model):
 # What a run takes over from a profile is judged as a field of the run.
 _LENT = control("spec.overlay")
 _OFFER = per_kind(run=execution(), fleet=control("plan"), profile=_LENT)
-_RESERVED = per_kind(run=execution(), fleet=control("providers.aws"), profile=_LENT)
+_RESERVED = per_kind(run=execution(), fleet=control("providers"), profile=_LENT)
 # Nothing creates other hosts for a run, and nobody takes back those that are there.
 _UPKEEP = per_kind(run=control(essential=False), fleet=control(), profile=_LENT)
 
