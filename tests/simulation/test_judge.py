@@ -13,7 +13,8 @@ from fleetform.lifecycle import Due
 from simulation import host, judge
 from simulation.seeds import play_seed
 
-SEEDS = range(40)
+SEEDS = range(200)
+"""One seed in 70 meets the rarest of these; a test ends at the first one that does."""
 
 
 def first_violation() -> str:
