@@ -87,6 +87,8 @@ SHOWING: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "events": ((), ("--json",), ("train",)),
     "drift": ((), ("--json",)),
     "history": ((), ("--json",)),
+    "cost": ((), ("--json",), ("train",)),
+    "doctor": ((),),
     "show": (("last",), ("last", "--json"), ("last", "--markdown"), ("kept.plan", "--json")),
     "diff": (
         ("HEAD~1", "HEAD"),
