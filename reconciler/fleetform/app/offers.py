@@ -104,7 +104,7 @@ def find_offers(document: Mapping[str, Any], backend_types: Mapping[str, str]) -
     offers += [
         offer
         for backend in backends or known
-        for offer in catalogue.offers_elsewhere(backend, request.regions)
+        for offer in catalogue.offers_elsewhere(backend, request.regions, refreshed_folder())
     ]
     _refuse_unknown("region", request.regions, {one.region for one in offers})
     _refuse_unknown("instance type", request.instance_types, {one.instance_type for one in offers})

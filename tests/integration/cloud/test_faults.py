@@ -99,13 +99,14 @@ def test_throttled_replies(hosts, cloud, request_of):
     release(hosts(), requests)
 
 
-def test_one_failed_create_among_a_hundred(hosts, cloud, request_of):
+def test_one_failed_create_among_a_hundred(hosts, cloud, request_of, monkeypatch):
     """The others are kept, the failed host is named, and the next call creates it alone."""
     requests = [request_of(number) for number in range(BATCH_MAX)]
     fault = dataclasses.replace(
         faults.refused("RunInstances", "InvalidParameterValue", "no"), times=None
     )
     cloud.inject(dataclasses.replace(fault, when=is_named("gpus-42")))
+    monkeypatch.setitem(cloud.front.catalog.vcpus, "L-DB2E81BA", 1000)
     found = create(hosts(), requests)
     failed = [number for number, one in enumerate(found) if isinstance(one, Exception)]
     assert failed == [42]

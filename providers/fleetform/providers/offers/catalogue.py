@@ -130,13 +130,15 @@ def _shipped(backend: str) -> tuple[Offer, ...]:
     return tuple(_offers(backend, text.splitlines()))
 
 
-def offers_elsewhere(backend: str, regions: Iterable[str]) -> tuple[Offer, ...]:
+def offers_elsewhere(
+    backend: str, regions: Iterable[str], refreshed: Path | None = None
+) -> tuple[Offer, ...]:
     """
     Return the types of a catalogue in regions of the cloud that it does not have, at unknown prices.
 
-    Which of its types a region has is not known before it is asked for one.
+    Which of its types a region has is not known before it is asked for one. `refreshed` is as in `offers`.
     """
-    known = {one.region for one in offers(backend)}
+    known = {one.region for one in offers(backend, refreshed)}
     others = [one for one in regions if one in REGIONS[backend] and one not in known]
     types = {(one.instance_type, one.spot): one for one in offers(backend)}
     return tuple(
