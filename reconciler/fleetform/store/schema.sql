@@ -338,4 +338,4 @@ CREATE TABLE alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO alembic_version VALUES ('0011');
+INSERT INTO alembic_version VALUES ('0009');

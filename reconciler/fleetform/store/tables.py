@@ -159,7 +159,7 @@ instances = Table(
     _optional("created_at_ms", since="0009"),
     _optional("ended_at_ms", since="0009"),
     # Since when a host that follows demand has no jobs and leaves after a while.
-    _optional("idle_since_ms", since="0010"),
+    _optional("idle_since_ms", since="0009"),
 )
 # A place of a fleet has one instance; terminated instances stay in the history.
 Index(
@@ -454,7 +454,7 @@ offers = Table(
     _text("terms"),
     _optional("refused_at_ms"),
     _text("problem"),
-    info=_since("0011"),
+    info=_since("0009"),
 )
 
 # One row a name. SQLite has the kernel's file lock instead and leaves it empty.

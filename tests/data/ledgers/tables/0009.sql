@@ -90,6 +90,7 @@ CREATE TABLE instances ( uid TEXT NOT NULL,
     boot_heard_at_ms INTEGER,
     created_at_ms INTEGER,
     ended_at_ms INTEGER,
+    idle_since_ms INTEGER,
     PRIMARY KEY (uid) );
 CREATE UNIQUE INDEX instances_place ON instances (fleet, number) WHERE state <> 'terminated';
 CREATE TABLE jobs ( run_uid TEXT NOT NULL,
@@ -149,6 +150,12 @@ CREATE TABLE meta ( id INTEGER NOT NULL,
     created_at_ms INTEGER DEFAULT 0 NOT NULL,
     PRIMARY KEY (id),
     CHECK (id = 1) );
+CREATE TABLE offers ( fleet TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    terms TEXT DEFAULT '' NOT NULL,
+    refused_at_ms INTEGER,
+    problem TEXT DEFAULT '' NOT NULL,
+    PRIMARY KEY (fleet, position) );
 CREATE TABLE operations ( apply_uid TEXT NOT NULL,
     "key" TEXT NOT NULL,
     uid TEXT DEFAULT '' NOT NULL,
