@@ -15,7 +15,12 @@ from fleetform.app.problems import PlanProblem
 from fleetform.model.instance import CLOUDS
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import DISK
-from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
+from fleetform.providers.contract.errors import (
+    OfferRefused,
+    PermanentError,
+    ProviderError,
+    TemporaryError,
+)
 from fleetform.providers.contract.hosts import InstanceRequest, PreviewedChange
 from fleetform.providers.contract.volumes import VolumeRequest
 from fleetform.providers.routing import RoutedHosts
@@ -31,7 +36,8 @@ def previewed(workspace: Workspace, plan: Plan, *, notice: Callable[[str], None]
     """
     Return the plan that apply shows: with a preview where it creates instances or disks of clouds.
 
-    A cloud that does not answer now is said and is no reason to apply nothing: creates are tried again.
+    A cloud that does not answer now, or that refuses the first offer, is said and is no reason to apply nothing: apply tries
+    again, or the next offer.
 
     Raises:
         PlanProblem: The engine or a cloud refuses, so that apply would fail.
@@ -41,7 +47,7 @@ def previewed(workspace: Workspace, plan: Plan, *, notice: Callable[[str], None]
     try:
         return with_preview(workspace, plan)
     except PlanProblem as problem:
-        if not isinstance(problem.__cause__, TemporaryError):
+        if not isinstance(problem.__cause__, TemporaryError | OfferRefused):
             raise
         notice(problem.message)
         return plan

@@ -115,7 +115,7 @@ def test_no_offer_is_left(site, cloud):
     try:
         said = site.run("apply", "-y", code=1)
         for name in ("g5.xlarge", "g5.2xlarge"):
-            assert f"{name} in us-east-1: quota used up (VcpuLimitExceeded)" in said
+            assert f"{name} in us-east-1: quota used up (L-DB2E81BA)" in said
         calls = len(cloud.calls("RunInstances"))
         assert "no offer is left" in site.run("apply", "-y", code=1)
         declare(site, 1, more="retry: {on: [no-capacity], duration: 1h}\n")

@@ -88,11 +88,13 @@ def _require_quota(account: AwsAccount, template: HostTemplate, count: int) -> N
     used = sum(sizes.get(one, 0) * number for one, number in counted.items())
     needed = count * sizes.get(template.instance_type, 0)
     if used + needed > limit:
-        raise QuotaExceeded(
+        problem = QuotaExceeded(
             f"{account.region}: {count} {template.instance_type} need {needed} vCPUs, and the quota"
             f" `{quota['Quota']['QuotaName']}` ({code}) of account {account.id} is {limit}, of which {used} are used",
             advice="ask for a higher quota in Service Quotas of AWS, or declare fewer hosts or another type",
         )
+        problem.reason = f"quota used up ({code})"
+        raise problem
 
 
 def _running_types(account: AwsAccount, *, spot: bool) -> Counter[str] | None:
