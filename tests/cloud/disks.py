@@ -44,7 +44,7 @@ class HostDisks:
         _run("losetup", "--detach", device)
 
     def end(self, host: str) -> None:
-        """Let go of the disks of a host that has ended."""
+        """Detach the disks of a host that has ended."""
         for volume, (owner, device) in list(self._devices.items()):
             if owner == host:
                 del self._devices[volume]

@@ -222,7 +222,7 @@ class _Background:
 
 
 def _has_work(manager: Manager) -> bool:
-    """Tell whether any run can change still, or a host leaves, now or once idle for long enough, or owes a first answer or output."""
+    """Tell whether a controller is needed: for a run, for a host that comes, leaves or is idle, or for an answer or output."""
     runs = manager.runs
     assert runs is not None
     mirror = runs.mirror

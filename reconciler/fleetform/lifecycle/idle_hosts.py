@@ -22,7 +22,7 @@ def judge_idle(
     now_ms: int,
 ) -> IdleHosts:
     """
-    Say which hosts begin to be idle, which are so no more, and which leave.
+    Say which hosts begin to be idle, which are needed again, and which leave.
 
     Args:
         spare: Uids of hosts that no run needs, as `Decisions.spare`.

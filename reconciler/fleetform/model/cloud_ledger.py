@@ -1,11 +1,13 @@
-"""What the ledger records of instances of clouds: a part of `ports.Ledger`."""
+"""What the ledger records of instances and disks of clouds: a part of `ports.Ledger`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from fleetform.model.offers import NoOffer, Refusal, TriedOffer
+    from fleetform.model.scaling import IdleHosts, ScaleRequest
     from fleetform.providers.contract.hosts import CreatedHost
 
 __all__ = ["CloudLedger"]
@@ -26,3 +28,37 @@ class CloudLedger(Protocol):
 
     def read_known_instances(self, uids: Iterable[str]) -> frozenset[str]:
         """Tell which of these are uids of instances that this ledger has or had."""
+
+    def note_attachment(self, volume_uid: str, instance_uid: str, *, fence: int) -> None:
+        """Record the instance that the disk of a volume is about to be attached to; empty: none has it."""
+
+    def take_offers(
+        self, uids: Sequence[str], *, fence: int, now_ms: int
+    ) -> Mapping[str, Mapping[str, Any] | NoOffer]:
+        """
+        Record that a cloud is asked for instances, and return by which endpoint each, or why it is not, by uid.
+
+        Instances that leave are left out.
+        """
+
+    def refuse_offers(
+        self, refusals: Sequence[Refusal], *, fence: int, now_ms: int
+    ) -> tuple[TriedOffer, ...]:
+        """
+        Record what a cloud has refused, and return the offers that were not recorded as refused yet.
+
+        An instance that was released has another uid from then on: one is bought once.
+        """
+
+    def pin_host_key(self, instance_uid: str, keys: str, *, fence: int) -> None:
+        """Record the keys that the host of an instance may have, one a line."""
+
+    def commit_scaling(
+        self, requests: Sequence[ScaleRequest], idle: IdleHosts, *, fence: int, now_ms: int
+    ) -> None:
+        """
+        Give fleets the hosts that were asked for, within their limits, and let idle ones leave.
+
+        The new hosts of one request are one batch. Nothing happens to a fleet with an open step, and to a
+        host that has got a job meanwhile.
+        """

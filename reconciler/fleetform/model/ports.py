@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Protocol, TypeVar, Unpack
 
 from fleetform.model.cloud_ledger import CloudLedger
 from fleetform.model.refusals import (
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from fleetform.model.ledger import Standing
     from fleetform.model.lineage import InputChange
     from fleetform.model.live import Live
-    from fleetform.model.offers import NoOffer, Refusal, TriedOffer
+    from fleetform.model.offers import TriedOffer
     from fleetform.model.override import Override, OverrideKind, PastOverride, PutInForce
     from fleetform.model.overview import Overview
     from fleetform.model.plan import Plan, Step
     from fleetform.model.rollout import Exchange, Template
     from fleetform.model.run import ArrayFacts, Attempt, Job, Run, RunState, RunUid
-    from fleetform.model.scaling import IdleHosts, ScaleRequest, Scaling
+    from fleetform.model.scaling import Scaling
     from fleetform.model.volume import NetworkVolume, Snapshot
     from fleetform.providers.contract.observed import HostSeen
     from fleetform.spec.desired import ResourceKey
@@ -464,30 +464,6 @@ class Ledger(Reader, CloudLedger, Protocol):
         left as it is: its host has said that nothing may be ending it.
         """
 
-    def note_attachment(self, volume_uid: str, instance_uid: str, *, fence: int) -> None:
-        """Record the instance that the disk of a volume is about to be attached to; empty: none has it."""
-
-    def take_offers(
-        self, uids: Sequence[str], *, fence: int, now_ms: int
-    ) -> Mapping[str, Mapping[str, Any] | NoOffer]:
-        """
-        Record that a cloud is asked for instances, and return by which endpoint each, or why it is not, by uid.
-
-        Instances that leave are left out.
-        """
-
-    def refuse_offers(
-        self, refusals: Sequence[Refusal], *, fence: int, now_ms: int
-    ) -> tuple[TriedOffer, ...]:
-        """
-        Record what a cloud has refused, and return the offers that were not recorded as refused yet.
-
-        An instance that was released has another uid from then on: one is bought once.
-        """
-
-    def pin_host_key(self, instance_uid: str, keys: str, *, fence: int) -> None:
-        """Record the keys that the host of an instance may have, one a line."""
-
     def note_gpu_processes(
         self, instance_uid: str, processes: Mapping[str, GpuProcess | None], *, fence: int
     ) -> None:
@@ -517,16 +493,6 @@ class Ledger(Reader, CloudLedger, Protocol):
         Write down moves of hosts that are exchanged; what is otherwise by now is passed over.
 
         All are, where the fleet wants another than this `template` by now, or a step of it is open.
-        """
-
-    def commit_scaling(
-        self, requests: Sequence[ScaleRequest], idle: IdleHosts, *, fence: int, now_ms: int
-    ) -> None:
-        """
-        Give fleets the hosts that were asked for, within their limits, and let idle ones leave.
-
-        The new hosts of one request are one batch. Nothing happens to a fleet with an open step, and to a
-        host that has got a job meanwhile.
         """
 
     def mark_forgotten(self, keys: Sequence[JobKey], *, fence: int | None = None) -> None: ...

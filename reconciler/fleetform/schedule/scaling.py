@@ -49,7 +49,7 @@ class Growth:
     def __init__(
         self, scaling: Mapping[str, Scaling], instances: Sequence[Instance], nodes: int
     ) -> None:
-        """`nodes` are those of all waiting runs together: no more hosts are needed."""
+        """`nodes` is how many hosts all waiting runs need together."""
         self._scaling = scaling
         self._taken = {name: set(one.places) for name, one in scaling.items()}
         for instance in instances:

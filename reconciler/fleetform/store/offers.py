@@ -88,7 +88,7 @@ def read_offers(connection: Statements | Transaction, fleet: str) -> tuple[Tried
 def take_offers(
     transaction: Transaction, uids: Sequence[str], *, now_ms: int
 ) -> dict[str, Mapping[str, Any] | NoOffer]:
-    """See `model.ports.Ledger.take_offers`."""
+    """See `model.cloud_ledger.CloudLedger.take_offers`."""
     offers: dict[str, tuple[TriedOffer, ...]] = {}
     found: dict[str, Mapping[str, Any] | NoOffer] = {}
     for uid in dict.fromkeys(uids):
@@ -107,7 +107,7 @@ def take_offers(
 def refuse_offers(
     transaction: Transaction, refusals: Sequence[Refusal], *, ids: Ids, now_ms: int
 ) -> tuple[TriedOffer, ...]:
-    """See `model.ports.Ledger.refuse_offers`."""
+    """See `model.cloud_ledger.CloudLedger.refuse_offers`."""
     noted: list[TriedOffer] = []
     for one in refusals:
         row = _row_of(transaction, one.instance_uid)

@@ -89,7 +89,7 @@ def commit_scaling(
     ids: Ids,
     now_ms: int,
 ) -> None:
-    """See `model.ports.Ledger.commit_scaling`."""
+    """See `model.cloud_ledger.CloudLedger.commit_scaling`."""
     if _is_recovering(transaction):
         # Hosts may exist that this ledger does not know, and jobs on those that it believes to be idle.
         return

@@ -133,7 +133,7 @@ def _kept(context: Context, step: Step) -> dict[str, Any]:
 
 
 def note_attachment(transaction: Transaction, volume_uid: str, instance_uid: str) -> None:
-    """See `model.ports.Ledger.note_attachment`."""
+    """See `model.cloud_ledger.CloudLedger.note_attachment`."""
     row = transaction.one(
         "SELECT outputs FROM resources WHERE kind = 'volume' AND uid = ? AND archived = 0",
         (volume_uid,),

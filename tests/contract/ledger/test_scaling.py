@@ -217,7 +217,7 @@ def test_a_changed_template_is_rolled_out(ledger: Ledger) -> None:
 
 
 def test_idle_hosts_need_a_controller(ledger: Ledger) -> None:
-    """Somebody must release them when their time is over."""
+    """A controller must release them when their time is over."""
     desk = opened(ledger, target=1)
     (host,) = there(ledger)
     desk.greet(host.uid, cpus=4)

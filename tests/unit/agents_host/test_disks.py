@@ -63,7 +63,7 @@ def test_an_empty_disk_is_formatted_once(disk, tmp_path):
 
 
 def test_a_file_system_is_kept(disk, tmp_path):
-    """A disk that somebody else has formatted is mounted as it is."""
+    """A disk that already has a file system is mounted as it is."""
     run("mkfs.ext4", "-q", disk)
     mount = tmp_path / "mnt"
     mount.mkdir()

@@ -2,7 +2,7 @@
 Disks that a cloud attaches to this host: found by their id, formatted once, and mounted where a volume lies.
 
 A disk is formatted only if it is empty: it has neither a file system nor partitions, and begins with zeros.
-Whatever else is on it is somebody's data.
+Anything else on it is data that its owner may need.
 """
 
 from __future__ import annotations

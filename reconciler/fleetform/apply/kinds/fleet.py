@@ -37,7 +37,7 @@ async def _buy(access: HostAccess, fleet: str) -> None:
     """
     Create the instances of clouds, by one offer after the other.
 
-    Nobody waits for their first boot, nor for capacity where the fleet retries: they join when their agents answer.
+    The step does not wait for their first boot, nor for capacity where the fleet retries: instances join when their agents answer.
     """
     waiting: set[str] = set()
     while missing := [

@@ -2,7 +2,8 @@
 Which hosts of a batch exist, before anything of it is changed: state, record and inventory are compared once.
 
 What an earlier change has left is settled, a lost state is rebuilt, and the state is refreshed only where the inventory differs. A
-second instance of one host is a purchase that was made twice: the one that nobody was told of is terminated here.
+second instance of one host is a purchase that was made twice: the one whose address no
+controller has is terminated here.
 """
 
 from __future__ import annotations
