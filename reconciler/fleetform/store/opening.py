@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleetform.model.ledger import LedgerStatus
-from fleetform.spec.private_folder import make_private_folder
+from fleetform.spec.private_folder import make_private_folder, sync_folder
 from fleetform.store.database import Database, connect, make_durable, translated
 from fleetform.store.errors import LedgerFullError, ReadOnlyLedgerError
 from fleetform.store.filesystem import require_local
@@ -74,7 +74,7 @@ def _make(path: Path, environment_uid: str, ids: Ids, clock: Clock) -> None:
         # Another process that made one meanwhile has won, and its ledger is opened.
         with suppress(FileExistsError):
             os.link(draft, path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     finally:
         draft.unlink(missing_ok=True)
 
@@ -107,14 +107,6 @@ def ledger_in_memory(environment_uid: str, ids: Ids, *, now_ms: int) -> StoredLe
     connection.execute("PRAGMA foreign_keys = ON")
     _fill(connection, environment_uid, ids.uid(), now_ms)
     return StoredLedger(Database(connection), ids)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _open(path: Path, environment_uid: str, ids: Ids) -> StoredLedger:

@@ -1,5 +1,5 @@
 """
-Folders that only this user may enter, whatever the umask.
+Folders that only this user may enter, whatever the umask, and names in them that survive a power cut.
 
 `Path.mkdir(mode, parents=True)` gives its mode to the last folder alone: those above it get what the
 umask leaves, which for some people is everything.
@@ -7,9 +7,10 @@ umask leaves, which for some people is everything.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-__all__ = ["make_private_folder"]
+__all__ = ["make_private_folder", "sync_folder"]
 
 
 def make_private_folder(path: Path) -> None:
@@ -23,3 +24,12 @@ def make_private_folder(path: Path) -> None:
     except FileExistsError:
         if not path.is_dir():
             raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Write the names in a folder to the disk: without this a power cut may undo a rename."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -6,7 +6,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from fleetform.spec.private_folder import make_private_folder
+from fleetform.spec.private_folder import make_private_folder, sync_folder
 
 __all__ = ["create_private", "replace_private"]
 
@@ -18,7 +18,7 @@ def replace_private(path: Path, content: bytes) -> None:
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def create_private(path: Path, content: bytes) -> None:
@@ -29,7 +29,7 @@ def create_private(path: Path, content: bytes) -> None:
             os.link(new, path)
     finally:
         new.unlink()
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def _written(path: Path, content: bytes) -> Path:
@@ -45,12 +45,3 @@ def _written(path: Path, content: bytes) -> Path:
         new.unlink(missing_ok=True)
         raise
     return new
-
-
-def _sync_folder(folder: Path) -> None:
-    """Without this a power cut may take the new name back."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

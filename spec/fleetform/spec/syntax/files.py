@@ -13,6 +13,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from fleetform.spec.private_folder import sync_folder
+
 __all__ = ["FileChanged", "create_file", "remove_file", "replace_file"]
 
 
@@ -56,7 +58,7 @@ def replace_file(path: Path, before: bytes, after: bytes) -> None:
         with suppress(FileNotFoundError):
             os.unlink(name)  # noqa: PTH108 -- see above
         raise
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def create_file(path: Path, content: bytes) -> None:
@@ -80,7 +82,7 @@ def create_file(path: Path, content: bytes) -> None:
         os.link(name, path)
     finally:
         os.unlink(name)  # noqa: PTH108 -- a name, as above
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def remove_file(path: Path, before: bytes) -> None:
@@ -93,7 +95,7 @@ def remove_file(path: Path, before: bytes) -> None:
     """
     _check_unchanged(path, path, before)
     path.unlink()
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def _umask() -> int:
@@ -106,12 +108,3 @@ def _umask() -> int:
 def _check_unchanged(path: Path, target: Path, before: bytes) -> None:
     if target.read_bytes() != before:
         raise FileChanged(path)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename last: without this a power cut may bring the old name back."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
 from fleetform.providers.contract.hosts import Report
 from fleetform.providers.contract.volumes import DiskSeen
+from fleetform.providers.pulumi.aws.clients import cloud_failures
 from fleetform.providers.pulumi.aws.program import OPERATION_TAG
-from fleetform.providers.pulumi.engine.failures import error_of, failure_of
 
 __all__ = ["DEVICES", "DiskCalls"]
 
@@ -162,17 +162,7 @@ class DiskCalls:
 
     async def _call(self, operation: str, **parameters: Any) -> Any:
         def call() -> Any:
-            with _failures(self._name):
+            with cloud_failures(self._name):
                 return getattr(self._client, operation)(**parameters)
 
         return await asyncio.to_thread(call)
-
-
-@contextlib.contextmanager
-def _failures(name: str) -> Iterator[None]:
-    import botocore.exceptions
-
-    try:
-        yield
-    except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as problem:
-        raise error_of(failure_of(str(problem), where=name)) from problem

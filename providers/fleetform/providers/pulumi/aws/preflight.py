@@ -14,9 +14,8 @@ from typing import Any
 
 from fleetform.providers.contract.errors import PermanentError, QuotaExceeded
 from fleetform.providers.pulumi.aws.batch_record import BatchRecord
-from fleetform.providers.pulumi.aws.clients import service_client
+from fleetform.providers.pulumi.aws.clients import cloud_failures, service_client
 from fleetform.providers.pulumi.aws.program import AwsAccount, HostTemplate
-from fleetform.providers.pulumi.engine.failures import error_of, failure_of
 
 __all__ = ["quota_code", "require_ready"]
 
@@ -159,15 +158,16 @@ def _asked(
     import botocore.exceptions
 
     client = service_client(account, service)
-    try:
-        answer: Mapping[str, Any] = getattr(client, operation)(**parameters)
-    except botocore.exceptions.ClientError as problem:
-        code = problem.response["Error"]["Code"]
-        if code in _MISSING:
-            return None
-        if code in _FORBIDDEN:
-            return {}
-        raise error_of(failure_of(str(problem), where=account.region)) from problem
+    with cloud_failures(account.region):
+        try:
+            answer: Mapping[str, Any] = getattr(client, operation)(**parameters)
+        except botocore.exceptions.ClientError as problem:
+            code = problem.response["Error"]["Code"]
+            if code in _MISSING:
+                return None
+            if code in _FORBIDDEN:
+                return {}
+            raise
     return answer
 
 
@@ -178,10 +178,11 @@ def _pages(
     import botocore.exceptions
 
     client = service_client(account, "ec2")
-    try:
-        pages = client.get_paginator(operation).paginate(**parameters)
-        return [one for page in pages for one in page[things]]
-    except botocore.exceptions.ClientError as problem:
-        if problem.response["Error"]["Code"] in _FORBIDDEN:
-            return None
-        raise error_of(failure_of(str(problem), where=account.region)) from problem
+    with cloud_failures(account.region):
+        try:
+            pages = client.get_paginator(operation).paginate(**parameters)
+            return [one for page in pages for one in page[things]]
+        except botocore.exceptions.ClientError as problem:
+            if problem.response["Error"]["Code"] in _FORBIDDEN:
+                return None
+            raise

@@ -25,8 +25,8 @@ from fleetform.providers.pulumi.engine.program import Program
 from fleetform.providers.pulumi.engine.runner_slots import RunnerSlots
 from fleetform.providers.pulumi.engine.stack import open_stack
 from fleetform.providers.pulumi.engine.stack_settings import StackSettings, passphrase_file
+from fleetform.providers.pulumi.private_files import replace_private
 from fleetform.spec.canonical import digest
-from fleetform.spec.private_folder import make_private_folder
 
 __all__ = ["preview_batch", "preview_program"]
 
@@ -70,10 +70,7 @@ async def preview_program(
     await asyncio.to_thread(check)
     async with slots.take():
         changes = await _preview(program)
-    make_private_folder(kept.parent)
-    new = kept.with_suffix(".new")
-    new.write_text(json.dumps([asdict(one) for one in changes]), encoding="utf-8")
-    new.rename(kept)
+    replace_private(kept, json.dumps([asdict(one) for one in changes]).encode())
     return changes
 
 
