@@ -16,7 +16,7 @@ DSTACK := 0.22.5
 PYTHON ?= $(shell for p in /usr/bin/python3 python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: help demo test test-cloud test-machines crash test-aws unit check format generate sessions fuzz simulate compare bench lab lab-down lock clean
+.PHONY: help demo test test-cloud test-machines crash test-aws unit check format generate sessions fuzz simulate compare bench lab lab-down cloud lock clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -133,6 +133,12 @@ lab:
 ## make lab-down  end the hosts of environments/lab; their disks and keys are kept
 lab-down:
 	@$(PYTHON) environments/lab/lab.py down
+
+## make cloud     open a shell in which AWS is played on this machine, to try fleets without an account; needs root
+cloud: $(VENV)/installed
+	@sh tests/services.sh lab
+	@sh tests/services.sh cloud
+	@$(BIN)/python tests/cloud/shell.py
 
 ## make lock      resolve dependencies anew into requirements.lock
 lock:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from cloud import cloud_init
 from cloud.disks import HostDisks
+from cloud.drivers import write_driver
 from cloud.metadata import Metadata, MetadataServer
 from lab import Lab
 
@@ -49,6 +50,7 @@ class InstanceHosts:
         name = f"host{metadata.address.rpartition('.')[2]}"
         with tempfile.TemporaryDirectory() as folder:
             cloud_init.write_disk(Path(folder), identity, metadata.user_data)
+            write_driver(Path(folder) / cloud_init.PROGRAMS_ON_HOST, metadata.type, identity)
             self._lab.call("add", name, "--address", metadata.address, "--files", folder)
         server = MetadataServer(metadata, self._lab.namespace(name))
         self._hosts[identity] = _Host(name, server)

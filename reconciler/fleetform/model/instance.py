@@ -135,6 +135,11 @@ class Instance:
         return self.provider in CLOUDS
 
     @property
+    def has_ended(self) -> bool:
+        """Whether it is an instance of a cloud that no longer exists, and only a record of it is left."""
+        return self.number < 0
+
+    @property
     def is_created(self) -> bool:
         """Whether the cloud has said which instance it is."""
         return "id" in self.endpoint

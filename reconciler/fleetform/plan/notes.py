@@ -397,7 +397,11 @@ def _before(draft: PlanDraft, change: Change) -> int | None:
     row = draft.live.resources.get(change.key._replace(name=name))
     if row is None or not change.uid or not row.document:
         return None
-    bought = [one.endpoint for one in draft.live.instances if one.is_bought and one.fleet == name]
+    bought = [
+        one.endpoint
+        for one in draft.live.instances
+        if one.is_bought and one.fleet == name and not one.has_ended
+    ]
     return _sum_of_prices(bought) if bought else hourly_cost(row.parsed)
 
 

@@ -27,7 +27,7 @@ from fleetform.model.verbs import Verb
 from fleetform.providers.contract.hosts import BATCH_MAX, CreatedHost
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Transaction, to_json
-from fleetform.store.hosts import lose_jobs
+from fleetform.store.hosts import forget_jobs, lose_jobs
 from fleetform.store.observations import heal, note_observations, read_drift
 from fleetform.store.offers import drop_offers, keep_offers
 from fleetform.store.overrides import end_quarantine
@@ -189,13 +189,14 @@ def _leave_place(transaction: Transaction, uid: str, fleet: str, why: str, *, no
     """
     row = transaction.one(
         "UPDATE instances SET state = 'terminating', number = ?, message = '',"
-        " generation = generation + 1"
+        " ended_at_ms = coalesce(ended_at_ms, ?), generation = generation + 1"
         " WHERE uid = ? AND fleet = ? AND number >= 0 AND state <> 'terminated' RETURNING name",
-        (_free_below(transaction, fleet), uid, fleet),
+        (_free_below(transaction, fleet), now_ms, uid, fleet),
     )
     if row is not None:
         said, key = f"host {row[0]} is gone: {why}", ResourceKey("fleet", fleet)
         lose_jobs(transaction, uid, said, now_ms=now_ms)
+        forget_jobs(transaction, uid)
         end_quarantine(transaction, row[0], now_ms=now_ms)
         heal(transaction, key, part=row[0])
         transaction.log("host.lost", now_ms, said, key)
@@ -386,12 +387,13 @@ def note_ended(transaction: Transaction, instance_uid: str, why: str, *, now_ms:
         return
     said = f"host {name} is gone: {why}"
     lose_jobs(transaction, instance_uid, said, now_ms=now_ms)
+    forget_jobs(transaction, instance_uid)
     if state == "terminating":
         return
     transaction.execute(
-        "UPDATE instances SET state = 'unreachable', message = ?, generation = generation + 1"
-        " WHERE uid = ?",
-        (why, instance_uid),
+        "UPDATE instances SET state = 'unreachable', message = ?,"
+        " ended_at_ms = coalesce(ended_at_ms, ?), generation = generation + 1 WHERE uid = ?",
+        (why, now_ms, instance_uid),
     )
     row_of_table = TABLE["fleet", "host"]
     drift = Drift(
@@ -476,7 +478,7 @@ def retire(transaction: Transaction, instance_uid: str, *, now_ms: int) -> None:
     """
     row = transaction.one(
         "UPDATE instances SET state = 'terminated', generation = generation + 1,"
-        " ended_at_ms = ?,"
+        " ended_at_ms = coalesce(ended_at_ms, ?),"
         # This message says that another host takes its place.
         " message = CASE WHEN message IN (?, ?, ?, ?) THEN message ELSE '' END"
         f" WHERE uid = ? AND state <> 'terminated' AND (state = 'terminating' OR {_IS_BOUGHT})"

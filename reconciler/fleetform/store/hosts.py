@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "commit_host",
     "end_unheard",
+    "forget_jobs",
     "free_units",
     "last_sign_of_life_ms",
     "lose_jobs",
@@ -336,6 +337,15 @@ def lose_jobs(
         ],
         now_ms,
         forgotten=True,
+    )
+
+
+def forget_jobs(transaction: Transaction, instance_uid: str) -> None:
+    """Write down that an instance that no longer exists keeps no record of the jobs that have ended there."""
+    transaction.execute(
+        "UPDATE jobs SET forgotten = 1, gen = gen + 1"
+        " WHERE instance_uid = ? AND instance_uid <> '' AND state = 'finished' AND forgotten = 0",
+        (instance_uid,),
     )
 
 

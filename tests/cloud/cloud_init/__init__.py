@@ -20,6 +20,9 @@ _PYTHON = "/usr/bin/python3"
 
 _ON_HOST = "srv/cloud-init"
 
+PROGRAMS_ON_HOST = f"{_ON_HOST}/usr/bin"
+"""What lies here on the disk is on the search path of the host."""
+
 _PARTS = ("usr/bin/cloud-init", "usr/lib/cloud-init", "usr/lib/python3/dist-packages")
 
 _CONFIGURATION = {

@@ -30,3 +30,19 @@ def test_hosts_cost_from_their_creation_and_runs_from_their_start(desk: Desk) ->
         HostUse("done", uid, 125, 9_500, 10_000),
         HostUse("runs", uid, 500, 9_500),
     ]
+
+
+def test_an_instance_that_has_ended_costs_no_more(desk: Desk) -> None:
+    """It costs until that was proven, and has no job to forget: nothing keeps its record from being released."""
+    (uid,) = desk.instances
+    created = CreatedHost("i-1", "192.0.2.1", "ssh-ed25519 AAAA")
+    desk.ledger.note_created(uid, created, fence=desk.fence, now_ms=7_000)
+    desk.greet(uid)
+    desk.submit(submit_step("done"))
+    desk.run_to_end("done")
+    assert len(desk.ledger.read_book().lingering) == 1
+    for now_ms in (20_000, 30_000):
+        desk.ledger.note_ended(uid, "i-1 was terminated", fence=desk.fence, now_ms=now_ms)
+    assert desk.ledger.read_book().lingering == ()
+    (host,) = desk.ledger.read_spending().hosts
+    assert host == BoughtHost(uid, "local", None, 7_000, 20_000)

@@ -231,4 +231,4 @@ def test_a_sweep_costs_what_its_runs_may_need():
     live = replace(ledger(), offers={"gpus": offers_of_fleet(gpus.document)})
     plan = planned(tree(gpus, own, *sweep, endless, anywhere), live)
     assert plan.annex["run_costs"] == {"sweep": {"runs": 3, "micros": 3 * G5_MICROS}}
-    assert "cost: at most $3.018, if each of 3 runs needs its max_duration" in printed(plan)
+    assert "cost: at most $3.02, if each of 3 runs needs its max_duration" in printed(plan)

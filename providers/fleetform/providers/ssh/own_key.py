@@ -16,7 +16,7 @@ import dataclasses
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from fleetform.providers.contract.errors import PermanentError, ProviderError
+from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
 from fleetform.providers.contract.hosts import InstanceRequest, Pin
 from fleetform.providers.ssh import own_key_program, setup
 from fleetform.providers.ssh.driver import drive
@@ -50,7 +50,13 @@ async def replace_first_key(
         PermanentError: It has none of the keys, or refuses the step.
     """
     assert request.host_key, "a host is never reached without a key"
-    connection = await connect(request)
+    try:
+        connection = await connect(request)
+    except TemporaryError as problem:
+        # An instance runs before its SSH server does.
+        raise TemporaryError(
+            f"{problem}; it may still be booting", delay_seconds=problem.delay_seconds
+        ) from problem
     try:
         own = connection.host_key
         if own == first:

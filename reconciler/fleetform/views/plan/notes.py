@@ -89,6 +89,9 @@ def cost_text(change: Change, *, ceiling: bool = False) -> str:
     return "" if before == after else f"{_side(before)} → {_side(after)}"
 
 
+_CENT_MICROS = 10_000
+
+
 def run_cost_text(plan: Plan, change: Change) -> str:
     """Write `at most $12.07, if each of 6 runs needs its max_duration`; empty where no bound is known."""
     if change.key.kind != "run":
@@ -97,7 +100,9 @@ def run_cost_text(plan: Plan, change: Change) -> str:
     if found is None:
         return ""
     runs = "the run needs" if found["runs"] == 1 else f"each of {found['runs']} runs needs"
-    return f"at most {figures.dollars(found['micros'])}, if {runs} its max_duration"
+    # A bound is rounded up.
+    cents = -(-found["micros"] // _CENT_MICROS)
+    return f"at most {figures.dollars(cents * _CENT_MICROS)}, if {runs} its max_duration"
 
 
 def total_cost_text(plan: Plan) -> str:
@@ -391,7 +396,7 @@ def _offer_text(offer: Mapping[str, Any], *, is_many: bool) -> str:
     end = (
         ""
         if orphan < 0
-        else f", ends without controller and jobs after {figures.span(orphan * 1000)}"
+        else f", ends itself after {figures.span(orphan * 1000)} without jobs and controller"
     )
     return (
         f"{offer['instance_type']} in {printable(offer['region'])}, {kind}{cost},"
