@@ -1,4 +1,4 @@
-"""Services of an account beside EC2: identity, parameters, quotas, roles."""
+"""Services of an account beside EC2: identity, parameters, quotas, roles, file systems."""
 
 from __future__ import annotations
 
@@ -44,6 +44,16 @@ def answer_service(call: Call, account: str, catalog: Catalog) -> dict[str, Any]
             rules = {one["Field"]: one["Value"] for one in parameters["Filters"]}
             prices = catalog.prices.get(rules["regionCode"], {})
             return {"PriceList": [_product(name, price) for name, price in prices.items()]}
+        case "efs" | "fsx", "DescribeFileSystems":
+            wanted = (
+                parameters["FileSystemId"]
+                if call.service == "efs"
+                else parameters["FileSystemIds"][0]
+            )
+            found = catalog.file_systems.get(wanted)
+            if found is None or ("LustreConfiguration" in found) != (call.service == "fsx"):
+                raise Refusal("FileSystemNotFound", f"File system '{wanted}' does not exist.", 404)
+            return {"FileSystems": [found]}
         case "iam", _:
             return call_moto(call, account)
     raise Refusal(

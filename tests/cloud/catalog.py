@@ -52,6 +52,8 @@ class Catalog:
     """Dollars an hour on demand, by region and type."""
     spot_prices: dict[str, str] = field(default_factory=dict)
     """Dollars an hour by type."""
+    file_systems: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Those of EFS and FSx by id, as `DescribeFileSystems` of their service shows them."""
     spot_role: bool = True
     """False: the account lacks the service-linked role of spot, and may not make it."""
 

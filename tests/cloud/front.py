@@ -70,12 +70,14 @@ class Front:
     def regions(self) -> list[Region]:
         return list(self._regions.values())
 
-    def respond(self, headers: Mapping[str, str], body: bytes) -> tuple[int, dict[str, str], bytes]:
+    def respond(
+        self, headers: Mapping[str, str], body: bytes, method: str = "POST", path: str = "/"
+    ) -> tuple[int, dict[str, str], bytes]:
         """Return status, headers and body; raise `ConnectionError` when the caller hears nothing."""
         service = "ec2"
         try:
             service = read_signer(headers)[2]
-            call = read_call(headers, body)
+            call = read_call(headers, body, method, path)
             met = self._met(call)
             result = self._answer(call, met)
         except Refusal as refusal:
@@ -143,7 +145,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         try:
-            status, headers, answer = self.front.respond(self.headers, body)
+            status, headers, answer = self.front.respond(
+                self.headers, body, self.command, self.path
+            )
         except ConnectionError:
             self.close_connection = True
             return
@@ -153,6 +157,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
         self.wfile.write(answer)
+
+    def do_GET(self) -> None:
+        self.do_POST()
 
     def log_message(self, *args: Any) -> None:
         """Print nothing: `Front.record` has every call."""

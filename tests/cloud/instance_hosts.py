@@ -18,6 +18,7 @@ from pathlib import Path
 from cloud import cloud_init
 from cloud.disks import HostDisks
 from cloud.drivers import write_driver
+from cloud.file_server import FileServer
 from cloud.metadata import Metadata, MetadataServer
 from lab import Lab
 
@@ -32,9 +33,10 @@ class _Host:
 
 
 class InstanceHosts:
-    def __init__(self, lab: Lab) -> None:
+    def __init__(self, lab: Lab, file_server: FileServer | None = None) -> None:
         """Take a lab without hosts; it is ended by its owner, with the hosts that are left."""
         self._lab = lab
+        self._file_server = file_server
         self._numbers = iter(range(_FIRST, _LAST))
         self._hosts: dict[str, _Host] = {}
         self._logs: dict[str, str] = {}
@@ -52,6 +54,8 @@ class InstanceHosts:
             cloud_init.write_disk(Path(folder), identity, metadata.user_data)
             write_driver(Path(folder) / cloud_init.PROGRAMS_ON_HOST, metadata.type, identity)
             self._lab.call("add", name, "--address", metadata.address, "--files", folder)
+        if self._file_server is not None:
+            self._file_server.install(self._lab, name)
         server = MetadataServer(metadata, self._lab.namespace(name))
         self._hosts[identity] = _Host(name, server)
 

@@ -25,8 +25,11 @@ from botocore.serialize import create_serializer
 from botocore.validate import ParamValidator
 from moto.core.parse import PROTOCOL_PARSERS
 
-SERVICES = ("ec2", "iam", "pricing", "service-quotas", "ssm", "sts")
-"""Services of the front. Signatures name `servicequotas` without a hyphen."""
+SERVICES = ("ec2", "efs", "fsx", "iam", "pricing", "service-quotas", "ssm", "sts")
+"""Services of the front, as botocore calls them."""
+
+_SIGNED = {"servicequotas": "service-quotas", "elasticfilesystem": "efs"}
+"""Services by the name in signatures, where it is another one."""
 
 _SCOPE = re.compile(r"Credential=([^/]+)/\d{8}/([^/]+)/([^/]+)/aws4_request")
 
@@ -65,16 +68,20 @@ def read_signer(headers: Mapping[str, str]) -> tuple[str, str, str]:
     if found is None:
         raise Refusal("MissingAuthenticationToken", "Request is missing Authentication Token", 403)
     key, region, service = found.groups()
-    service = {"servicequotas": "service-quotas"}.get(service, service)
+    service = _SIGNED.get(service, service)
     if service not in SERVICES:
         raise Refusal("UnknownEndpoint", f"the front of the tests has no service {service}", 501)
     return key, region, service
 
 
-def read_call(headers: Mapping[str, str], body: bytes) -> Call:
+def read_call(
+    headers: Mapping[str, str], body: bytes, method: str = "POST", path: str = "/"
+) -> Call:
     """Return the call of one request; raise `Refusal` when the service model has no such call."""
     key, region, service = read_signer(headers)
-    if service_model(service).protocol == "json":
+    if service_model(service).protocol == "rest-json":
+        operation, parameters = _read_rest(service, method, path)
+    elif service_model(service).protocol == "json":
         operation, parameters = _read_json(service, headers, body)
     else:
         operation, parameters = _read_query(service, body)
@@ -128,6 +135,27 @@ def _read_json(service: str, headers: Mapping[str, str], body: bytes) -> tuple[s
     return model.name, parameters
 
 
+def _read_rest(service: str, method: str, path: str) -> tuple[str, dict[str, Any]]:
+    """Read a call that has all of its parameters in the query of its URL, which is enough for lists."""
+    place, _, query = path.partition("?")
+    asked = {"method": method, "requestUri": place}
+    for name in service_model(service).operation_names:
+        model = service_model(service).operation_model(name)
+        if {
+            **model.http,
+            "requestUri": model.http["requestUri"].rstrip("/"),
+        }.items() >= asked.items():
+            break
+    else:
+        raise Refusal("UnknownOperationException", f"{method} {place} is no operation of {service}")
+    members = model.input_shape.members
+    names = {one.serialization.get("name", name): name for name, one in members.items()}
+    sent = dict(parse_qsl(query))
+    if unknown := sorted(sent.keys() - names.keys()):
+        raise Refusal("BadRequest", f"The parameter {unknown[0]} is not recognized")
+    return model.name, {names[name]: value for name, value in sent.items()}
+
+
 def _wrong_enumerations(shape: Shape, value: Any, path: str = "") -> Iterator[str]:
     if isinstance(shape, StructureShape):
         for name, member in shape.members.items():
@@ -152,7 +180,7 @@ def write_result(call: Call, result: dict[str, Any]) -> tuple[dict[str, str], by
     """Return headers and body of a successful answer."""
     output = call.model.output_shape
     request_id = str(uuid.uuid4())
-    if service_model(call.service).protocol == "json":
+    if service_model(call.service).protocol in {"json", "rest-json"}:
         return _JSON, json.dumps(result, default=_plain).encode()
     inside = _members(output, result) if isinstance(output, StructureShape) else ""
     if call.service == "ec2":
@@ -169,9 +197,9 @@ def write_result(call: Call, result: dict[str, Any]) -> tuple[dict[str, str], by
 def write_refusal(service: str, refusal: Refusal) -> tuple[dict[str, str], bytes]:
     """Return headers and body of an error."""
     code, message = escape(refusal.code), escape(refusal.message)
-    if service in SERVICES and service_model(service).protocol == "json":
+    if service in SERVICES and service_model(service).protocol in {"json", "rest-json"}:
         body = {"__type": refusal.code, "message": refusal.message}
-        return _JSON, json.dumps(body).encode()
+        return {**_JSON, "x-amzn-errortype": refusal.code}, json.dumps(body).encode()
     error = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
     request = f"{uuid.uuid4()}"
     if service == "ec2":

@@ -168,6 +168,10 @@ class SessionHost:
         with translated(self._name):
             return await self._session.mount_disk(volume_uid, name, disk, path)
 
+    async def mount_file_system(self, kind: str, source: str, path: str) -> Reply:
+        with translated(self._name):
+            return await self._session.mount_file_system(kind, source, path)
+
     async def unmount_disk(self, path: str) -> Reply:
         with translated(self._name):
             return await self._session.unmount_disk(path)

@@ -18,7 +18,8 @@ async def ensure(step: Step, begun: Begun, access: HostAccess) -> dict[str, Any]
     seen = await _provider(step, access).ensure(
         _request(step, begun), access.report(step.resource.name)
     )
-    return {DISK: {"id": seen.id, "zone": seen.zone, "size_gb": seen.size_gb}}
+    shared = {"source": seen.source} if seen.source else {}
+    return {DISK: {"id": seen.id, "zone": seen.zone, "size_gb": seen.size_gb, **shared}}
 
 
 async def delete(step: Step, begun: Begun, access: HostAccess) -> None:

@@ -1,7 +1,7 @@
 """
 Attaches the disks of network volumes to the hosts of the jobs that mount them, and detaches them afterwards.
 
-A disk is attached to one instance at a time. Where it is needed comes from rows; where it is, from the cloud. The ledger
+A disk is attached to one instance at a time, and a shared file system mounted on any number of hosts. Where it is needed comes from rows; where it is, from the cloud. The ledger
 notes an instance before the disk is attached to it, so a successor knows what to detach.
 """
 
@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 
+from fleetform.agents.protocol.messages import Reply
 from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.task_group import TaskGroup
-from fleetform.model.instance import Instance
+from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, Progress
 from fleetform.model.run import Run
 from fleetform.model.volume import NetworkVolume
@@ -80,7 +81,7 @@ class Disks:
         self, run: Run, instance: Instance, host: Host, mirror: Mirror
     ) -> Mapping[str, str]:
         """
-        Attach and mount the disks that a run needs, and return their paths as declared, by volume.
+        Mount the disks and file systems that a run needs, and return their paths as declared, by volume.
 
         Raises:
             ProviderError: One of them cannot be had on this host; the message says why.
@@ -95,12 +96,15 @@ class Disks:
 
     async def detached(self, request: VolumeRequest) -> None:
         """
-        Return once a disk is unmounted from its host and detached.
+        Return once a disk is unmounted from its host and detached, or a file system unmounted from all hosts.
 
         Raises:
             ProviderError: It is still attached; the message says why.
         """
         async with self._lock(request.uid):
+            if request.place.get("file_system"):
+                await self._unmount_everywhere(request)
+                return
             known = self._volumes.get(request.name)
             at = "" if known is None or known.uid != request.uid else self._at(known)
             await self._take_away(request, at)
@@ -132,10 +136,16 @@ class Disks:
         self, volume: NetworkVolume, instance: Instance, host: Host, mirror: Mirror
     ) -> None:
         if not volume.may_be_at(instance.provider, instance.endpoint):
-            zone = volume.request["place"]["zone"]
+            place = volume.request["place"]
             raise PermanentError(
-                f"volume {volume.name}: its disk is in zone {zone}, where host {instance.name} is not"
+                f"volume {volume.name}: {volume.disk} is in {place['zone'] or place['region']}, where host"
+                f" {instance.name} is not"
             )
+        path = host.volume_path(volume.path)
+        if volume.is_shared:
+            kind = volume.request["place"]["file_system"]
+            _require_mounted(volume, await host.mount_file_system(kind, volume.source, path))
+            return
         at = self._at(volume)
         if at and at != instance.uid:
             if mirror.uses_disk(volume.name, at):
@@ -145,10 +155,7 @@ class Disks:
             await self._note(volume.uid, instance.uid)
         provider = self.provider(volume.request["provider"])
         await provider.attach(_request(volume), instance.endpoint["id"], self.report(volume.name))
-        path = host.volume_path(volume.path)
-        reply = await host.mount_disk(volume.uid, volume.name, volume.disk, path)
-        if not reply.ok:
-            raise PermanentError(f"volume {volume.name}: {reply.message or reply.code}")
+        _require_mounted(volume, await host.mount_disk(volume.uid, volume.name, volume.disk, path))
 
     async def _detach(self, volume: NetworkVolume, mirror: Mirror) -> None:
         try:
@@ -166,13 +173,25 @@ class Disks:
             self._detaching.discard(volume.uid)
             self._hosts.wake()
 
+    async def _unmount_everywhere(self, request: VolumeRequest) -> None:
+        """Unmount a file system; on a host that does not answer it stays mounted, which harms no data."""
+        book = await self._gate(lambda: self._ledger.read_book(()))
+        names = {
+            one.uid: one
+            for one in book.instances
+            if one.provider == request.provider and one.state is InstanceState.READY
+        }
+        try:
+            reached = await self._hosts.reach_some(tuple(names.values())) if names else {}
+        except ProviderError:
+            reached = {}
+        for uid, host in reached.items():
+            await _unmount(request, names[uid].name, host)
+
     async def _take_away(self, request: VolumeRequest, at: str) -> None:
         session = self._hosts.session(at) if at else None
         if session is not None and session.host is not None:
-            path = session.host.volume_path(NetworkVolume(request.name, request.uid, {}).path)
-            reply = await session.host.unmount_disk(path)
-            if not reply.ok:
-                raise TemporaryError(f"host {session.instance.name}: {reply.message or reply.code}")
+            await _unmount(request, session.instance.name, session.host)
         await self.provider(request.provider).detach(request, self.report(request.name))
 
     async def _note(self, volume_uid: str, instance_uid: str) -> None:
@@ -192,6 +211,18 @@ class Disks:
 
     def _lock(self, volume_uid: str) -> asyncio.Lock:
         return self._locks.setdefault(volume_uid, asyncio.Lock())
+
+
+async def _unmount(request: VolumeRequest, name: str, host: Host) -> None:
+    path = host.volume_path(NetworkVolume(request.name, request.uid, {}).path)
+    reply = await host.unmount_disk(path)
+    if not reply.ok:
+        raise TemporaryError(f"host {name}: {reply.message or reply.code}")
+
+
+def _require_mounted(volume: NetworkVolume, reply: Reply) -> None:
+    if not reply.ok:
+        raise PermanentError(f"volume {volume.name}: {reply.message or reply.code}")
 
 
 def _request(volume: NetworkVolume) -> VolumeRequest:

@@ -253,6 +253,10 @@ class _FencedHost:
         self._manager_lease.require()
         return await self._host.mount_disk(volume_uid, name, disk, path)
 
+    async def mount_file_system(self, kind: str, source: str, path: str) -> Reply:
+        self._manager_lease.require()
+        return await self._host.mount_file_system(kind, source, path)
+
     async def unmount_disk(self, path: str) -> Reply:
         self._manager_lease.require()
         return await self._host.unmount_disk(path)

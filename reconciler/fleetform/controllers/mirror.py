@@ -58,7 +58,8 @@ class Mirror:
 
     def as_scheduler_state(self) -> SchedulerState:
         users = {
-            name: self._disk_users(name, volume.attached_to) for name, volume in self.disks.items()
+            name: set() if volume.is_shared else self._disk_users(name, volume.attached_to)
+            for name, volume in self.disks.items()
         }
         return SchedulerState(
             serial=self.serial,
@@ -175,7 +176,7 @@ class Mirror:
         return found
 
     def _disk_hosts(self, users: Mapping[str, set[str]]) -> dict[str, frozenset[str]]:
-        """Name the hosts that may have each disk now: the one where a job uses it, or all of its zone."""
+        """Name the hosts that may have each disk now: the one where a job uses it, or all that can."""
         return {
             name: frozenset(
                 one.name

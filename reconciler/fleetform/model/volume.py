@@ -103,6 +103,7 @@ def disk_place(document: Mapping[str, Any]) -> dict[str, Any]:
         "encrypted": said.get("encrypted", True),
         "snapshot": said.get("snapshot_id", ""),
         "registered": document.get("volume_id", ""),
+        "file_system": said.get("file_system", ""),
     }
 
 
@@ -122,11 +123,16 @@ _GB = 1 << 30
 
 
 class Disk(NamedTuple):
-    """The disk of a network volume that exists, by the cloud's id of it."""
+    """
+    The disk of a network volume that exists, by the cloud's id of it.
+
+    `source` is what hosts mount of a shared file system; empty: it is a disk, which is attached.
+    """
 
     id: str
     zone: str
     size_gb: int
+    source: str = ""
 
 
 def disk_of(outputs: str) -> Disk | None:
@@ -149,13 +155,20 @@ class NetworkVolume:
     """
     A volume whose disk exists, as controllers attach it to hosts.
 
-    `request` is as `disk_request` returns it. `attached_to` is an instance uid, or empty.
+    `request` is as `disk_request` returns it. `attached_to` is an instance uid, or empty. `source` is what
+    hosts mount of a shared file system.
     """
 
     name: str
     uid: str
     request: Mapping[str, Any]
     attached_to: str = ""
+    source: str = ""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several hosts may have it at once: it is a file system, and no disk."""
+        return self.source != ""
 
     @property
     def disk(self) -> str:
@@ -168,10 +181,11 @@ class NetworkVolume:
         return f".disks/{self.uid}"
 
     def may_be_at(self, provider: str, endpoint: Mapping[str, Any]) -> bool:
-        """Tell whether the disk can be attached to an instance: only in its own zone."""
+        """Tell whether an instance can have it: a disk only in its own zone, a file system in its region."""
         place = self.request["place"]
+        names = ("account", "region") if self.is_shared else ("account", "region", "zone")
         return provider == self.request["provider"] and all(
-            endpoint.get(name) == place[name] for name in ("account", "region", "zone")
+            endpoint.get(name) == place[name] for name in names
         )
 
 

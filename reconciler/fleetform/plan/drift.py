@@ -383,7 +383,12 @@ def _compare_disk(log: _DriftLog, row: LiveResource, live: Live) -> None:
         return
     seen = log.observed.disks[row.key.name]
     if seen is None:
-        log.tell(row.key, "disk", f"there, as {disk.id} in {disk.zone}", GONE)
+        log.tell(
+            row.key,
+            "disk",
+            f"there, as {disk.id} in {disk.zone or row.parsed.get('region', '')}",
+            GONE,
+        )
         return
     log.note(row.key, "disk", disk.id)
     at = attached_to(row.outputs)

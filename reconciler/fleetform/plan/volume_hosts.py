@@ -138,7 +138,8 @@ def _disk_problem(
     draft: PlanDraft, run: Mapping[str, Any], name: str, disk: Mapping[str, Any]
 ) -> tuple[str, str] | None:
     """Say why no host can have a disk, and what to do; None: some can."""
-    if run.get("nodes", 1) > 1:
+    is_shared = "file_system" in disk.get("aws", {})
+    if run.get("nodes", 1) > 1 and not is_shared:
         return (
             f"volume {name} is a disk, attached to one host at a time, and the run has {run['nodes']} nodes",
             "mount a disk for each node, such as `name: data-${{ dstack.node_rank }}`, or choose one node",
@@ -148,6 +149,13 @@ def _disk_problem(
     if any(one is not None and _has_zone(one.document, disk) for one in found.values()):
         return None
     zone, account = disk.get("availability_zone", ""), disk.get("aws", {}).get("account", "")
+    if is_shared:
+        region = disk.get("region", "")
+        where = f"region {region} of account {account}"
+        return (
+            f"volume {name} is in {where}, and no fleet that the run may use has its hosts there",
+            f"declare `regions: [{region}]` and this account in its fleet",
+        )
     where = f"zone {zone} of account {account}"
     return (
         f"volume {name} is in {where}, and no fleet that the run may use has its hosts there",
@@ -159,7 +167,10 @@ def _has_zone(fleet: Mapping[str, Any], disk: Mapping[str, Any]) -> bool:
     return (
         fleet.get("aws", {}).get("account") == disk.get("aws", {}).get("account", "")
         and disk.get("region") in fleet.get("regions", ())
-        and disk.get("availability_zone") in fleet.get("availability_zones", ())
+        and (
+            "file_system" in disk.get("aws", {})
+            or disk.get("availability_zone") in fleet.get("availability_zones", ())
+        )
     )
 
 

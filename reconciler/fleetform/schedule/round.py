@@ -169,7 +169,9 @@ class Round:
 
     def _take_disks(self, template: Template) -> None:
         self._disks_taken.update(
-            mount.name for mount in template.volumes if mount.name in self._queue.disks
+            mount.name
+            for mount in template.volumes
+            if (disk := self._queue.disks.get(mount.name)) is not None and not disk.is_shared
         )
 
     def _disks_in_use(self, template: Template) -> tuple[Waiting, ...]:

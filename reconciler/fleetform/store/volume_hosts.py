@@ -67,8 +67,11 @@ def read_network_volumes(connection: Statements) -> dict[str, NetworkVolume]:
         name: NetworkVolume(
             name,
             uid,
-            disk_request(json.loads(document), disk_of(outputs)),
+            disk_request(json.loads(document), disk),
             attached_to(outputs),
+            disk.source,
         )
         for name, uid, document, outputs in rows
+        for disk in (disk_of(outputs),)
+        if disk is not None
     }

@@ -35,7 +35,7 @@ class VolumeRow:
 
     `path` is as declared; a relative one lies below the environment's folder for volumes. A network volume
     has `backend`, `disk` (the cloud's id), `zone` and `size_bytes` in place of `fleet` and `path`; `attached_to` is
-    the host that has it now.
+    the host that has it now. A shared file system has its kind as `file_system`, and neither zone, size nor host.
     `deletion_policy` is empty where the document does not say. `users` are runs by name.
     """
 
@@ -54,6 +54,7 @@ class VolumeRow:
     zone: str = ""
     size_bytes: int = 0
     attached_to: str = ""
+    file_system: str = ""
 
 
 def volume_rows(live: Live) -> tuple[VolumeRow, ...]:
@@ -129,6 +130,7 @@ def _disk_facts(resource: LiveResource, instances: Iterable[Instance]) -> dict[s
     at = attached_to(resource.outputs)
     return {
         "backend": backend,
+        "file_system": resource.parsed.get("aws", {}).get("file_system", ""),
         "disk": disk.id,
         "zone": disk.zone,
         "size_bytes": disk.size_gb << 30,
@@ -137,9 +139,11 @@ def _disk_facts(resource: LiveResource, instances: Iterable[Instance]) -> dict[s
 
 
 def disk_text(row: VolumeRow) -> str:
-    """Write `vol-0f1e2d3c (500GB in eu-west-1a)`; empty where there is no disk yet."""
+    """Write `vol-0f1e2d3c (500GB in eu-west-1a)`, or `fs-0f1e2d3c (efs)`; empty where there is no disk yet."""
     if not row.disk:
         return ""
+    if row.file_system:
+        return f"{row.disk} ({row.file_system})"
     return f"{row.disk} ({row.size_bytes >> 30}GB in {row.zone})"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -61,6 +61,10 @@ class Host:
         self.calls.append(f"mount {disk} {path}")
         return SimpleNamespace(ok=True)
 
+    async def mount_file_system(self, kind: str, source: str, path: str) -> object:
+        self.calls.append(f"mount {kind} {source} {path}")
+        return SimpleNamespace(ok=True)
+
     async def unmount_disk(self, path: str) -> object:
         self.calls.append(f"unmount {path}")
         return SimpleNamespace(ok=True)
@@ -96,6 +100,9 @@ class Story:
     def session(self, uid: str) -> object:
         host = None if self.is_silent else self.host
         return SimpleNamespace(host=host, instance=SimpleNamespace(name=uid))
+
+    async def reach_some(self, instances: list[Instance]) -> dict[str, Host]:
+        return {one.uid: self.host for one in instances}
 
     async def gate(self, call: Callable[[], T]) -> T:
         return call()
@@ -184,7 +191,7 @@ def test_it_leaves_a_host_that_does_not_use_it() -> None:
     ("host", "problem"),
     [
         (instance("a"), "volume data is in use on another host"),
-        (instance("a", "us-east-1b"), "its disk is in zone us-east-1a, where host a is not"),
+        (instance("a", "us-east-1b"), "vol-1 is in us-east-1a, where host a is not"),
     ],
 )
 def test_it_is_refused(host: Instance, problem: str) -> None:
@@ -210,3 +217,64 @@ def test_hosts_that_may_have_it() -> None:
     mirror = one.mirror()
     mirror.instances = (*mirror.instances, instance("a"), instance("b", "us-east-1b"))
     assert mirror.as_scheduler_state().volume_hosts["data"] == {"a"}
+
+
+SHARED = NetworkVolume(
+    "data",
+    UID,
+    {
+        **DISK,
+        "registered": "fs-1",
+        "id": "fs-1",
+        "place": {**PLACE, "zone": "", "file_system": "efs"},
+    },
+    source="fs-1.efs:/",
+)
+
+
+def test_a_shared_file_system_is_on_several_hosts() -> None:
+    """Nothing is attached or noted, hosts of every zone have it, and a release unmounts it from all."""
+
+    async def story() -> None:
+        one = Story()
+        one.volume = SHARED
+        path = f"/volumes/.disks/{UID}"
+        mount = f"mount efs fs-1.efs:/ {path}"
+        await one.mount(instance("a"))
+        await one.mount(instance("b", "us-east-1b"))
+        assert one.cloud.calls == [mount, mount]
+        one.end()
+        await one.round()
+        assert not one.disks.is_busy
+        one.cloud.calls.clear()
+        book = SimpleNamespace(instances=(instance("a"), instance("b", "us-east-1b")))
+        one.disks._ledger = SimpleNamespace(read_book=lambda _: book)
+        await one.disks.detached(VolumeRequest(uid=UID, name="data", **SHARED.request))
+        assert one.cloud.calls == [f"unmount {path}", f"unmount {path}"]
+
+    play(story)
+
+
+def test_hosts_that_may_have_a_shared_file_system() -> None:
+    """All of its region, also while a job uses it."""
+    one = Story()
+    one.volume = SHARED
+    mirror = one.mirror()
+    far = replace(instance("c"), endpoint={**PLACE, "region": "us-west-2"})
+    mirror.instances = (instance("a"), instance("b", "us-east-1b"), far)
+    state = mirror.as_scheduler_state()
+    assert state.volume_hosts["data"] == {"a", "b"}
+    assert not state.disks_in_use
+
+
+def test_a_file_system_of_another_region_is_refused() -> None:
+    """Its region is named."""
+
+    async def story() -> None:
+        one = Story()
+        one.volume = SHARED
+        far = replace(instance("c"), endpoint={**PLACE, "region": "us-west-2"})
+        with pytest.raises(PermanentError, match="fs-1 is in us-east-1, where host c is not"):
+            await one.mount(far)
+
+    play(story)

@@ -171,3 +171,17 @@ def test_a_volume_is_protected():
     _, volume = PROGRAMS["volume"].resources
     assert volume.protect
     assert volume.properties["encrypted"]
+
+
+@pytest.mark.parametrize("cards", [1, 4])
+def test_further_security_groups(cards):
+    """They are on each interface, beside the group of the fleet."""
+    made = batch_program(ACCOUNT, batch(groups=("sg-2",), network_cards=cards), PARTS)
+    said = hosts(made)[0].properties
+    interfaces = [
+        network["securityGroups"]
+        for one in made.resources
+        if one.name == "interfaces"
+        for network in one.properties["networkInterfaces"]
+    ]
+    assert (interfaces or [said["vpcSecurityGroupIds"]]) == [["sg-1", "sg-2"]] * cards

@@ -57,3 +57,10 @@ def test_a_host_is_created_for_a_disk():
 
     assert asked(new) == 1
     assert asked(replace(new, endpoint={**PLACE, "zone": "us-east-1b"})) == 0
+
+
+def test_runs_share_a_file_system():
+    """They start in one round, on different hosts."""
+    shared = {"disks": {"data": replace(DISK, source="fs-1.efs:/")}}
+    both = {"volume_hosts": {"data": frozenset({"gpus-0", "gpus-1"})}, **shared}
+    assert started(decide([user("a"), user("b", 2)], [host(0), host(1)], **both)) == ["a", "b"]

@@ -45,6 +45,7 @@ def test_a_fleet_on_aws_is_carried_out(tmp_path):
         ("regions", "retry: {max_attempts: 2}\nregions", "every ten minutes"),
         ("regions", "tags: {Name: x}\nregions", "the name of the host"),
         ("regions", "reservation: cr-1\navailability_zones: [us-east-1a]\nregions", "one zone"),
+        ("  image", "  security_groups: [default]\n  image", "security_groups"),
         ("  image", "  root_disk: {type: io2}\n  image", "needs `iops`"),
         ("  image", "  root_disk: {type: gp2, iops: 3000}\n  image", "has no `iops`"),
         ("  image", "  root_disk: {type: io1, iops: 3000, throughput: 500}\n  image", "Only `gp3`"),

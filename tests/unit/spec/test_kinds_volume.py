@@ -10,6 +10,9 @@ from unit.spec.trees import codes, good, load
 DOCUMENT = "type: volume\nname: data\n"
 
 
+EFS = 'backend: aws\nregion: a\naws: {account: "123456789012", file_system: efs}'
+
+
 @pytest.mark.parametrize(
     ("fields", "code", "words"),
     [
@@ -72,6 +75,23 @@ DOCUMENT = "type: volume\nname: data\n"
             "Did you mean `ReadWriteOnce`?",
         ),
         ("backend: AWS\nregion: a\nsize: 1GB", "bad-name", "lower-case"),
+        (f"{EFS}\nvolume_id: vol-0f1e2d3c", "contradiction", "does not have its id"),
+        (EFS, "contradiction", "does not have its id"),
+        (
+            f"{EFS}\nvolume_id: fs-0f1e2d3c\navailability_zone: ab",
+            "contradiction",
+            "mounted from every zone",
+        ),
+        (
+            f"{EFS}\nvolume_id: fs-0f1e2d3c\ndeletion_policy: snapshot",
+            "contradiction",
+            "is never deleted",
+        ),
+        (
+            'backend: aws\nregion: a\nvolume_id: fs-0f1e2d3c\naws: {account: "123456789012"}',
+            "contradiction",
+            "the id of a shared file system",
+        ),
     ],
 )
 def test_refused(tmp_path, fields, code, words):
@@ -90,6 +110,7 @@ def test_refused(tmp_path, fields, code, words):
         ("backend: kubernetes\nclaim_name: c", ["not-supported"], True),
         ("backend: kubernetes\nsize: 1GB\nread_only: true", ["not-supported"], True),
         ("backend: aws\nregion: a", ["missing-field", "not-supported"], True),
+        (f"{EFS}\nvolume_id: fs-0f1e2d3c", [], False),
     ],
 )
 def test_where_it_lies(tmp_path, fields, codes_told, is_held):

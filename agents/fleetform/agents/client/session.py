@@ -57,6 +57,7 @@ from fleetform.agents.protocol.messages import (
     MakeVolume,
     MissingBlobs,
     MountDisk,
+    MountFileSystem,
     OpenChannel,
     Prepare,
     Probe,
@@ -249,6 +250,9 @@ class Session:
 
     async def mount_disk(self, volume_uid: str, name: str, disk: str, path: str) -> Reply:
         return await self._ask(MountDisk(self._next_id(), volume_uid, name, disk, path))
+
+    async def mount_file_system(self, kind: str, source: str, path: str) -> Reply:
+        return await self._ask(MountFileSystem(self._next_id(), kind, source, path))
 
     async def unmount_disk(self, path: str) -> Reply:
         return await self._ask(UnmountDisk(self._next_id(), path))

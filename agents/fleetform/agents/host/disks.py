@@ -31,7 +31,10 @@ _NOTHING_FOUND = 2
 
 _LOST_AND_FOUND = "lost+found"
 
-_FULL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+NETWORK_TYPES = ("nfs4", "lustre")
+"""Types of shared file systems, as the kernel calls them; EFS is NFS."""
+
+FULL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def mount(command: MountDisk) -> None:
@@ -43,18 +46,15 @@ def mount(command: MountDisk) -> None:
         OSError: The directory cannot be created.
     """
     path = checked(command.path)
-    if os.geteuid() != 0:
-        raise VolumeError(
-            "invalid", "only an agent that is root can mount disks: set `become: sudo` of the fleet"
-        )
+    require_root()
     if not os.path.ismount(path):
         device = _wait_for(command.disk)
         if not file_system(device):
             _require_empty(command.disk, device)
             # Without a discard of the whole disk, it takes a second for a terabyte.
-            _run("mkfs.ext4", "-q", "-m", "0", "-E", "nodiscard", device)
+            run("mkfs.ext4", "-q", "-m", "0", "-E", "nodiscard", device)
         os.makedirs(path, exist_ok=True)
-        _run("mount", device, path)
+        run("mount", device, path)
         if set(os.listdir(path)) <= {_LOST_AND_FOUND}:
             _open_new(path)
     _grow(path)
@@ -68,10 +68,40 @@ def unmount(path: str) -> None:
         VolumeError: Something on the host uses it.
     """
     path = checked(path)
-    if os.path.ismount(path):
-        _run("umount", path)
+    if mounted := mount_at(path):
+        # One whose server is gone would never let go otherwise.
+        lazily = ("--lazy",) if mounted[1] in NETWORK_TYPES else ()
+        run("umount", *lazily, path)
     if os.path.isdir(path) and not os.listdir(path):
         os.rmdir(path)
+
+
+def require_root() -> None:
+    """
+    Make sure that this agent can mount something.
+
+    Raises:
+        VolumeError: It is not root.
+    """
+    if os.geteuid() != 0:
+        raise VolumeError(
+            "invalid", "only an agent that is root can mount disks: set `become: sudo` of the fleet"
+        )
+
+
+def mount_at(path: str) -> tuple[str, str] | None:
+    """
+    Return device and type of what is mounted at a path; None: nothing is.
+
+    The table of the kernel says it without a question to the server of a file system, which may be gone.
+    """
+    folder, name = os.path.split(path)
+    wanted = os.path.join(os.path.realpath(folder), name)
+    with open("/proc/self/mounts", encoding="utf-8") as mounts:
+        lines = [line.split() for line in mounts]
+    # Spaces are written as \040.
+    found = [one for one in lines if one[1].encode().decode("unicode_escape") == wanted]
+    return (found[-1][0], found[-1][2]) if found else None
 
 
 def file_system(device: str) -> str:
@@ -159,16 +189,22 @@ def _text(path: str) -> str:
 
 def _grow(path: str) -> None:
     """Let the file system have all of a disk that has grown; nothing where it has."""
-    with open("/proc/self/mounts", encoding="utf-8") as mounts:
-        lines = [line.split() for line in mounts]
-    device, _, kind = next(line[:3] for line in reversed(lines) if line[1] == path)
+    mounted = mount_at(path)
+    assert mounted is not None, f"nothing is mounted at {path}"
+    device, kind = mounted
     if kind in ("ext3", "ext4"):
-        _run("resize2fs", device)
+        run("resize2fs", device)
     elif kind == "xfs":
-        _run("xfs_growfs", path)
+        run("xfs_growfs", path)
 
 
-def _run(*argv: str) -> None:
+def run(*argv: str) -> None:
+    """
+    Run a program of the host.
+
+    Raises:
+        VolumeError: It failed; the message has what it said.
+    """
     done = _call(*argv)
     if done.returncode != 0:
         said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
@@ -176,7 +212,7 @@ def _run(*argv: str) -> None:
 
 
 def _call(*argv: str) -> subprocess.CompletedProcess[str]:
-    environment = {"PATH": _FULL_PATH, "LC_ALL": "C"}
+    environment = {"PATH": FULL_PATH, "LC_ALL": "C"}
     try:
         return subprocess.run(
             argv,

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from fleetform.agents.host import (
     disks,
+    file_systems,
     gpu_processes,
     gpus,
     host_report,
@@ -30,6 +31,7 @@ from fleetform.agents.protocol.messages import (
     MakeVolume,
     MissingBlobs,
     MountDisk,
+    MountFileSystem,
     Probe,
     PutBlob,
     RemoveVolume,
@@ -42,7 +44,8 @@ from fleetform.agents.protocol.messages import (
 T = TypeVar("T")
 
 _KNOWN = (
-    MissingBlobs, PutBlob, MakeVolume, RemoveVolume, SnapshotVolume, MountDisk, UnmountDisk, Probe,
+    MissingBlobs, PutBlob, MakeVolume, RemoveVolume, SnapshotVolume, MountDisk, MountFileSystem,
+    UnmountDisk, Probe,
 )  # fmt: skip
 
 _GPUS_SECONDS = 60
@@ -94,6 +97,8 @@ class Requests:
                 MakeVolume(0, "", message.volume_uid, message.name, message.path),
                 owner, owner_name=owner_name, now_ms=_now_ms(),
             )  # fmt: skip
+        elif isinstance(message, MountFileSystem):
+            await _aside(lambda: file_systems.mount(message))
         elif isinstance(message, UnmountDisk):
             await _aside(lambda: disks.unmount(message.path))
         elif isinstance(message, SnapshotVolume):

@@ -320,6 +320,20 @@ class MountDisk:
 
 
 @dataclass(frozen=True)
+class MountFileSystem:
+    """
+    Mount a shared file system as it is: other hosts have it too, so nothing is written to it.
+
+    `kind` is `efs` or `lustre`, `source` what mount(8) gets. Asking twice is the same as once.
+    """
+
+    id: int
+    kind: str
+    source: str
+    path: str
+
+
+@dataclass(frozen=True)
 class UnmountDisk:
     """Write back and unmount what is mounted at a path; nothing where nothing is."""
 
@@ -571,7 +585,8 @@ class Reply:
 
 Request = Union[
     Prepare, Start, Stop, Forget, MissingBlobs, PutBlob, MakeVolume, RemoveVolume,
-    SnapshotVolume, MountDisk, UnmountDisk, Probe, Shutdown, OpenChannel, CloseChannel,
+    SnapshotVolume, MountDisk, MountFileSystem, UnmountDisk, Probe, Shutdown, OpenChannel,
+    CloseChannel,
 ]  # fmt: skip
 EitherWay = Union[Heartbeat, ChannelData, Credit, ChannelEnded, OpenChannel, Reply]
 ToAgent = Union[Hello, EitherWay, Acknowledge, FollowLog, Request]

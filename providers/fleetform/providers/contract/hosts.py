@@ -137,7 +137,11 @@ class Host(Protocol):
         Asking twice is the same as once.
         """
 
-    async def unmount_disk(self, path: str) -> Reply: ...
+    async def mount_file_system(self, kind: str, source: str, path: str) -> Reply:
+        """Mount a shared file system, `efs` or `lustre`, as it is; asking twice is the same as once."""
+
+    async def unmount_disk(self, path: str) -> Reply:
+        """Unmount a disk or a file system; nothing where nothing is."""
 
     def answer_heartbeats(self, may: Callable[[], bool]) -> None:
         """

@@ -23,7 +23,7 @@ class VolumeRequest:
     One disk.
 
     `place` says where and what it is, in the provider's terms; on AWS: `account`, `region`, `zone`,
-    and for a new disk `size_gb`, `encrypted`, `snapshot`. `registered` is the id of a disk that the
+    and for a new disk `size_gb`, `encrypted`, `snapshot`; `file_system` is the kind of a shared one. `registered` is the id of a disk that the
     document names: it is never created, changed or deleted. `id` is the id by the ledger, empty
     before the disk exists.
     """
@@ -38,12 +38,17 @@ class VolumeRequest:
 
 @dataclass(frozen=True, slots=True)
 class DiskSeen:
-    """A disk that exists. `instance` is the cloud's id of the instance it is attached to, or empty."""
+    """
+    A disk that exists. `instance` is the cloud's id of the instance it is attached to, or empty.
+
+    Of a shared file system `source` is what hosts mount, and it has neither a zone nor a size.
+    """
 
     id: str
     zone: str
     size_gb: int
     instance: str = ""
+    source: str = ""
 
 
 class VolumeProvider(Protocol):
@@ -70,7 +75,7 @@ class VolumeProvider(Protocol):
 
     async def attach(self, request: VolumeRequest, instance: str, report: Report) -> None:
         """
-        Attach the disk to an instance, by the cloud's id of it.
+        Attach the disk to an instance, by the cloud's id of it; shared file systems are not attached.
 
         Raises:
             ProviderError: It is attached elsewhere, in another zone, or gone.

@@ -341,7 +341,7 @@ def _impact(row: LiveResource, document: Mapping[str, Any], fate: _Fate, hosts: 
 
 def _disk_impact(row: LiveResource, document: Mapping[str, Any], fate: _Fate) -> str:
     disk = disk_of(row.outputs)
-    where = f"{'its disk' if disk is None else disk.id} in {document.get('availability_zone', '')}"
+    where = f"{'its disk' if disk is None else disk.id} in {document.get('availability_zone') or document.get('region', '')}"
     match fate:
         case _Fate.FORGOTTEN:
             return f"none: {where} stays, with its data"

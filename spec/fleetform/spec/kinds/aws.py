@@ -48,6 +48,7 @@ def _range(value: str) -> str:
 _Range = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_range)]
 
 
+_GROUP = r"^sg-[0-9a-f]{8,17}$"
 _IMAGE = r"^(?:ami-[0-9a-f]{8,17}|(?:/[A-Za-z0-9_.-]{1,100}){1,15})$"
 
 
@@ -121,6 +122,14 @@ class AwsHosts(Model):
     Example: `subnet-0f1e2d3c`.
     """
 
+    security_groups: (
+        Annotated[tuple[Annotated[str, Field(pattern=_GROUP)], ...], *listed(str)] | None
+    ) = None
+    """
+    The ids of further security groups of the instances, such as one from which a file system accepts
+    connections. Default: none beside the group that fleetform creates. Example: `[sg-0f1e2d3c]`.
+    """
+
     public_ips: Flag | None = None
     """
     Whether instances have public addresses. Default: `true`. Example: `false`.
@@ -174,12 +183,18 @@ class AwsHosts(Model):
 
 
 class AwsDisk(Model):
-    """The disk of a volume on AWS, an EBS volume."""
+    """The disk of a volume on AWS, an EBS volume, or a shared file system."""
 
     account: Annotated[str, Field(pattern=r"^[0-9]{12}$")]
     """
     The number of the account. Credentials of another account are refused. Example:
     `"123456789012"`.
+    """
+
+    file_system: Literal["efs", "lustre"] | None = None
+    """
+    The kind of the shared file system that `volume_id` names; several hosts mount it at once. `efs`: Elastic
+    File System. `lustre`: FSx for Lustre. Default: none, the volume is a disk. Example: `efs`.
     """
 
     encrypted: Flag | None = None

@@ -87,6 +87,9 @@ _REGIONAL = frozenset({"aws", "azure", "gcp", "runpod"})
 AccessMode = Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"]
 
 
+_FILE_SYSTEM = re.compile(r"fs-[0-9a-f]{8,40}")
+
+
 class Volume(Document):
     """
     A directory or disk that is kept from run to run.
@@ -153,7 +156,7 @@ class Volume(Document):
 
     volume_id: Annotated[Text | None, replaced("providers.aws")] = None
     """
-    The id of an existing disk at the backend. Such a disk is registered as it is and never deleted.
+    The id of an existing disk or shared file system at the backend. It is registered as it is and never deleted.
     Example: `vol-0f1e2d3c4b5a69788`.
     """
 
@@ -215,7 +218,7 @@ class Volume(Document):
                 "A disk on AWS without its account is not supported.",
                 f'{blocked} Add `aws: {{account: "123456789012"}}`.',
             )
-        if self.availability_zone is None:
+        if self.availability_zone is None and self.aws.file_system is None:
             return not_supported(
                 ("backend",),
                 "A disk on AWS without `availability_zone` is not supported yet.",
@@ -292,6 +295,7 @@ class Volume(Document):
                 f"`aws` is for disks on AWS, and the backend is `{self.backend}`.",
                 "Remove one of the two.",
             )
+        yield from self._file_system_problems(disk)
         for name in ("encrypted", "snapshot_id"):
             if self.volume_id is not None and getattr(disk, name) is not None:
                 yield contradiction(
@@ -304,6 +308,29 @@ class Volume(Document):
                 "deletion_policy",
                 "The disk that `volume_id` names is never deleted, so no snapshot replaces it.",
                 "Write `deletion_policy: retain`, or leave it out.",
+            )
+
+    def _file_system_problems(self, disk: AwsDisk) -> Iterator[Problem]:
+        identity = self.volume_id or ""
+        if disk.file_system is None:
+            if identity.startswith("fs-"):
+                yield contradiction(
+                    "volume_id",
+                    f"{shown(identity)} is the id of a shared file system, and the volume is declared as a disk.",
+                    "Add `file_system: efs` or `file_system: lustre` to `aws`.",
+                )
+            return
+        if not _FILE_SYSTEM.fullmatch(identity):
+            yield contradiction(
+                ("aws", "file_system"),
+                "A shared file system exists already, and `volume_id` does not have its id.",
+                "Add the id of the file system, such as `volume_id: fs-0f1e2d3c4b5a69788`.",
+            )
+        if self.availability_zone is not None:
+            yield contradiction(
+                "availability_zone",
+                "`availability_zone` is for disks; a file system is mounted from every zone of its region.",
+                "Remove it.",
             )
 
     def _origin_problems(self) -> Iterator[Problem]:

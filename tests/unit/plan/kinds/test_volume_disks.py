@@ -18,6 +18,7 @@ GB = 1 << 30
 ACCOUNT = "123456789012"
 PLACE = {
     "account": ACCOUNT, "region": "us-east-1", "zone": "us-east-1a", "encrypted": True, "snapshot": "",
+    "file_system": "",
 }  # fmt: skip
 
 
@@ -140,3 +141,27 @@ def test_a_disk_is_on_one_host() -> None:
     fleet = gpus(availability_zones=["us-east-1a"])
     (held,) = planned(tree(disk(), fleet, run), ledger(there(disk()), row(fleet))).held
     assert "attached to one host at a time, and the run has 2 nodes" in held.detail
+
+
+def efs() -> Declared:
+    aws = {"account": ACCOUNT, "file_system": "efs"}
+    return disk(volume_id="fs-1", size=None, availability_zone=None, aws=aws)
+
+
+@pytest.mark.parametrize(
+    ("regions", "problem"),
+    [(["us-east-1"], ""), (["us-west-2"], "volume data is in region us-east-1 of account")],
+)
+def test_a_file_system_is_on_many_hosts(regions: list[str], problem: str) -> None:
+    """A run with several nodes may mount it, on hosts of any zone of its region."""
+    run = task("train", volumes=[{"name": "data", "path": "/data"}], fleets=["gpus"], nodes=2)
+    fleet = gpus(regions=regions)
+    plan = planned(tree(efs(), fleet, run), ledger(there(efs()), row(fleet)))
+    assert [problem in one.detail for one in plan.held] == ([True] if problem else [])
+
+
+def test_a_file_system_is_released() -> None:
+    """The plan says where it stays."""
+    (change,) = planned(tree(), ledger(there(efs()))).changes
+    assert [step.verb for step in change.steps] == ["volume.forget"]
+    assert change.at_stake == "none: vol-1 in us-east-1 stays, with its data"

@@ -80,7 +80,8 @@ class BatchRecord:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> BatchRecord:
-        account, template = AwsAccount(**value["account"]), HostTemplate(**value["template"])
+        account, said = AwsAccount(**value["account"]), value["template"]
+        template = HostTemplate(**{**said, "groups": tuple(said.get("groups", ()))})
         asked = tuple(value["asked"])
         return cls(**{**value, "account": account, "template": template, "asked": asked})
 

@@ -79,6 +79,7 @@ def record_of(
         efa=efa_cards > 0,
         disk=place.get("root_disk", {}),
         tags=place.get("tags", {}),
+        groups=tuple(place.get("security_groups", ())),
         spot=place.get("spot", False),
     )
     return BatchRecord(

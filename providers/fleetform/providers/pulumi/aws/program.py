@@ -116,7 +116,7 @@ class HostTemplate:
     `image` is the id of an AMI. `network_cards` and `efa` are how many the type has, and whether
     they are EFA: hosts with several cards get no public address on their own. `reservation` is the
     id of a capacity reservation. `disk` is `type`, `iops` and `throughput` of the root disk, each of which
-    may be missing, and `tags` are those of the fleet. `price_max` is for spot, empty: the price on demand.
+    may be missing, `tags` are those of the fleet, and `groups` the ids of security groups beside the shared one. `price_max` is for spot, empty: the price on demand.
     """
 
     instance_type: str
@@ -133,6 +133,7 @@ class HostTemplate:
     efa: bool = False
     disk: Mapping[str, Any] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +235,7 @@ def _hosts(account: AwsAccount, batch: Batch, shared: SharedParts) -> list[Resou
     resources = []
     network: dict[str, Any] = {
         **_given(subnetId=template.subnet),
-        "vpcSecurityGroupIds": [shared.security_group],
+        "vpcSecurityGroupIds": [shared.security_group, *template.groups],
         "associatePublicIpAddress": template.public_address,
     }
     if template.efa or template.network_cards > 1:
@@ -324,7 +325,7 @@ def _interfaces(account: AwsAccount, batch: Batch, shared: SharedParts) -> Resou
         {
             "deviceIndex": 0 if card == 0 else 1,
             "networkCardIndex": card,
-            "securityGroups": [shared.security_group],
+            "securityGroups": [shared.security_group, *template.groups],
             "deleteOnTermination": "true",
             **_given(subnetId=template.subnet),
             **({"interfaceType": "efa"} if template.efa else {}),

@@ -1,5 +1,5 @@
 """
-Network volumes on AWS: EBS volumes, each with a stack of its own.
+Network volumes on AWS: EBS volumes, each with a stack of its own, and file systems that exist already.
 
 The stack creates, grows and deletes the disk. A registered disk is in no stack, so nothing here could delete it. Attachments
 and snapshots are calls (`disk_calls`).
@@ -19,6 +19,7 @@ from fleetform.providers.contract.hosts import PreviewedChange, Report
 from fleetform.providers.contract.volumes import DiskSeen, VolumeRequest
 from fleetform.providers.pulumi.aws.batches import OpenStack, open_when_free
 from fleetform.providers.pulumi.aws.disk_calls import DiskCalls
+from fleetform.providers.pulumi.aws.file_systems import look_at_file_system
 from fleetform.providers.pulumi.aws.inventory import AwsInventory, ec2_client
 from fleetform.providers.pulumi.aws.preview import preview_program
 from fleetform.providers.pulumi.aws.program import (
@@ -66,6 +67,8 @@ class AwsVolumes:
 
     async def ensure(self, request: VolumeRequest, report: Report) -> DiskSeen:
         async with self._lock(request):
+            if request.place.get("file_system"):
+                return await self._file_system(request)
             calls, inventory = await self._cloud(request)
             if request.registered:
                 return await _registered(calls, request)
@@ -168,10 +171,32 @@ class AwsVolumes:
             shutil.rmtree(folder)
 
     async def observe(self, request: VolumeRequest) -> DiskSeen | None:
+        if request.place.get("file_system"):
+            return await self._look_at_file_system(request)
         calls, _ = await self._cloud(request)
         return await calls.look(request.registered or request.id)
 
     # -- parts ------------------------------------------------------------------------------------
+
+    async def _file_system(self, request: VolumeRequest) -> DiskSeen:
+        seen = await self._look_at_file_system(request)
+        if seen is None:
+            raise PermanentError(
+                f"volume {request.name}: {request.registered} does not exist in {request.place['region']},"
+                f" as a file system of kind {request.place['file_system']}",
+                advice="correct `volume_id`, `region` or `aws` of the volume",
+            )
+        return seen
+
+    async def _look_at_file_system(self, request: VolumeRequest) -> DiskSeen | None:
+        require_installed(request.name)
+        return await asyncio.to_thread(
+            look_at_file_system,
+            self._account(request),
+            request.place["file_system"],
+            request.registered,
+            f"volume {request.name}",
+        )
 
     async def _cloud(self, request: VolumeRequest) -> tuple[DiskCalls, Inventory]:
         require_installed(request.name)
