@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleetform.controllers.batched_calls import BatchedCalls
 from fleetform.controllers.host_notices import without_name
+from fleetform.lifecycle.offers import must_be_released
 from fleetform.model.existence import CloudPlace, ended_text, place_of
 from fleetform.model.instance import Instance, request_of
 from fleetform.model.offers import NoOffer, Refusal, TriedOffer, terms_of
@@ -124,6 +125,10 @@ class BoughtHosts:
                 raise NoCapacity(problem)
             raise PermanentError(problem, advice=_ADVICE)
         request = replace(request_of(instance), endpoint=taken)
+        if must_be_released(taken):
+            await self._provider.release(request)
+            await self._refused(Refusal(instance.uid, terms_of(taken), ""))
+            return
         await self._refuse_unknown(replace(instance, endpoint=taken))
         try:
             created = await self._creator().create(
@@ -131,7 +136,7 @@ class BoughtHosts:
             )
         except OfferRefused as refusal:
             await self._refused(
-                Refusal(instance.uid, terms_of(taken), refusal.reason, refusal.was_released)
+                Refusal(instance.uid, terms_of(taken), refusal.reason, refusal.exists)
             )
             return
         await self._gate(

@@ -13,10 +13,13 @@ from typing import Any
 from fleetform.model.offers import REFUSED_MS, TERMS, NoOffer, TriedOffer, identity_of
 from fleetform.spec.canonical import digest
 
-__all__ = ["asked_again", "created", "next_offer", "refused"]
+__all__ = ["asked_again", "created", "must_be_released", "next_offer", "refused"]
 
 _ASKED = "asked"
 """In an endpoint: the cloud may have been asked for the instance by this offer, and has not answered."""
+
+_EXISTS = "refused_and_exists"
+"""In an endpoint: the instance was created by this offer, which others of its batch were refused: it must be released first."""
 
 _SINCE = "refused_since_ms"
 """In an endpoint: since when no offer was left."""
@@ -58,11 +61,20 @@ def next_offer(
     return {**moved, "stack": f"{before[:-12]}{mark}", _ASKED: True}, None
 
 
-def refused(endpoint: Mapping[str, Any], terms: Mapping[str, Any]) -> dict[str, Any] | None:
+def refused(
+    endpoint: Mapping[str, Any], terms: Mapping[str, Any], *, exists: bool
+) -> dict[str, Any] | None:
     """Return the endpoint of an instance that was refused by an offer; None: it is not asked for by that one."""
     if identity_of(endpoint) != identity_of(terms) or not endpoint.get(_ASKED):
         return None
-    return _without(endpoint, _ASKED)
+    if exists:
+        return {**endpoint, _EXISTS: True}
+    return _without(endpoint, _ASKED, _EXISTS)
+
+
+def must_be_released(endpoint: Mapping[str, Any]) -> bool:
+    """Tell whether an instance was created although its batch was refused."""
+    return bool(endpoint.get(_EXISTS))
 
 
 def asked_again(endpoint: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:

@@ -47,7 +47,8 @@ class CloudLedger(Protocol):
         """
         Record what a cloud has refused, and return the offers that were not recorded as refused yet.
 
-        An instance that was released has another uid from then on: one is bought once.
+        One that exists keeps its offer until it is recorded as refused without existing: then it was released, and has
+        another uid, because a uid is bought once.
         """
 
     def pin_host_key(self, instance_uid: str, keys: str, *, fence: int) -> None:

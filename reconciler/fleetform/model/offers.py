@@ -57,13 +57,13 @@ class Refusal(NamedTuple):
     """
     A cloud refused to create an instance by an offer.
 
-    `was_released`: it was created and released, because others of its batch were refused. Its uid is used up.
+    `exists`: it was created and must be released, because others of its batch were refused.
     """
 
     instance_uid: str
     terms: Mapping[str, Any]
     problem: str
-    was_released: bool = False
+    exists: bool = False
 
 
 class NoOffer(NamedTuple):

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fleetform.lifecycle.offers import asked_again, next_offer, refused
+from fleetform.lifecycle.offers import asked_again, must_be_released, next_offer, refused
 from fleetform.model.offers import NoOffer, Refusal, TriedOffer, identity_of, offer_text
 from fleetform.model.scaling import places_with_offers
 from fleetform.spec.desired import ResourceKey
@@ -114,12 +114,15 @@ def refuse_offers(
         if row is None:
             continue
         fleet, text = row
-        endpoint = refused(json.loads(text), one.terms)
+        before = json.loads(text)
+        endpoint = refused(before, one.terms, exists=one.exists)
         if endpoint is None:
             continue
-        noted += _note(transaction, fleet, one, now_ms)
         _write_endpoint(transaction, one.instance_uid, text, endpoint)
-        if one.was_released:
+        was_released = must_be_released(before) and not one.exists
+        if not was_released:
+            noted += _note(transaction, fleet, one, now_ms)
+        else:
             transaction.execute(
                 "UPDATE instances SET uid = ? WHERE uid = ?", (ids.uid(), one.instance_uid)
             )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cloud import faults
-from integration.cloud.aws_site import FLEET
+from integration.cloud.aws_site import FLEET, killed_during
 
 pytestmark = pytest.mark.waits
 
@@ -105,6 +105,18 @@ def test_a_cluster_is_created_as_a_whole(site, cloud):
     assert names == ["RunInstances", "TerminateInstances", "RunInstances", "RunInstances"]
     created = [uid_of(one) for one in calls if one.operation == "RunInstances"]
     assert len(set(created)) == 3
+    assert site.plan()["resource_changes"] == []
+
+
+def test_kill_of_the_controller_while_a_cluster_is_released(site, cloud):
+    """The next apply releases what the killed one had created, and asks for all hosts under uids that never existed."""
+    declare(site, 2, more="placement: cluster\n")
+    refuse(cloud, "g5.xlarge", name="gpus-1")
+    killed_during(site, cloud, "TerminateInstances")
+    site.run("apply", "-y")
+    assert types(cloud) == {"gpus-0": "g5.2xlarge", "gpus-1": "g5.2xlarge"}
+    uids = [one.tags["fleetform:uid"] for one in cloud.instances(ended=True)]
+    assert len(set(uids)) == len(uids)
     assert site.plan()["resource_changes"] == []
 
 

@@ -196,7 +196,7 @@ def _take_offers(desk: Desk) -> Call:
 def _refuse_offers(desk: Desk) -> Call:
     uid = _instance_of_a_cloud(desk)
     desk.ledger.take_offers([uid], fence=desk.fence, now_ms=desk.now_ms)
-    refusals = [Refusal(uid, _OFFER, "no capacity", was_released=True)]
+    refusals = [Refusal(uid, _OFFER, "no capacity", exists=True)]
     return lambda: desk.ledger.refuse_offers(refusals, fence=desk.fence, now_ms=desk.now_ms)
 
 

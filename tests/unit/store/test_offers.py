@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contract.ledgers import CountingIds, carry_out, move_step, step, written
+from fleetform.lifecycle.offers import must_be_released
 from fleetform.model.offers import NoOffer, Refusal
 from fleetform.store.opening import ledger_in_memory
 from unit.plan.trees import UID
@@ -69,15 +70,21 @@ def test_a_refusal_is_of_the_fleet(ledger):
 
 
 def test_what_was_released_gets_another_uid(ledger):
-    """One is bought once, and its place is asked for under the new one."""
+    """A uid is bought once: a host whose batch was refused keeps uid and offer until it is released."""
     declare(ledger, 1)
     taken(ledger, now_ms=1)
     (before,) = uids(ledger)
-    refuse(ledger, before, CHEAP, now_ms=2, was_released=True)
+    refuse(ledger, before, CHEAP, now_ms=2, exists=True)
+    assert uids(ledger) == [before]
+    (endpoint,) = ledger.take_offers([before], fence=1, now_ms=3).values()
+    assert must_be_released(endpoint)
+    assert refuse(ledger, before, CHEAP, now_ms=900_000) == ()
     (after,) = uids(ledger)
     assert after != before
     assert ledger.take_offers([before], fence=1, now_ms=3) == {}
-    assert taken(ledger, now_ms=3) == ["g5.2xlarge"]
+    (endpoint,) = ledger.take_offers([after], fence=1, now_ms=3).values()
+    assert not must_be_released(endpoint)
+    assert endpoint["instance_type"] == "g5.2xlarge"
 
 
 def test_an_apply_asks_again(ledger):

@@ -44,12 +44,12 @@ class OfferRefused(ProviderError):
     """
     A cloud does not create a host by this offer; another offer may have some.
 
-    `reason` is why, in a few words. `was_released`: the host was created and released again, because others of
+    `reason` is why, in a few words. `exists`: the host was created and must be released, because others of
     its batch were refused and a batch of a cluster is whole.
     """
 
     reason = ""
-    was_released = False
+    exists = False
 
 
 class NoCapacity(OfferRefused, TemporaryError):

@@ -15,6 +15,7 @@ import shutil
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeGuard
 
 from fleetform.providers.contract.errors import (
     OfferRefused,
@@ -134,14 +135,13 @@ class Batches:
                 found = await self._create(
                     stack, record, parts, inventory, user_data, uids, report, is_new=known is None
                 )
-                refused = _refused(found, is_cluster=shared.is_cluster)
-                record = read_record(self._folder(record.stack)) or record
-                if any(isinstance(found[uid], CreatedHost) for uid in refused):
-                    await self._release(stack, record, parts, inventory, frozenset(refused), report)
-            if refused:
+            found = _whole(found) if shared.is_cluster else found
+            leaving = {uid for uid, one in found.items() if _is_refused(one) and not one.exists}
+            if leaving:
                 # A stack that has no hosts left is removed with the next release: the next offer does not wait for it.
-                write_record(self._folder(record.stack), record.without(frozenset(refused)))
-            return {**found, **refused}
+                record = read_record(self._folder(record.stack)) or record
+                write_record(self._folder(record.stack), record.without(frozenset(leaving)))
+            return found
 
     def has_released(self, stack_name: str) -> bool:
         """Tell whether nothing is left of a stack, no stack is without hosts and no shared part without a batch."""
@@ -389,20 +389,20 @@ def _teller(record: BatchRecord, report: Report) -> Callable[[Change], None]:
     return tell
 
 
-def _refused(
-    found: Mapping[str, CreatedHost | ProviderError], *, is_cluster: bool
-) -> dict[str, OfferRefused]:
-    """
-    Return the hosts of a call that leave their batch, by uid: another batch asks for them by another offer.
+def _whole(
+    found: Mapping[str, CreatedHost | ProviderError],
+) -> Mapping[str, CreatedHost | ProviderError]:
+    """Refuse all hosts of a cluster if one was refused: the others must be released, and keep their places in the record until then."""
+    refusal = next((one for one in found.values() if _is_refused(one)), None)
+    if refusal is None:
+        return found
+    existing = copy.copy(refusal)
+    existing.exists = True
+    return {uid: one if _is_refused(one) else existing for uid, one in found.items()}
 
-    A cluster is in one place, so all of them leave when one was refused.
-    """
-    refused = {uid: one for uid, one in found.items() if isinstance(one, OfferRefused)}
-    if not refused or not is_cluster:
-        return refused
-    released = copy.copy(next(iter(refused.values())))
-    released.was_released = True
-    return {**dict.fromkeys(found, released), **refused}
+
+def _is_refused(found: CreatedHost | ProviderError) -> TypeGuard[OfferRefused]:
+    return isinstance(found, OfferRefused)
 
 
 def _created_nothing(failures: Sequence[Failure], missing: frozenset[str]) -> bool:
