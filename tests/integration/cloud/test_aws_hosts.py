@@ -162,6 +162,35 @@ def test_a_lost_state_is_rebuilt(hosts, cloud, request_of, tmp_path):
     assert stacks(tmp_path) == []
 
 
+def test_a_create_that_was_cut_off_is_finished(hosts, cloud, request_of):
+    """The root disks have no tags yet: that keeps the batch neither from growing nor from shrinking, and they get them."""
+    requests = [request_of(number) for number in range(3)]
+    untagged = cloud.inject(
+        dataclasses.replace(faults.refused("CreateTags", "UnauthorizedOperation", "no"), times=None)
+    )
+    create(hosts(), requests[:2])
+    cloud.remove(untagged)
+    assert root_disks(cloud) == [{}, {}]
+    found = create(hosts(), requests[:2])
+    assert {one.id for one in found} == {one.id for one in cloud.instances()}
+    release(hosts(), requests[:1])
+    assert [one["Name"] for one in root_disks(cloud)] == ["gpus-1"]
+    create(hosts(), requests[2:])
+    assert [one["Name"] for one in root_disks(cloud)] == ["gpus-1", "gpus-2"]
+    release(hosts(), requests[1:])
+    assert cloud.instances() == []
+
+
+def root_disks(cloud):
+    """Return the tags of the root disks of all instances."""
+    there = {one.id for one in cloud.instances()}
+    return [
+        {tag["Key"]: tag["Value"] for tag in disk.get("Tags", ())}
+        for disk in cloud.client().describe_volumes()["Volumes"]
+        if there.intersection(one["InstanceId"] for one in disk["Attachments"])
+    ]
+
+
 def test_one_purchase_made_twice(hosts, cloud, request_of, image):
     """Of two instances with one uid the one that the record does not have is terminated, and named."""
     (created,) = create(hosts(), [request_of(0)])

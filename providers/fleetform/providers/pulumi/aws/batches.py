@@ -79,6 +79,8 @@ _ANSWERS = frozenset(
 )
 """Failures by which the cloud says that it created nothing; after another one it may have."""
 
+_ROOT_TAGS = "rootBlockDevice.tags"
+
 OpenStack = Callable[[str], contextlib.AbstractAsyncContextManager[Stack]]
 """Opens a stack by its name."""
 
@@ -356,7 +358,7 @@ def _require_only(
     *more: Action,
 ) -> None:
     """
-    Make sure that a preview has the changes that were asked for, and no other.
+    Make sure that a preview has the changes that were asked for, and those that finish earlier creates, and no other.
 
     Raises:
         PermanentError: It names the others.
@@ -364,11 +366,18 @@ def _require_only(
     others = [
         f"{one.action} {one.name}"
         for one in planned
-        if one.action not in {action, *more} or one.name not in names
+        if (one.action not in {action, *more} or one.name not in names) and not _finishes(one)
     ]
     if others:
         unplanned = failure(FailureKind.UNPLANNED, where=stack, why=", ".join(others))
         raise error_of(unplanned)
+
+
+def _finishes(change: Change) -> bool:
+    """Tell whether a change finishes a create that was cut off: the plugin tags the root disk once the instance runs."""
+    paths = [one.path for one in change.properties]
+    is_update = change.action is Action.UPDATE and change.type == INSTANCE
+    return is_update and bool(paths) and all(path.startswith(_ROOT_TAGS) for path in paths)
 
 
 def _teller(record: BatchRecord, report: Report) -> Callable[[Change], None]:
