@@ -72,6 +72,7 @@ def begin_update(context: Context, step: Step) -> None:
     fleet = step.resource.name
     _lose(context, step)
     _give_up(context, step)
+    _renew(context, step)
     places = numbered(context.transaction, step)
     wanted = {place["number"] for place in places}
     there = {*_numbers(context.transaction, fleet).values()}
@@ -187,19 +188,39 @@ def _leave_place(transaction: Transaction, uid: str, fleet: str, why: str, *, no
 
     It leaves under a number that no place has, because its provider still has a record of it, which is released.
     """
+    name = _vacate(transaction, uid, fleet, now_ms=now_ms)
+    if name:
+        said, key = f"host {name} is gone: {why}", ResourceKey("fleet", fleet)
+        lose_jobs(transaction, uid, said, now_ms=now_ms)
+        forget_jobs(transaction, uid)
+        end_quarantine(transaction, name, now_ms=now_ms)
+        heal(transaction, key, part=name)
+        transaction.log("host.lost", now_ms, said, key)
+
+
+def _renew(context: Context, step: Step) -> None:
+    """Have instances of clouds that were never created leave their places if their fleet has another template by now."""
+    fleet = step.resource.name
+    rows = context.transaction.execute(
+        f"SELECT uid, endpoint FROM instances WHERE fleet = ? AND {_IS_BOUGHT}"
+        " AND template_digest NOT IN ('', ?) AND state NOT IN ('terminating', 'terminated')",
+        (fleet, step.arguments.get("template", "")),
+    ).fetchall()
+    for uid, endpoint in rows:
+        if "id" not in json.loads(endpoint):
+            # Asked for by the earlier template, which its cloud refuses, it would fail each update of the fleet.
+            _vacate(context.transaction, uid, fleet, now_ms=context.now_ms)
+
+
+def _vacate(transaction: Transaction, uid: str, fleet: str, *, now_ms: int) -> str:
+    """Have an instance of a cloud leave under a number that no place has, and return its name; empty: it has left."""
     row = transaction.one(
         "UPDATE instances SET state = 'terminating', number = ?, message = '',"
         " ended_at_ms = coalesce(ended_at_ms, ?), generation = generation + 1"
         " WHERE uid = ? AND fleet = ? AND number >= 0 AND state <> 'terminated' RETURNING name",
         (_free_below(transaction, fleet), now_ms, uid, fleet),
     )
-    if row is not None:
-        said, key = f"host {row[0]} is gone: {why}", ResourceKey("fleet", fleet)
-        lose_jobs(transaction, uid, said, now_ms=now_ms)
-        forget_jobs(transaction, uid)
-        end_quarantine(transaction, row[0], now_ms=now_ms)
-        heal(transaction, key, part=row[0])
-        transaction.log("host.lost", now_ms, said, key)
+    return "" if row is None else str(row[0])
 
 
 def _free_below(transaction: Transaction, fleet: str) -> int:

@@ -6,7 +6,9 @@ import pytest
 
 from contract.ledgers import CountingIds, carry_out, move_step, step, written
 from fleetform.lifecycle.offers import must_be_released
+from fleetform.model.instance import InstanceState
 from fleetform.model.offers import NoOffer, Refusal
+from fleetform.providers.contract.hosts import CreatedHost
 from fleetform.store.opening import ledger_in_memory
 from unit.plan.trees import UID
 
@@ -22,7 +24,7 @@ def ledger():
     made.close()
 
 
-def declare(ledger, nodes, offers=(CHEAP, DEAR), **endpoint):
+def declare(ledger, nodes, offers=(CHEAP, DEAR), template="", **endpoint):
     places = [
         {
             "name": f"gpus-{number}",
@@ -32,7 +34,7 @@ def declare(ledger, nodes, offers=(CHEAP, DEAR), **endpoint):
         }
         for number in range(nodes)
     ]
-    said = written({}, type="fleet", instances=places, offers=list(offers))
+    said = written({}, type="fleet", instances=places, offers=list(offers), template=template)
     carry_out(ledger, [step("fleet.make", "gpus", **said)])
 
 
@@ -100,6 +102,22 @@ def test_an_apply_asks_again(ledger):
     assert isinstance(still, NoOffer)
     declare(ledger, 1)
     assert taken(ledger, now_ms=3_600_000) == ["g5.2xlarge"]
+
+
+def test_another_template_renews_what_was_never_created(ledger):
+    """A host that AWS has refused for its network is asked for under another uid in the new one; those that exist stay."""
+    declare(ledger, 2, template="t1", vpc="vpc-1")
+    taken(ledger, now_ms=1)
+    exists, missing = uids(ledger)
+    created = CreatedHost("i-1", "192.0.2.1", "ssh-ed25519 AAAA")
+    ledger.note_created(exists, created, fence=1, now_ms=2)
+    declare(ledger, 2, template="t2", vpc="vpc-2")
+    rows = {one.uid: one for one in ledger.read_live().instances}
+    assert rows.pop(exists).number == 0
+    gone = rows.pop(missing)
+    assert (gone.state, gone.number) == (InstanceState.TERMINATING, -1)
+    (new,) = rows.values()
+    assert (new.number, new.endpoint["vpc"], new.name) == (1, "vpc-2", "gpus-1")
 
 
 def test_a_retry_counts_for_hosts_that_are_missing(ledger):
