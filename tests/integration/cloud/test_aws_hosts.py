@@ -191,6 +191,19 @@ def root_disks(cloud):
     ]
 
 
+def test_environments_with_fleets_of_one_name(hosts, cloud, request_of, tmp_path):
+    """They share an account and nothing else, and what one of them releases is its own."""
+    first, other = hosts(), AwsHosts(tmp_path / "other", "f" * 32)
+    create(first, [request_of(0)])
+    (kept,) = create(other, [request_of(1)])
+    release(hosts(), [request_of(0)])
+    assert [one.id for one in cloud.instances()] == [kept.id]
+    assert len(own_groups(cloud)) == 1
+    release(AwsHosts(tmp_path / "other", "f" * 32), [request_of(1)])
+    assert cloud.instances() == []
+    assert own_groups(cloud) == []
+
+
 def test_one_purchase_made_twice(hosts, cloud, request_of, image):
     """Of two instances with one uid the one that the record does not have is terminated, and named."""
     (created,) = create(hosts(), [request_of(0)])

@@ -21,6 +21,7 @@ from fleetform.providers.contract.errors import PermanentError
 from fleetform.providers.contract.hosts import BATCH_MAX
 from fleetform.providers.pulumi.engine.program import Program, Resource, output_of, secret
 from fleetform.providers.pulumi.recovery.inventory import IDENTITY_TAG
+from fleetform.spec.canonical import digest
 
 __all__ = [
     "ENVIRONMENT_TAG",
@@ -177,7 +178,9 @@ def shared_program(account: AwsAccount, request: SharedRequest) -> Program:
         PermanentError: `ssh_from` is empty or open to everyone.
     """
     _require_closed(request.ssh_from)
-    name = f"fleetform-{request.fleet}-{request.uid[:8]}"
+    # Names of groups and keys belong to the account, where other environments may have a fleet of this name.
+    mark = digest({"environment": account.environment_uid, "uid": request.uid})[:8]
+    name = f"fleetform-{request.fleet}-{mark}"
     tags = _tags(account, request.uid, request.operation_uid, request.fleet, name)
     ingress = [
         {
