@@ -43,7 +43,7 @@ SSH = "ssh"
 
 class RoutedHosts:
     """
-    Implements `HostProvider` and `HostCreator` of `contract.hosts`, `contract.checks.HostChecker`, and
+    Implements `HostProvider`, `HostCreator` and `ImageSource` of `contract.hosts`, `contract.checks.HostChecker`, and
     `contract.volumes.VolumeSource`.
     """
 
@@ -90,6 +90,9 @@ class RoutedHosts:
 
     async def terminate(self, instance: InstanceSeen, report: Report) -> None:
         await self._creator(instance.provider).terminate(instance, report)
+
+    async def newest_image(self, request: InstanceRequest) -> str:
+        return await self._creator(request.provider).newest_image(request)
 
     def _reached(self, request: InstanceRequest) -> tuple[HostProvider, InstanceRequest]:
         """

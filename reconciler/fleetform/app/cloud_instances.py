@@ -8,6 +8,7 @@ instances are compared by what their agents answer.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,16 +16,18 @@ from fleetform.model.existence import CloudPlace, is_known, place_of
 from fleetform.model.instance import CLOUDS, request_of
 from fleetform.plan.kinds.fleet import elsewhere
 from fleetform.providers.contract.errors import ProviderError
-from fleetform.providers.contract.hosts import HostCreator, InstanceRequest
+from fleetform.providers.contract.hosts import HostCreator, ImageSource, InstanceRequest
+from fleetform.spec.desired import ResourceKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from fleetform.model.instance import Instance
     from fleetform.model.live import Live
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.providers.contract.observed import InstanceSeen
 
-__all__ = ["Listed", "list_instances", "list_unknown", "terminate"]
+__all__ = ["Listed", "list_instances", "list_unknown", "newest_images", "terminate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,45 @@ async def list_instances(live: Live, hosts: HostProvider) -> Listed:
         else:
             clouds[place] = answer
     return Listed(clouds, tuple(problems))
+
+
+async def newest_images(live: Live, hosts: HostProvider) -> dict[str, str]:
+    """
+    Ask what image a host of each fleet would boot from now, by the uid of an instance that the fleet has.
+
+    A fleet whose image is named by its id, or whose cloud does not answer, is left out.
+    """
+    if not isinstance(hosts, ImageSource):
+        return {}
+    requests = {
+        one.name: _as_declared(live, one) for one in live.instances if _has_image(live, one)
+    }
+    # One for each fleet: its hosts boot from the same image.
+    asked = list({one.fleet: one for one in requests.values()}.values())
+    answers = await asyncio.gather(
+        *(hosts.newest_image(one) for one in asked), return_exceptions=True
+    )
+    found = {}
+    for one, answer in zip(asked, answers, strict=True):
+        if isinstance(answer, str):
+            found[one.uid] = answer
+        elif not isinstance(answer, ProviderError):
+            raise answer
+    return {uid: image for uid, image in found.items() if image}
+
+
+def _has_image(live: Live, instance: Instance) -> bool:
+    fleet = live.resources.get(ResourceKey("fleet", instance.fleet))
+    is_there = instance.is_bought and instance.is_created and "image" in instance.endpoint
+    return is_there and fleet is not None and not fleet.operation
+
+
+def _as_declared(live: Live, instance: Instance) -> InstanceRequest:
+    """Return the request of an instance with the image that its fleet declares, in place of the one that it has."""
+    request = request_of(instance)
+    said = live.resources[ResourceKey("fleet", instance.fleet)].parsed.get("aws", {})
+    endpoint = {**request.endpoint, "image": said.get("image", "")}
+    return dataclasses.replace(request, endpoint=endpoint)
 
 
 async def list_unknown(live: Live, hosts: HostProvider) -> tuple[tuple[InstanceSeen, ...], Listed]:

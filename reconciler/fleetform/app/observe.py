@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from fleetform.app.clock import SystemClock
-from fleetform.app.cloud_instances import list_instances
+from fleetform.app.cloud_instances import list_instances, newest_images
 from fleetform.app.ledger import host_provider, open_for_writing
 from fleetform.app.problems import LedgerProblem
 from fleetform.model.drift import Drift, Observed, expected_and_seen
@@ -231,6 +231,7 @@ async def _observe(live: Live, hosts: HostProvider, at_ms: int) -> Observed:
     return Observed(
         at_ms=at_ms,
         clouds=listed.clouds,
+        images=await newest_images(live, hosts),
         unlisted=listed.problems,
         instances=tuple(instances),
         hosts={uid: seen for uid, seen in answers.items() if seen is not None},

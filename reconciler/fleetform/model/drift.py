@@ -152,6 +152,7 @@ class Observed:
         recorded: Drifts of earlier looks that were not seen healed since.
         known_runs: Uids among the hosts' records that the ledger knows.
         clouds: All instances that clouds list, by account and region; absent where a cloud was not asked.
+        images: The image that a fleet's parameter names now, by the uid of one of its instances.
         unlisted: Why clouds were not asked, a sentence for each account and region.
         moving: Uids of what was made, changed or let go while this look was taken.
         changed: The last change of a resource through us: who, and when.
@@ -164,6 +165,7 @@ class Observed:
     volumes: tuple[VolumeSeen, ...] = ()
     disks: Mapping[str, DiskSeen | None] = field(default_factory=dict)
     clouds: Mapping[CloudPlace, Sequence[InstanceSeen]] = field(default_factory=dict)
+    images: Mapping[str, str] = field(default_factory=dict)
     unlisted: tuple[str, ...] = ()
     noted: Mapping[ResourceKey, Mapping[str, Noted]] = field(default_factory=dict)
     recorded: tuple[RecordedDrift, ...] = ()
@@ -249,6 +251,13 @@ TABLE: Mapping[tuple[str, str], DriftRow] = {
         "the host is not changed",
         "`fleetform state rebuild` adopts it with its running jobs;"
         " `fleetform fleet terminate INSTANCE` ends an instance of a cloud",
+    ),
+    ("fleet", "image"): DriftRow(
+        _OBSERVED, Remedy.ACCEPT, "",
+        "the parameter of a fleet on AWS still names the image that its hosts boot from",
+        "the hosts keep their image, and hosts that are created later get it too",
+        "another number for `image_renewal` of the fleet takes the newest image;"
+        " `fleetform apply --refresh-only` accepts the difference",
     ),
     ("volume", "directory"): DriftRow(
         _ENFORCED, Remedy.DECIDE, "path",

@@ -179,6 +179,8 @@ def _compare_hosts(log: _DriftLog, live: Live) -> None:
         fleet = live.resources.get(ResourceKey("fleet", instance.fleet))
         if instance.uid in log.observed.moving or fleet is None or fleet.operation:
             continue
+        if instance.uid in log.observed.images:
+            _compare_image(log, instance)
         if _is_settled(instance):
             _compare_host(log, live, instance, there.get(instance.uid))
     for seen in log.observed.instances:
@@ -189,6 +191,14 @@ def _compare_hosts(log: _DriftLog, live: Live) -> None:
         } and not _is_under_change(live, seen.fleet):
             key = ResourceKey("fleet", seen.fleet)
             log.tell(key, "unknown", "in the ledger", "not in the ledger", part=seen.name)
+
+
+def _compare_image(log: _DriftLog, instance: Instance) -> None:
+    key = ResourceKey("fleet", instance.fleet)
+    newest, before = log.observed.images[instance.uid], log.noted(key, "image")
+    is_accepted = before is not None and before.value == newest
+    own = str(instance.endpoint["image"])
+    log.check(key, "image", newest if is_accepted else own, newest)
 
 
 def _find_unknown_instances(log: _DriftLog, live: Live, rows: Mapping[str, Instance]) -> None:

@@ -120,7 +120,8 @@ class FleetRow:
 
     `nodes_*` are as declared, null where the bound is open; `scales` says that hosts follow demand. `ready` of `instances` take jobs,
     `draining` of them get no new ones and still have some, and `drained` of them have none left;
-    capacity and use are theirs together, those that are not ready too.
+    capacity and use are theirs together, those that are not ready too. `newer_image` is the id of an image that the
+    parameter of the fleet named at the last look, and that its hosts do not boot from; empty: none is known.
     """
 
     name: str
@@ -139,6 +140,7 @@ class FleetRow:
     drained: int = 0
     draining: int = 0
     scales: bool = False
+    newer_image: str = ""
 
 
 def instance_rows(
@@ -184,8 +186,13 @@ def fleet_rows(live: Live, allocations: Iterable[Allocation] = ()) -> tuple[Flee
     by_fleet: dict[str, list[InstanceRow]] = {}
     for row in instance_rows(live.instances, allocations, overrides=live.overrides):
         by_fleet.setdefault(row.fleet, []).append(row)
+    newer = {
+        one.drift.resource: one.drift.seen
+        for one in live.recorded_drift
+        if one.drift.resource.kind == "fleet" and one.drift.field == "image"
+    }
     return tuple(
-        _fleet_row(live.resources[key], by_fleet.get(key.name, []))
+        _fleet_row(live.resources[key], by_fleet.get(key.name, []), newer.get(key, ""))
         for key in sorted(live.resources)
         if key.kind == "fleet" and not live.resources[key].archived
     )
@@ -329,7 +336,9 @@ def _leaving(instance: Instance, jobs: int) -> str:
     return f"is released once its {figures.counted(jobs, 'job')} {verb} ended"
 
 
-def _fleet_row(resource: LiveResource, instances: Sequence[InstanceRow]) -> FleetRow:
+def _fleet_row(
+    resource: LiveResource, instances: Sequence[InstanceRow], newer_image: str
+) -> FleetRow:
     document = resource.parsed
     nodes = document.get("nodes") or {}
     capacity, used = Amounts(), Amounts()
@@ -352,6 +361,7 @@ def _fleet_row(resource: LiveResource, instances: Sequence[InstanceRow]) -> Flee
         sharing=instances[0].sharing if instances else document.get("sharing", ""),
         description=document.get("description", ""),
         protected=resource.protected,
+        newer_image=newer_image,
     )
 
 

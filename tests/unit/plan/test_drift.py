@@ -46,7 +46,7 @@ STORE = replace(
 HOST = Instance(
     "host", "local-0", "local", 0, InstanceState.READY,
     cpu_millicores=8000, memory_bytes=16 << 30, gpus=(Gpu("gpu-a", "A100", 80 << 30),),
-    boot_id="boot", install_id="install",
+    boot_id="boot", install_id="install", endpoint={"image": "ami-1"},
 )  # fmt: skip
 GPU = type("GPU", (), {"uuid": "gpu-a"})
 PLACE = PlaceSeen("/v/data", True, UID, DATA.uid, "data", "7", "ada", "0700", False, NOW_MS - 5)
@@ -110,6 +110,7 @@ WORLDS = {
     ("fleet", "boot"): _world(hosts={"host": _host(boot_id="another")}),
     ("fleet", "install"): _world(hosts={"host": _host(install_id="another")}),
     ("fleet", "unknown"): _world(instances=(_instance(), _instance(uid="x", name="local-7"))),
+    ("fleet", "image"): _world(images={"host": "ami-2"}),
     ("volume", "directory"): _world(
         places={"data": PlaceSeen("/v/data", exists=False)}, volumes=()
     ),
@@ -128,6 +129,23 @@ WORLDS = {
 
 
 REMOTE = replace(_live(), instances=(replace(HOST, provider="ssh"),))
+
+
+@pytest.mark.parametrize(
+    ("newest", "accepted", "is_told"),
+    [
+        ("ami-1", "", False),
+        ("ami-2", "", True),
+        ("ami-2", "ami-2", False),
+        ("ami-3", "ami-2", True),
+    ],
+)
+def test_a_newer_image_is_told_until_it_is_accepted(newest, accepted, is_told) -> None:
+    """What was accepted is told no more, and the next one is."""
+    noted = {ResourceKey("fleet", "local"): {"image": Noted(accepted, NOW_MS)}} if accepted else {}
+    found = compare(_live(), _world(images={"host": newest}, noted=noted)).drifts
+    told = [(one.expected, one.seen) for one in found if one.field == "image"]
+    assert told == ([("ami-1", newest)] if is_told else [])
 
 
 def test_a_host_of_another_machine_is_there_if_it_answers() -> None:

@@ -64,3 +64,11 @@ def test_a_fleet_keeps_its_image(tmp_path, monkeypatch):
     ]
     assert [kept.pin(one, ACCOUNT) for one in others] == ["ami-2"] * 4
     assert kept.pin(request(image="ami-9"), ACCOUNT) == "ami-9"
+
+
+def test_the_newest_image_is_that_of_the_parameter(tmp_path, monkeypatch):
+    """Whatever is pinned; an image that is named by its id has none."""
+    monkeypatch.setattr(images, "latest_image", lambda _account, _parameter: "ami-2")
+    kept = Images(tmp_path)
+    assert kept.newest(request(image="/own/image"), ACCOUNT) == "ami-2"
+    assert kept.newest(request(image="ami-1"), ACCOUNT) == ""

@@ -402,6 +402,20 @@ class HostCreator(Protocol):
 
 
 @runtime_checkable
+class ImageSource(Protocol):
+    """Knows which image a host would boot from if it were created now."""
+
+    async def newest_image(self, request: InstanceRequest) -> str:
+        """
+        Return the id of the image that the parameter of a request names now; empty: it names one image for ever.
+
+        Raises:
+            ProviderError: The cloud does not say.
+        """
+        ...
+
+
+@runtime_checkable
 class CloudProvider(Protocol):
     """The part of `HostCreator` that a provider of a cloud has; what has no docstring is as there."""
 
@@ -424,6 +438,8 @@ class CloudProvider(Protocol):
             TemporaryError: The cloud does not show it yet.
         """
         ...
+
+    async def newest_image(self, request: InstanceRequest) -> str: ...
 
     def ssh_endpoint(self, request: InstanceRequest) -> Mapping[str, Any] | None:
         """Return how an instance is reached over SSH, in the terms of that provider; None: not yet."""

@@ -86,6 +86,11 @@ def show_fleet(name: str, path: str | None, as_json: bool) -> None:
         out.line()
         out.table(instances_table(hosts, now_ms=SystemClock().now_ms()))
         _say_age(workspace, [one for one in live.instances if one.fleet == name])
+    if found[0].newer_image:
+        out.line()
+        out.line(
+            f"newer image: {found[0].newer_image}; another number for `image_renewal` of the fleet takes it"
+        )
     if any(one.problem for one in offers):
         out.line()
         out.table(tried_offers_table(offers, now_ms=SystemClock().now_ms()))

@@ -174,6 +174,10 @@ class AwsHosts:
         shared = shared_of(first, public_key(self._folder / "pulumi"))
         return await preview_batch(self._folder / "pulumi", record, shared, self._slots)
 
+    async def newest_image(self, request: InstanceRequest) -> str:
+        require_installed(request.fleet)
+        return await asyncio.to_thread(self._images.newest, request, self._account(request))
+
     async def check(self, request: InstanceRequest) -> HostChecked:
         """Refuse: a host that is created is checked by the provider that reaches it."""
         raise _not_created(request.name)

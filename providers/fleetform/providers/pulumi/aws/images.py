@@ -80,6 +80,11 @@ class Images:
         replace_private(self._path, json.dumps(pins, sort_keys=True, indent=1).encode())
         return image
 
+    def newest(self, request: InstanceRequest, account: AwsAccount) -> str:
+        """Return the image that the parameter of a host has now, whatever is pinned; empty: it has none."""
+        image = declared_image(request)
+        return latest_image(account, image) if _is_parameter(image) else ""
+
     def _read(self) -> dict[str, Any]:
         try:
             pins: dict[str, Any] = json.loads(self._path.read_bytes())
