@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from cloud.catalog import ON_DEMAND_QUOTAS, SPOT_QUOTAS, VCPUS, Catalog
+from cloud.catalog import ADDRESS_QUOTA, ON_DEMAND_QUOTAS, SPOT_QUOTAS, VCPUS, Catalog
 from cloud.moto_calls import call_moto
 from cloud.wire import Call, Refusal
 
@@ -83,6 +83,14 @@ def _parameter(catalog: Catalog, name: str, region: str) -> dict[str, Any]:
 
 
 def _quota(catalog: Catalog, service: str, code: str) -> dict[str, Any]:
+    if code == ADDRESS_QUOTA:
+        return {
+            "ServiceCode": "ec2",
+            "QuotaCode": code,
+            "QuotaName": "EC2-VPC Elastic IPs",
+            "Value": float(catalog.vcpus.get(code, VCPUS)),
+            "Adjustable": True,
+        }
     spot = code in SPOT_QUOTAS.values()
     names = {value: key for key, value in (SPOT_QUOTAS if spot else ON_DEMAND_QUOTAS).items()}
     if service != "ec2" or code not in names:

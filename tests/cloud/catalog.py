@@ -98,6 +98,9 @@ class Catalog:
         return code, self.vcpus.get(code, VCPUS)
 
 
+ADDRESS_QUOTA = "L-0263D0A3"
+"""The quota of Elastic IP addresses; `vcpus` of a catalog has its limit."""
+
 VCPUS = 1_000_000
 """More than any test buys: a test that wants to meet a quota sets it."""
 

@@ -69,6 +69,11 @@ class InstanceHosts:
         self._lab.call("remove", host.name)
         self.disks.end(host.name)
 
+    def add_address(self, identity: str, address: str) -> None:
+        """Let the host of an instance answer at an Elastic IP."""
+        length = ipaddress.IPv4Network(self._lab.record["network"]).prefixlen
+        self.run(identity, "ip", "address", "add", f"{address}/{length}", "dev", "eth0")
+
     def attach(self, identity: str, volume: str, size_gb: int) -> None:
         """Give the host of an instance the disk of a volume."""
         self.disks.attach(self._hosts[identity].name, volume, size_gb)

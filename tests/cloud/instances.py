@@ -61,10 +61,12 @@ def terminate_instances(region: Region, call: Call) -> dict[str, Any]:
                 "InvalidInstanceID.NotFound", f"The instance ID '{identity}' does not exist"
             )
         rows.append((identity, describe(region, identity)["State"]))
-    region.moto(call)
-    for identity, before in rows:
-        if before["Name"] != "terminated":
-            note_end(region, identity, "Client.UserInitiatedShutdown", "User initiated")
+    # EC2 answers alike for one that has ended; moto would look for its interface.
+    running = [identity for identity, before in rows if before["Name"] != "terminated"]
+    if running:
+        region.moto(call, InstanceIds=running)
+    for identity in running:
+        note_end(region, identity, "Client.UserInitiatedShutdown", "User initiated")
     return {
         "TerminatingInstances": [
             {

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from cloud import catalog as cat
 from cloud.descriptions import describe
 from cloud.region import Region
 from cloud.wire import Call, Refusal
 
 
 def allocate_address(region: Region, call: Call) -> dict[str, Any]:
+    limit = region.catalog.vcpus.get(cat.ADDRESS_QUOTA, cat.VCPUS)
+    if len(region.other(call, "DescribeAddresses")["Addresses"]) >= limit:
+        raise Refusal("AddressLimitExceeded", "The maximum number of addresses has been reached.")
     result = region.moto(call)
     tags = {
         tag["Key"]: tag["Value"]
@@ -20,9 +24,37 @@ def allocate_address(region: Region, call: Call) -> dict[str, Any]:
     return {**result, "PublicIp": region.elastic[result["PublicIp"]]}
 
 
+def associate_address(region: Region, call: Call) -> dict[str, Any]:
+    parameters = call.parameters
+    identity = parameters.get("InstanceId", "")
+    if identity in region.instances and region.instances[identity].cards:
+        raise Refusal(
+            "InvalidInstanceID",
+            f"There are multiple interfaces attached to instance '{identity}'. Please specify an interface ID for the operation instead.",
+        )
+    result = region.moto(call)
+    rows = {key: describe(region, key)["NetworkInterfaces"] for key in region.instances}
+    found = region.other(call, "DescribeAddresses", AllocationIds=[parameters["AllocationId"]])
+    for key, interfaces in rows.items():
+        shown = {one["NetworkInterfaceId"] for one in interfaces}
+        if key == identity or parameters.get("NetworkInterfaceId") in shown:
+            region.instances[key].seen = None
+            if region.hosts is not None:
+                region.hosts.add_address(key, region.elastic[found["Addresses"][0]["PublicIp"]])
+    return result
+
+
 def describe_addresses(region: Region, call: Call) -> dict[str, Any]:
     result = region.moto(call)
+    owners = {
+        interface["NetworkInterfaceId"]: identity
+        for identity in region.instances
+        for interface in describe(region, identity)["NetworkInterfaces"]
+    }
     for row in result["Addresses"]:
+        # moto names the instance only if it was associated by its own id.
+        if owner := owners.get(row.get("NetworkInterfaceId", "")):
+            row["InstanceId"] = owner
         row["PublicIp"] = region.elastic.get(row["PublicIp"], row["PublicIp"])
     return result
 
@@ -64,6 +96,7 @@ def create_security_group(region: Region, call: Call) -> dict[str, Any]:
 HANDLERS = {
     "CreateSecurityGroup": create_security_group,
     "AllocateAddress": allocate_address,
+    "AssociateAddress": associate_address,
     "DescribeAddresses": describe_addresses,
     "DescribeNetworkInterfaces": describe_interfaces,
 }

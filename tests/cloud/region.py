@@ -55,6 +55,9 @@ class Hosts(Protocol):
     def end(self, identity: str) -> None:
         """End the host of an instance."""
 
+    def add_address(self, identity: str, address: str) -> None:
+        """Give the host of an instance an Elastic IP."""
+
     def attach(self, identity: str, volume: str, size_gb: int) -> None:
         """Give the host of an instance the disk of a volume."""
 

@@ -244,14 +244,16 @@ def _create_address(aws: Aws, inputs: Values) -> str:
     identity = aws.ec2("AllocateAddress", Domain="vpc", **tag_sets(aws, inputs, "elastic-ip"))[
         "AllocationId"
     ]
-    if "instance" in inputs:
-        _associate(aws, str(identity), inputs["instance"])
+    _associate(aws, str(identity), inputs)
     return str(identity)
 
 
-def _associate(aws: Aws, identity: str, machine: str) -> None:
+def _associate(aws: Aws, identity: str, inputs: Values) -> None:
+    target = pick(inputs, instance="InstanceId", networkInterface="NetworkInterfaceId")
+    if not target:
+        return
     try:
-        aws.ec2("AssociateAddress", AllocationId=identity, InstanceId=machine)
+        aws.ec2("AssociateAddress", AllocationId=identity, **target)
     except CallError as error:
         raise PartialFailure(identity, f"associating EC2 EIP ({identity}): {error}") from error
 
@@ -265,6 +267,7 @@ def _read_address(aws: Aws, identity: str, state: Values) -> Outputs | None:
         "associationId": found.get("AssociationId", ""),
         "publicIp": found["PublicIp"],
         "instance": found.get("InstanceId", ""),
+        "networkInterface": found.get("NetworkInterfaceId", ""),
         "domain": found["Domain"],
         **tags_of(aws, found),
     }
@@ -272,12 +275,11 @@ def _read_address(aws: Aws, identity: str, state: Values) -> Outputs | None:
 
 def _change_address(aws: Aws, identity: str, old: Values, new: Values, changed: set[str]) -> None:
     change_tags(aws, identity, old, new)
-    if "instance" in changed:
+    if changed & {"instance", "networkInterface"}:
         found = _read_address(aws, identity, old)
         if found and found["associationId"]:
             aws.ec2("DisassociateAddress", AssociationId=found["associationId"])
-        if "instance" in new:
-            _associate(aws, identity, new["instance"])
+        _associate(aws, identity, new)
 
 
 def _delete_address(aws: Aws, identity: str, state: Values) -> None:
@@ -443,13 +445,13 @@ RESOURCES: dict[str, Resource] = {
     ),
     "aws:ec2/eip:Eip": Resource(
         "EC2 EIP",
-        frozenset({"domain", "instance", "tags"}),
+        frozenset({"domain", "instance", "networkInterface", "tags"}),
         _create_address,
         _read_address,
         _delete_address,
         _change_address,
         frozenset({"domain"}),
-        ("allocationId", "associationId", "publicIp"),
+        ("allocationId", "associationId", "publicIp", "instance", "networkInterface"),
     ),
     "aws:ec2/eipAssociation:EipAssociation": Resource(
         "EC2 EIP Association",

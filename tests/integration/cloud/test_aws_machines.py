@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from cloud import faults
-from cloud.catalog import NVIDIA, UBUNTU
+from cloud.catalog import ADDRESS_QUOTA, NVIDIA, UBUNTU
 from cloud.front import wait_until
-from integration.cloud.aws_site import Site
+from integration.cloud.aws_site import Site, killed_during
 
 pytestmark = pytest.mark.waits
 
@@ -74,6 +76,14 @@ def test_the_image_is_that_of_the_type_and_stays(site, cloud):
     assert site.images() == {"gpus-0": first}
 
     newer = catalog.publish_image("Deep Learning Base OSS Nvidia Driver GPU AMI, newer", NVIDIA)
+    asked = len(cloud.calls("GetParameter"))
+    assert site.plan()["resource_changes"] == []
+    assert "newer image" not in site.run("fleet", "show", "gpus")
+    assert len(cloud.calls("GetParameter")) == asked
+    shown = site.run("drift", "--detailed-exitcode", code=2)
+    assert f"image: {first} (expected) → {newer} (seen)" in shown
+    assert "another number for `image_renewal`" in shown
+    assert f"newer image: {newer}" in site.run("fleet", "show", "gpus")
     assert site.plan()["resource_changes"] == []
     site.fleet(nodes=2)
     site.apply()
@@ -124,17 +134,83 @@ def test_what_a_fleet_declares_is_what_ec2_has(site, cloud):
 
 
 def test_a_cluster_has_every_interface(site, cloud):
-    """A type with several network cards gets one of EFA for each, and no public address."""
-    more = "placement: cluster\navailability_zones: [us-east-1a]"
-    site.fleet(instance_type="p4d.24xlarge", more=more)
-    assert "public_ips: false" in site.apply(code=1)
-    assert cloud.instances() == []
-    site.fleet("public_ips: false", instance_type="p4d.24xlarge", more=more)
+    """A type with several network cards gets one of EFA for each, and no public address if it shall have none."""
+    site.fleet("public_ips: false", instance_type="p4d.24xlarge", more=CLUSTER)
     site.apply()
     (found,) = site.described().values()
     assert [one["InterfaceType"] for one in found["NetworkInterfaces"]] == ["efa"] * 4
     assert found["Placement"]["GroupName"].startswith("fleetform-gpus-")
+    assert "PublicIpAddress" not in found
+    assert addresses(cloud) == []
     assert site.plan()["resource_changes"] == []
+
+
+CLUSTER = "placement: cluster\navailability_zones: [us-east-1a]"
+
+
+def addresses(cloud):
+    return cloud.client().describe_addresses()["Addresses"]
+
+
+def test_a_host_with_several_interfaces_has_an_elastic_ip(site, cloud):
+    """It is reached there, one that is terminated by hand leaves its address to the next change, and the last host leaves none."""
+    site.fleet(nodes=2, instance_type="p4d.24xlarge", more=CLUSTER)
+    assert "create 2 aws:ec2/eip:Eip" in site.run("plan", "--preview")
+    site.apply()
+    assert site.plan()["resource_changes"] == []
+    shown = {one["PublicIp"]: one["InstanceId"] for one in addresses(cloud)}
+    found = site.described()
+    assert shown == {one["PublicIpAddress"]: one["InstanceId"] for one in found.values()}
+    hosts = json.loads(site.run("fleet", "show", "gpus", "--format", "json"))["instances"]
+    assert {one["address"] for one in hosts} == shown.keys()
+
+    cloud.client().terminate_instances(InstanceIds=[found["gpus-1"]["InstanceId"]])
+    assert len(addresses(cloud)) == 2
+    site.fleet(nodes=1, instance_type="p4d.24xlarge", more=CLUSTER)
+    site.apply()
+    site.fleet(nodes="0..0", instance_type="p4d.24xlarge", more=CLUSTER)
+    site.apply()
+    assert cloud.instances() == []
+    assert addresses(cloud) == []
+
+
+def test_addresses_are_a_quota(site, cloud):
+    """It is named before anything is created."""
+    catalog = cloud.front.catalog
+    site.fleet(instance_type="p4d.24xlarge", more=CLUSTER)
+    catalog.vcpus[ADDRESS_QUOTA] = 0
+    said = "Elastic IP addresses needed: 1"
+    assert said in site.run("plan", "--preview", code=1)
+    assert said in site.apply(code=1)
+    assert cloud.instances() == []
+    del catalog.vcpus[ADDRESS_QUOTA]
+
+
+def test_a_host_that_could_not_have_its_address_is_released(site, cloud):
+    """The refusal is shown, and nothing is left."""
+    before = len(cloud.calls("AllocateAddress"))
+    site.fleet(instance_type="p4d.24xlarge", more=CLUSTER)
+    cloud.inject(
+        faults.refused(
+            "AllocateAddress",
+            "AddressLimitExceeded",
+            "The maximum number of addresses has been reached.",
+            status=400,
+        )
+    )
+    assert "AddressLimitExceeded" in site.apply(code=1)
+    assert len(cloud.calls("AllocateAddress")) > before
+    assert cloud.instances() == []
+    assert addresses(cloud) == []
+
+
+def test_a_create_of_an_address_is_cut_off(site, cloud):
+    """The next apply finds the address that was asked for, and there is one."""
+    site.fleet(instance_type="p4d.24xlarge", more=CLUSTER)
+    killed_during(site, cloud, "AllocateAddress")
+    site.apply()
+    (shown,) = addresses(cloud)
+    assert shown["PublicIp"] == site.described()["gpus-0"]["PublicIpAddress"]
 
 
 def test_what_the_account_lacks_is_said_first(site, cloud):

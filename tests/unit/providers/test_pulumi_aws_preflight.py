@@ -1,12 +1,17 @@
-"""Which quota of vCPUs an instance counts for."""
+"""What an account is asked before a batch, and which quota of vCPUs an instance counts for."""
 
 from __future__ import annotations
+
+from types import SimpleNamespace
 
 import pytest
 
 from cloud import catalog
+from fleetform.providers.contract.errors import QuotaExceeded
 from fleetform.providers.offers.catalogue import offers
-from fleetform.providers.pulumi.aws.preflight import quota_code
+from fleetform.providers.pulumi.aws.batch_record import BatchRecord
+from fleetform.providers.pulumi.aws.preflight import quota_code, require_ready
+from fleetform.providers.pulumi.aws.program import AwsAccount, HostTemplate
 
 
 @pytest.mark.parametrize(
@@ -35,3 +40,59 @@ def test_the_cloud_of_the_tests_agrees(spot):
     types = {one.instance_type for one in offers("aws") if one.gpu_count}
     for one in types:
         assert quota_code(one, spot=spot) == catalog.quota_code(one, spot=spot), one
+
+
+class Account:
+    """An account with some addresses in use; `asked` are the calls, and `made` the services of the clients."""
+
+    def __init__(self, monkeypatch, addresses):
+        self.made, self.asked, self._addresses = [], [], addresses
+        monkeypatch.setattr("boto3.client", self._client)
+
+    def _client(self, service, **_):
+        self.made.append(service)
+        answers = {
+            "get_caller_identity": {"Account": "123456789012"},
+            "get_role": {"Role": {}},
+            "get_service_quota": {"Quota": {"QuotaName": "EC2-VPC Elastic IPs", "Value": 5.0}},
+            "describe_addresses": {"Addresses": [{}] * self._addresses},
+        }
+        page = {"Reservations": [], "InstanceTypes": []}
+        pages = SimpleNamespace(paginate=lambda **_: [page])
+        calls = {name: self._call(name, answer) for name, answer in answers.items()}
+        return SimpleNamespace(get_paginator=lambda _: pages, **calls)
+
+    def _call(self, name, answer):
+        def call(**_):
+            self.asked.append(name)
+            return answer
+
+        return call
+
+
+def batch(**template):
+    said = HostTemplate("p4d.24xlarge", "ami-1", 100, network_cards=4, efa=True, **template)
+    account = AwsAccount("us-east-1", "123456789012", "e1")
+    return BatchRecord("s", "gpus", account, said, "shared", {"u1": "gpus-0", "u2": "gpus-1"})
+
+
+def test_a_batch_asks_with_one_client_for_each_service(monkeypatch):
+    """And once whose the credentials are."""
+    account = Account(monkeypatch, addresses=0)
+    require_ready(batch(spot=True))
+    assert sorted(account.made) == ["ec2", "iam", "service-quotas", "sts"]
+    assert account.asked.count("get_caller_identity") == 1
+
+
+@pytest.mark.parametrize(
+    ("used", "public", "is_refused"), [(3, True, False), (4, True, True), (4, False, False)]
+)
+def test_addresses_are_counted(monkeypatch, used, public, is_refused):
+    """Each host with several interfaces needs one, unless the fleet wants none."""
+    Account(monkeypatch, addresses=used)
+    if not is_refused:
+        require_ready(batch(public_address=public))
+        return
+    with pytest.raises(QuotaExceeded, match="Elastic IP addresses needed: 2") as refused:
+        require_ready(batch(public_address=public))
+    assert "aws.proxy_jump" in refused.value.advice

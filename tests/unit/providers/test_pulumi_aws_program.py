@@ -11,6 +11,7 @@ import pytest
 
 from fleetform.providers.contract.errors import PermanentError
 from fleetform.providers.pulumi.aws.program import (
+    ADDRESS,
     AwsAccount,
     Batch,
     DiskRequest,
@@ -19,6 +20,7 @@ from fleetform.providers.pulumi.aws.program import (
     SharedParts,
     SharedRequest,
     batch_program,
+    host_uid,
     shared_program,
     volume_program,
 )
@@ -132,6 +134,17 @@ def test_several_network_cards_get_no_public_address():
     properties = hosts(PROGRAMS["cards"])[0].properties
     assert properties["launchTemplate"]["id"] == output_of("interfaces")
     assert not {"associatePublicIpAddress", "subnetId", "vpcSecurityGroupIds"} & set(properties)
+
+
+def test_several_network_cards_get_an_elastic_ip():
+    """For the first interface of each host, unless the fleet wants no public addresses."""
+    made = [one for one in PROGRAMS["cards"].resources if one.type == ADDRESS]
+    assert [host_uid(one.name) for one in made] == ["u0", "u1", "u2"]
+    assert made[0].properties["networkInterface"] == output_of("u0", "primaryNetworkInterfaceId")
+    assert made[0].properties["tags"]["fleetform:uid"] == "u0"
+    private = batch_program(ACCOUNT, batch(network_cards=4, public_address=False), PARTS)
+    single = batch_program(ACCOUNT, batch(network_cards=1, efa=True), PARTS)
+    assert not [one for one in (*private.resources, *single.resources) if one.type == ADDRESS]
 
 
 def test_a_fleet_is_open_inside_and_for_ssh():

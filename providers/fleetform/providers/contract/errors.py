@@ -45,7 +45,7 @@ class OfferRefused(ProviderError):
     A cloud does not create a host by this offer; another offer may have some.
 
     `reason` is why, in a few words. `exists`: the host was created and must be released, because others of
-    its batch were refused and a batch of a cluster is whole.
+    its batch were refused and a batch of a cluster is whole, or because it could not have its address.
     """
 
     reason = ""

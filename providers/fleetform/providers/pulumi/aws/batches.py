@@ -35,10 +35,13 @@ from fleetform.providers.pulumi.aws.batch_record import (
 )
 from fleetform.providers.pulumi.aws.preflight import require_ready
 from fleetform.providers.pulumi.aws.program import (
+    ADDRESS,
     INTERFACES,
     SharedParts,
     SharedRequest,
+    address_name,
     batch_program,
+    host_uid,
     shared_program,
 )
 from fleetform.providers.pulumi.aws.settled_hosts import (
@@ -209,25 +212,31 @@ class Batches:
         lost = {uid: _gone(record, uid, gone[uid]) for uid in uids if uid in gone}
         # A uid is bought once: what was created under it and is gone is not declared again.
         declared = record.without(frozenset(gone))
-        missing = frozenset(uid for uid in declared.hosts if uid not in there)
+        # An instance that lacks its Elastic IP exists, and is not complete.
+        missing = frozenset(
+            uid for uid in declared.hosts if uid not in there or not there[uid].address
+        )
         failures: dict[str, ProviderError] = {}
         if missing:
             program = batch_program(record.account, declared.batch(user_data), parts)
-            names = missing | {INTERFACES}
-            _require_only(record.stack, await stack.preview(program), Action.CREATE, names)
+            names = missing | {address_name(uid) for uid in missing} | {INTERFACES}
+            planned = _without_unused(await stack.preview(program), there)
+            _require_only(record.stack, planned, Action.CREATE, names)
             # Before the call: if its answer is lost, the inventory is asked before the next one.
-            record = replace(record, asked=tuple(sorted(missing)))
+            record = replace(record, asked=tuple(sorted(missing - there.keys())))
             write_record(self._folder(record.stack), record)
             outcome = await stack.up(
                 program, on_change=_teller(record, report), continue_on_error=True
             )
             failures = {
-                one.where: error_of(replace(one, where=record.hosts.get(one.where, one.where)))
+                host_uid(one.where): error_of(
+                    replace(one, where=record.hosts.get(host_uid(one.where), one.where))
+                )
                 for one in outcome.failures
             }
-            unsure = {one.where for one in outcome.failures if one.kind not in _ANSWERS}
+            unsure = {host_uid(one.where) for one in outcome.failures if one.kind not in _ANSWERS}
             if not _created_nothing(outcome.failures, missing):
-                there = hosts_of(await stack.export_state())
+                there = hosts_of(await stack.export_state(), record.template)
             record = replace(
                 record.with_created({uid: one.id for uid, one in there.items()}),
                 asked=tuple(sorted((missing & unsure) - there.keys())),
@@ -237,7 +246,14 @@ class Batches:
         write_record(self._folder(record.stack), record)
         found: dict[str, CreatedHost | ProviderError] = {**lost}
         for uid in sorted(uids - lost.keys()):
-            found[uid] = there.get(uid) or failures.get(uid) or _not_created(record, uid)
+            if uid in there and there[uid].address:
+                found[uid] = there[uid]
+                continue
+            problem = failures.get(uid) or _not_created(record, uid)
+            if uid in there and isinstance(problem, OfferRefused):
+                # It has no address, and is released before the next offer.
+                problem.exists = True
+            found[uid] = problem
         return found
 
     async def _release(
@@ -259,11 +275,15 @@ class Batches:
             (await stack.destroy(on_change=_teller(record, report))).require()
             await stack.remove()
             return
-        if parts is not None and not uids.isdisjoint(there):
+        # The address of a host that was terminated by hand is there still.
+        has_more = record.template.elastic_address
+        if parts is not None and (has_more or not uids.isdisjoint(there)):
             kept = left.without(frozenset(uid for uid in left.hosts if uid not in there))
             program = batch_program(record.account, kept.batch({}), parts)
             deleted = uids.intersection(there)
-            _require_only(record.stack, await stack.preview(program), Action.DELETE, deleted)
+            deleted |= {address_name(uid) for uid in deleted}
+            planned = _without_unused(await stack.preview(program), there)
+            _require_only(record.stack, planned, Action.DELETE, deleted)
             (await stack.up(program, on_change=_teller(record, report))).require()
         write_record(self._folder(record.stack), left)
 
@@ -378,6 +398,17 @@ def _finishes(change: Change) -> bool:
     paths = [one.path for one in change.properties]
     is_update = change.action is Action.UPDATE and change.type == INSTANCE
     return is_update and bool(paths) and all(path.startswith(_ROOT_TAGS) for path in paths)
+
+
+def _without_unused(planned: Sequence[Change], there: Mapping[str, CreatedHost]) -> list[Change]:
+    """Leave out the deletion of addresses whose hosts are gone: nothing uses them."""
+    return [
+        one
+        for one in planned
+        if not (
+            one.action is Action.DELETE and one.type == ADDRESS and host_uid(one.name) not in there
+        )
+    ]
 
 
 def _teller(record: BatchRecord, report: Report) -> Callable[[Change], None]:

@@ -9,30 +9,53 @@ from typing import Any
 from fleetform.providers.pulumi.aws.program import AwsAccount
 from fleetform.providers.pulumi.engine.failures import error_of, failure_of
 
-__all__ = ["cloud_failures", "service_client"]
+__all__ = ["ServiceClients", "cloud_failures", "service_client"]
 
 TRIES_MAX = 8
 """Of a call that AWS throttles, over half a minute: an account's other users may be many."""
 
 
+class ServiceClients:
+    """Clients of one account and region, one for each service; whose the credentials are is asked once."""
+
+    def __init__(self, account: AwsAccount) -> None:
+        """
+        Make sure that the credentials are of the account.
+
+        Raises:
+            CredentialsRefused: They are of another account, whose lists would show that nothing exists.
+            ProviderError: AWS does not answer, or refuses.
+        """
+        import boto3
+
+        self.account = account
+        self._where = {"region_name": account.region, "endpoint_url": account.endpoint or None}
+        self._clients: dict[str, Any] = {}
+        with cloud_failures(account.region):
+            found = boto3.client("sts", **self._where).get_caller_identity()["Account"]
+        if found != account.id:
+            raise error_of(failure_of(f"account ID not allowed: {found}", where=account.region))
+
+    def of(self, service: str) -> Any:
+        """Return the client of a service, such as `ec2`."""
+        import boto3
+        import botocore.config
+
+        if service not in self._clients:
+            retries = {"mode": "standard", "total_max_attempts": TRIES_MAX}
+            patient = botocore.config.Config(retries=retries)
+            self._clients[service] = boto3.client(service, config=patient, **self._where)
+        return self._clients[service]
+
+
 def service_client(account: AwsAccount, service: str) -> Any:
     """
-    Return a client of a service, such as `ec2`.
+    Return a client of one service; see `ServiceClients`.
 
     Raises:
-        CredentialsRefused: They are of another account, whose lists would show that nothing exists.
-        ProviderError: AWS does not answer, or refuses.
+        ProviderError: As `ServiceClients`.
     """
-    import boto3
-    import botocore.config
-
-    patient = botocore.config.Config(retries={"mode": "standard", "total_max_attempts": TRIES_MAX})
-    where = {"region_name": account.region, "endpoint_url": account.endpoint or None}
-    with cloud_failures(account.region):
-        found = boto3.client("sts", **where).get_caller_identity()["Account"]
-    if found != account.id:
-        raise error_of(failure_of(f"account ID not allowed: {found}", where=account.region))
-    return boto3.client(service, config=patient, **where)
+    return ServiceClients(account).of(service)
 
 
 @contextlib.contextmanager

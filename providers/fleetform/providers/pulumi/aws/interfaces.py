@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fleetform.providers.contract.errors import PermanentError
 from fleetform.providers.contract.hosts import InstanceRequest
 from fleetform.providers.pulumi.aws.clients import cloud_failures, service_client
 from fleetform.providers.pulumi.aws.program import AwsAccount
@@ -15,7 +14,6 @@ def efa_cards(request: InstanceRequest, account: AwsAccount) -> int:
     Return the number of interfaces; 0: the fleet is no cluster, or the type has no EFA.
 
     Raises:
-        PermanentError: It would have several, and a public address, which EC2 refuses.
         ProviderError: EC2 does not say what the type has.
     """
     place = request.endpoint
@@ -28,11 +26,4 @@ def efa_cards(request: InstanceRequest, account: AwsAccount) -> int:
     network = found["NetworkInfo"]
     if not network.get("EfaSupported"):
         return 0
-    count = int(network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 1))
-    if count > 1 and place.get("public_ips", True):
-        raise PermanentError(
-            f"{request.fleet}: {instance_type} gets {count} network interfaces, and EC2 gives no public"
-            " address to an instance with several",
-            advice="set `aws.public_ips: false`, and `aws.proxy_jump` to a host that reaches the instances",
-        )
-    return count
+    return int(network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 1))

@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Any, TypeVar
 
 from fleetform.providers.pulumi.aws.clients import cloud_failures, service_client
-from fleetform.providers.pulumi.aws.program import ENVIRONMENT_TAG, AwsAccount
+from fleetform.providers.pulumi.aws.program import ADDRESS, ENVIRONMENT_TAG, AwsAccount
 from fleetform.providers.pulumi.recovery.inventory import Existing
 
 __all__ = ["AwsInventory", "ListedInstance", "ec2_client"]
@@ -53,6 +53,7 @@ _LISTINGS = (
         "LaunchTemplateId",
         "CreateTime",
     ),
+    _Listing(ADDRESS, "describe_addresses", "Addresses", "AllocationId"),
     # The plugin knows these two by their names.
     _Listing("aws:ec2/keyPair:KeyPair", "describe_key_pairs", "KeyPairs", "KeyName"),
     _Listing(

@@ -14,8 +14,8 @@ from typing import Any
 
 from fleetform.providers.contract.errors import PermanentError, QuotaExceeded
 from fleetform.providers.pulumi.aws.batch_record import BatchRecord
-from fleetform.providers.pulumi.aws.clients import cloud_failures, service_client
-from fleetform.providers.pulumi.aws.program import AwsAccount, HostTemplate
+from fleetform.providers.pulumi.aws.clients import ServiceClients, cloud_failures
+from fleetform.providers.pulumi.aws.program import HostTemplate
 
 __all__ = ["quota_code", "require_ready"]
 
@@ -35,6 +35,9 @@ _QUOTAS = {
 
 _P5_ON_SPOT = "L-C4BD4855"
 
+_ADDRESSES = "L-0263D0A3"
+"""Code of the quota of Elastic IP addresses: 5 a region, until AWS raises it."""
+
 _SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 _RUNNING = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
 
@@ -48,12 +51,14 @@ def require_ready(record: BatchRecord) -> None:
         PermanentError: It lacks a role, or the credentials may not pass it.
         ProviderError: AWS does not answer.
     """
-    account, template = record.account, record.template
+    clients, template = ServiceClients(record.account), record.template
     if template.spot:
-        _require_spot_role(account)
+        _require_spot_role(clients)
     if template.profile:
-        _require_profile(account, template)
-    _require_quota(account, template, len(record.hosts))
+        _require_profile(clients, template)
+    _require_vcpus(clients, template, len(record.hosts))
+    if template.elastic_address:
+        _require_addresses(clients, len(record.hosts))
 
 
 def quota_code(instance_type: str, *, spot: bool) -> str:
@@ -65,15 +70,12 @@ def quota_code(instance_type: str, *, spot: bool) -> str:
     return codes[spot] if codes else ""
 
 
-def _require_quota(account: AwsAccount, template: HostTemplate, count: int) -> None:
+def _require_vcpus(clients: ServiceClients, template: HostTemplate, count: int) -> None:
     code = quota_code(template.instance_type, spot=template.spot)
     if not code:
         return
-    quota = _asked(
-        account, "service-quotas", "get_service_quota", ServiceCode="ec2", QuotaCode=code
-    )
-    running = _running_types(account, spot=template.spot)
-    if not quota or running is None:
+    running = _running_types(clients, spot=template.spot)
+    if running is None:
         return
     counted = Counter(
         {
@@ -82,23 +84,51 @@ def _require_quota(account: AwsAccount, template: HostTemplate, count: int) -> N
             if quota_code(one, spot=template.spot) == code
         }
     )
-    sizes = _vcpus(account, {template.instance_type, *counted})
-    limit = int(quota["Quota"]["Value"])
+    sizes = _vcpus(clients, {template.instance_type, *counted})
     used = sum(sizes.get(one, 0) * number for one, number in counted.items())
     needed = count * sizes.get(template.instance_type, 0)
+    _require_quota(
+        clients, code, needed, used,
+        f"{count} {template.instance_type} need {needed} vCPUs",
+        "declare fewer hosts or another type",
+    )  # fmt: skip
+
+
+def _require_addresses(clients: ServiceClients, count: int) -> None:
+    found = _asked(clients, "ec2", "describe_addresses")
+    if not found:
+        return
+    used = len(found["Addresses"])
+    _require_quota(
+        clients, _ADDRESSES, count, used,
+        f"Elastic IP addresses needed: {count}, one for each host with several network interfaces",
+        "set `aws.public_ips: false` and reach the hosts through `aws.proxy_jump`",
+    )  # fmt: skip
+
+
+def _require_quota(
+    clients: ServiceClients, code: str, needed: int, used: int, need: str, otherwise: str
+) -> None:
+    account = clients.account
+    quota = _asked(
+        clients, "service-quotas", "get_service_quota", ServiceCode="ec2", QuotaCode=code
+    )
+    if not quota:
+        return
+    limit = int(quota["Quota"]["Value"])
     if used + needed > limit:
         problem = QuotaExceeded(
-            f"{account.region}: {count} {template.instance_type} need {needed} vCPUs, and the quota"
-            f" `{quota['Quota']['QuotaName']}` ({code}) of account {account.id} is {limit}, of which {used} are used",
-            advice="ask for a higher quota in Service Quotas of AWS, or declare fewer hosts or another type",
+            f"{account.region}: {need}, and the quota `{quota['Quota']['QuotaName']}` ({code}) of account"
+            f" {account.id} is {limit}, of which {used} are used",
+            advice=f"ask for a higher quota in Service Quotas of AWS, or {otherwise}",
         )
         problem.reason = f"quota used up ({code})"
         raise problem
 
 
-def _running_types(account: AwsAccount, *, spot: bool) -> Counter[str] | None:
+def _running_types(clients: ServiceClients, *, spot: bool) -> Counter[str] | None:
     """Count the instances of the account by type, on demand or spot; None: it may not be asked."""
-    pages = _pages(account, "describe_instances", "Reservations", Filters=_RUNNING)
+    pages = _pages(clients, "describe_instances", "Reservations", Filters=_RUNNING)
     if pages is None:
         return None
     instances = [one for row in pages for one in row["Instances"]]
@@ -107,26 +137,25 @@ def _running_types(account: AwsAccount, *, spot: bool) -> Counter[str] | None:
     )
 
 
-def _vcpus(account: AwsAccount, types: set[str]) -> dict[str, int]:
-    rows = _pages(account, "describe_instance_types", "InstanceTypes", InstanceTypes=sorted(types))
+def _vcpus(clients: ServiceClients, types: set[str]) -> dict[str, int]:
+    rows = _pages(clients, "describe_instance_types", "InstanceTypes", InstanceTypes=sorted(types))
     return {one["InstanceType"]: int(one["VCpuInfo"]["DefaultVCpus"]) for one in rows or ()}
 
 
-def _require_spot_role(account: AwsAccount) -> None:
-    if _asked(account, "iam", "get_role", RoleName=_SPOT_ROLE) is None:
+def _require_spot_role(clients: ServiceClients) -> None:
+    if _asked(clients, "iam", "get_role", RoleName=_SPOT_ROLE) is None:
         raise PermanentError(
-            f"account {account.id} has no role {_SPOT_ROLE}, which EC2 needs to start spot instances",
+            f"account {clients.account.id} has no role {_SPOT_ROLE}, which EC2 needs to start spot instances",
             advice="run `aws iam create-service-linked-role --aws-service-name spot.amazonaws.com` once",
         )
 
 
-def _require_profile(account: AwsAccount, template: HostTemplate) -> None:
+def _require_profile(clients: ServiceClients, template: HostTemplate) -> None:
     """Ask EC2 for an instance without creating one: it checks that the role may be passed."""
     import botocore.exceptions
 
-    client = service_client(account, "ec2")
     try:
-        client.run_instances(
+        clients.of("ec2").run_instances(
             DryRun=True, MinCount=1, MaxCount=1, ImageId=template.image,
             InstanceType=template.instance_type, IamInstanceProfile={"Name": template.profile},
             **({"SubnetId": template.subnet} if template.subnet else {}),
@@ -140,7 +169,7 @@ def _require_profile(account: AwsAccount, template: HostTemplate) -> None:
             ) from problem
         if "IamInstanceProfile" in text or "Invalid IAM Instance Profile" in text:
             raise PermanentError(
-                f"account {account.id} has no instance profile {template.profile}",
+                f"account {clients.account.id} has no instance profile {template.profile}",
                 advice="correct `aws.iam_instance_profile` of the fleet, or create the profile",
             ) from problem
 
@@ -152,15 +181,14 @@ _MISSING = frozenset({"NoSuchEntity", "NoSuchResourceException"})
 
 
 def _asked(
-    account: AwsAccount, service: str, operation: str, **parameters: str
+    clients: ServiceClients, service: str, operation: str, **parameters: str
 ) -> Mapping[str, Any] | None:
     """Return the answer of a call: None where the thing is missing, nothing in it where it may not be asked."""
     import botocore.exceptions
 
-    client = service_client(account, service)
-    with cloud_failures(account.region):
+    with cloud_failures(clients.account.region):
         try:
-            answer: Mapping[str, Any] = getattr(client, operation)(**parameters)
+            answer: Mapping[str, Any] = getattr(clients.of(service), operation)(**parameters)
         except botocore.exceptions.ClientError as problem:
             code = problem.response["Error"]["Code"]
             if code in _MISSING:
@@ -172,15 +200,14 @@ def _asked(
 
 
 def _pages(
-    account: AwsAccount, operation: str, things: str, **parameters: Any
+    clients: ServiceClients, operation: str, things: str, **parameters: Any
 ) -> list[Mapping[str, Any]] | None:
     """Return all things that a list call of EC2 has; None: it may not be asked."""
     import botocore.exceptions
 
-    client = service_client(account, "ec2")
-    with cloud_failures(account.region):
+    with cloud_failures(clients.account.region):
         try:
-            pages = client.get_paginator(operation).paginate(**parameters)
+            pages = clients.of("ec2").get_paginator(operation).paginate(**parameters)
             return [one for page in pages for one in page[things]]
         except botocore.exceptions.ClientError as problem:
             if problem.response["Error"]["Code"] in _FORBIDDEN:

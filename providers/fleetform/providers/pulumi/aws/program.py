@@ -24,6 +24,7 @@ from fleetform.providers.pulumi.recovery.inventory import IDENTITY_TAG
 from fleetform.spec.canonical import digest
 
 __all__ = [
+    "ADDRESS",
     "ENVIRONMENT_TAG",
     "FLEET_TAG",
     "INTERFACES",
@@ -36,7 +37,9 @@ __all__ = [
     "NewHost",
     "SharedParts",
     "SharedRequest",
+    "address_name",
     "batch_program",
+    "host_uid",
     "shared_program",
     "volume_program",
     "whole_program",
@@ -63,6 +66,10 @@ _GROUP = "aws:ec2/securityGroup:SecurityGroup"
 _KEY = "aws:ec2/keyPair:KeyPair"
 _PLACEMENT = "aws:ec2/placementGroup:PlacementGroup"
 VOLUME = "aws:ebs/volume:Volume"
+ADDRESS = "aws:ec2/eip:Eip"
+"""An Elastic IP address, of a host with several network interfaces."""
+
+_ADDRESS_SUFFIX = "-address"
 
 _ALL = {"protocol": "-1", "fromPort": 0, "toPort": 0}
 
@@ -115,7 +122,7 @@ class HostTemplate:
     How a host is created; every choice is made.
 
     `image` is the id of an AMI. `network_cards` and `efa` are how many the type has, and whether
-    they are EFA: hosts with several cards get no public address on their own. `reservation` is the
+    they are EFA. `reservation` is the
     id of a capacity reservation. `disk` is `type`, `iops` and `throughput` of the root disk, each of which
     may be missing, `tags` are those of the fleet, and `groups` the ids of security groups beside the shared one. `price_max` is for spot, empty: the price on demand.
     """
@@ -135,6 +142,11 @@ class HostTemplate:
     disk: Mapping[str, Any] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
+
+    @property
+    def elastic_address(self) -> bool:
+        """Whether hosts get an Elastic IP: EC2 gives no public address to an instance with several interfaces."""
+        return self.public_address and self.network_cards > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +272,22 @@ def _hosts(account: AwsAccount, batch: Batch, shared: SharedParts) -> list[Resou
         }
         # EC2 stops a host to change what only its first boot reads.
         resources.append(_resource(_INSTANCE, host.uid, properties, ignore=("userData",)))
+        if template.elastic_address:
+            # With several interfaces EC2 wants to know which one.
+            interface = output_of(host.uid, "primaryNetworkInterfaceId")
+            address = {"domain": "vpc", "networkInterface": interface, "tags": tags}
+            resources.append(_resource(ADDRESS, address_name(host.uid), address))
     return resources
+
+
+def address_name(uid: str) -> str:
+    """Return the name of the resource with the Elastic IP of a host."""
+    return f"{uid}{_ADDRESS_SUFFIX}"
+
+
+def host_uid(name: str) -> str:
+    """Return the uid of the host that a resource of a batch belongs to."""
+    return name.removesuffix(_ADDRESS_SUFFIX)
 
 
 def volume_program(account: AwsAccount, disk: DiskRequest) -> Program:

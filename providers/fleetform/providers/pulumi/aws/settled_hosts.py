@@ -16,6 +16,7 @@ from typing import Protocol
 from fleetform.providers.contract.errors import StateLost
 from fleetform.providers.contract.hosts import CreatedHost, Report
 from fleetform.providers.pulumi.aws.batch_record import BatchRecord
+from fleetform.providers.pulumi.aws.program import ADDRESS, HostTemplate, host_uid
 from fleetform.providers.pulumi.engine.deployment import Deployment, resources_of
 from fleetform.providers.pulumi.engine.program import Program
 from fleetform.providers.pulumi.engine.stack import Stack
@@ -67,7 +68,9 @@ async def settled_hosts(
         )
     await _recovered(stack, program, ordered, report)
     deployment = await stack.export_state()
-    existing = await listed(ordered, frozenset(record.asked) - hosts_of(deployment).keys())
+    existing = await listed(
+        ordered, frozenset(record.asked) - hosts_of(deployment, record.template).keys()
+    )
     now = datetime.fromtimestamp(time.time(), UTC)
     found = compare_existence({stack.name: deployment}, existing, now=now)
     if _of(record, found.unknown):
@@ -77,8 +80,9 @@ async def settled_hosts(
         await stack.refresh(program)
     deployment = await stack.export_state()
     doubled = compare_existence({stack.name: deployment}, existing, now=now).doubled
-    await _end_doubles(record, _of(record, doubled), inventory, report)
-    return hosts_of(deployment)
+    instances = [one for one in _of(record, doubled) if one.type == INSTANCE]
+    await _end_doubles(record, instances, inventory, report)
+    return hosts_of(deployment, record.template)
 
 
 async def settle_shared(
@@ -105,15 +109,23 @@ async def _recovered(stack: Stack, program: Program, inventory: Inventory, repor
         await stack.create()
 
 
-def hosts_of(deployment: Deployment) -> dict[str, CreatedHost]:
-    """Return the instances that a state says to exist, by uid."""
+def hosts_of(deployment: Deployment, template: HostTemplate) -> dict[str, CreatedHost]:
+    """Return the instances that a state says to exist, by uid; one that lacks its Elastic IP has no address."""
+    resources = resources_of(deployment)
+    elastic = {
+        host_uid(one.name): str(one.outputs.get("publicIp") or "")
+        for one in resources
+        if one.type == ADDRESS and one.outputs.get("associationId")
+    }
     return {
         one.name: CreatedHost(
             one.id,
-            str(one.outputs.get("publicIp") or one.outputs.get("privateIp") or ""),
+            elastic.get(one.name, "")
+            if template.elastic_address
+            else str(one.outputs.get("publicIp") or one.outputs.get("privateIp") or ""),
             image=str(one.outputs.get("ami") or ""),
         )
-        for one in resources_of(deployment)
+        for one in resources
         if one.type == INSTANCE
     }
 
@@ -132,5 +144,7 @@ async def _end_doubles(
 
 def _of(record: BatchRecord, things: Sequence[Existing]) -> list[Existing]:
     return [
-        one for one in things if one.type == INSTANCE and one.tags.get(IDENTITY_TAG) in record.hosts
+        one
+        for one in things
+        if one.type in {INSTANCE, ADDRESS} and one.tags.get(IDENTITY_TAG) in record.hosts
     ]
