@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fleetform.model import figures
 from fleetform.model.cost import WHOLE, BoughtHost, Spending
+from fleetform.model.volume import disk_of
 from fleetform.spec.names import natural_order, split_element
 from fleetform.views.table import Cell, Column, Table, make_table
 
-__all__ = ["CostRow", "cost_rows", "cost_table", "total_text"]
+if TYPE_CHECKING:
+    from fleetform.model.live import Live
+
+__all__ = ["CostRow", "cost_rows", "cost_table", "disks_text", "total_text"]
 
 _HOUR_MS = 3_600_000
 _CENT = 10_000
@@ -83,6 +88,18 @@ def total_text(rows: Iterable[CostRow]) -> str:
     spent = sum(row.spent_micros for row in fleets)
     hourly = sum(row.hourly_micros for row in fleets)
     return f"all fleets: {_money(spent)} so far, {figures.dollars(hourly)}/h now"
+
+
+def disks_text(live: Live) -> str:
+    """Say which disks of volumes cost something that is not counted; empty where there is none."""
+    names = sorted(
+        f"{key.name} ({disk.size_gb}GB)"
+        for key, row in live.resources.items()
+        if key.kind == "volume" and not row.archived
+        for disk in (disk_of(row.outputs),)
+        if disk is not None and not disk.source
+    )
+    return f"not counted, of unknown price: volume {', '.join(names)}" if names else ""
 
 
 def _stretches(spending: Spending, name: str | None) -> Iterable[_Stretch]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from fleetform.model.cost import BoughtHost, HostUse, Spending, share_millis
-from fleetform.views.cost import CostRow, cost_rows, cost_table, total_text
+from fleetform.model.volume import DISK
+from fleetform.views.cost import CostRow, cost_rows, cost_table, disks_text, total_text
+from unit.plan.trees import declare, ledger, row
 
 HOUR = 3_600_000
 DOLLAR = 1_000_000
@@ -74,3 +79,17 @@ def test_the_table_says_what_is_unknown():
 def test_a_job_has_the_largest_share_of_a_resource(sharing, amounts, share):
     """A job with half of the GPUs costs half of the host, however few CPUs it has."""
     assert share_millis(sharing, amounts) == share
+
+
+def test_disks_are_named_and_not_counted():
+    """Shared file systems have no size that fleetform knows, and are left out."""
+    sizes = {"data": {"size_gb": 10}, "files": {"size_gb": 0, "source": "fs-1:/"}}
+    made = [
+        replace(
+            row(declare("volume", name, {"type": "volume", "backend": "aws"})),
+            outputs=json.dumps({DISK: {"id": "vol-1", "zone": "a", **said}}),
+        )
+        for name, said in sizes.items()
+    ]
+    assert disks_text(ledger(*made)) == "not counted, of unknown price: volume data (10GB)"
+    assert disks_text(ledger()) == ""

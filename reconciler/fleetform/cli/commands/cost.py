@@ -35,7 +35,7 @@ def command(name: str | None, path: str | None, as_json: bool) -> None:
     catalogue when the host was created; disks, traffic and own hosts are not counted.
     """
     from fleetform.app.clock import SystemClock
-    from fleetform.views.cost import cost_rows, cost_table, total_text
+    from fleetform.views.cost import cost_rows, cost_table, disks_text, total_text
 
     reader = open_reader(open_workspace(or_default(path)))
     rows = cost_rows(reader.read_spending(), name=name, now_ms=SystemClock().now_ms())
@@ -48,8 +48,11 @@ def command(name: str | None, path: str | None, as_json: bool) -> None:
         else "no host of a cloud was created yet"
     )
     out.rows(rows, cost_table, none=none, as_json=as_json)
-    if not as_json and (total := total_text(rows)):
-        out.line(total, "dim")
+    if as_json:
+        return
+    notes = [total_text(rows), "" if name else disks_text(reader.read_live())]
+    for note in filter(None, notes):
+        out.line(note, "dim")
 
 
 def _require_known(reader: Reader, name: str) -> None:

@@ -12,6 +12,8 @@ from fleetform.model.figures import counted, first_of
 from fleetform.model.offers import offer_text
 from fleetform.model.plan import Change, HeldBy, Impact, Plan, Reason, Settled
 from fleetform.model.run_state import RunState
+from fleetform.model.verbs import Verb
+from fleetform.model.volume import DISK
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import natural_order, split_element
 from fleetform.views.element_names import shorten_elements
@@ -103,6 +105,16 @@ def run_cost_text(plan: Plan, change: Change) -> str:
     # A bound is rounded up.
     cents = -(-found["micros"] // _CENT_MICROS)
     return f"at most {figures.dollars(cents * _CENT_MICROS)}, if {runs} its max_duration"
+
+
+def disk_cost_text(change: Change) -> str:
+    """Write `unknown for 500GB` where a change creates or grows a disk of a cloud: no catalogue has its price."""
+    grows = any(one.path == "size" for one in change.fields)
+    for step in change.steps:
+        disk = step.arguments.get(DISK)
+        if disk and not disk["registered"] and (step.verb == Verb.VOLUME_MAKE or grows):
+            return f"unknown for {disk['place']['size_gb']}GB"
+    return ""
 
 
 def total_cost_text(plan: Plan) -> str:
@@ -325,6 +337,7 @@ def block_facts(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[
         (
             "cost",
             run_cost_text(plan, change)
+            or disk_cost_text(change)
             or ("" if group.is_many else cost_text(change, ceiling=ceiling)),
         ),
     )

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleetform.views.plan.notes import cost_text, total_cost_text
-from unit.plan.trees import fleet, ledger, planned, row, tree
+from fleetform.views.plan.notes import cost_text, disk_cost_text, total_cost_text
+from unit.plan.trees import declare, fleet, ledger, planned, row, tree
 
 DOLLAR = 1_000_000
 
@@ -34,3 +34,27 @@ def test_what_is_not_made_yet_has_a_ceiling():
     change = replace(plan_of(2, 3).changes[1], cost_before=0, cost_after=1_234)
     assert cost_text(change, ceiling=True) == "up to $0.001234/h"
     assert cost_text(replace(change, cost_before=None)) == "no price → $0.001234/h"
+
+
+def test_disks_have_no_known_price():
+    """A new and a larger one say so; a registered one and another policy cost nothing more."""
+    disk, larger = volume(), volume(size=20 * GB)
+    assert costs(ledger(), disk) == ["unknown for 10GB"]
+    assert costs(ledger(row(disk)), larger) == ["unknown for 20GB"]
+    assert costs(ledger(row(disk)), volume(deletion_policy="delete")) == [""]
+    assert costs(ledger(), volume(size=None, volume_id="vol-1")) == [""]
+
+
+GB = 1 << 30
+
+
+def volume(**more):
+    said = {
+        "type": "volume", "backend": "aws", "region": "us-east-1", "availability_zone": "us-east-1a",
+        "size": 10 * GB, "aws": {"account": "123456789012"}, **more,
+    }  # fmt: skip
+    return declare("volume", "data", {key: value for key, value in said.items() if value})
+
+
+def costs(live, declared):
+    return [disk_cost_text(change) for change in planned(tree(declared), live).changes]
