@@ -233,7 +233,7 @@ def test_a_caller_of_the_engine_loads_no_pulumi():
         (["plan"], 110),
         (["ps"], 80),
         (["status"], 90),
-        (["submit", "--help"], 85),
+        (["submit", "--help"], 90),
         (["validate"], 35),
         (["why", "train"], 80),
     ],
