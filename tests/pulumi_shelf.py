@@ -21,12 +21,7 @@ from typing import Any
 from cloud.pulumi_program import pulumi_program, reason_missing
 from fleetform.providers.pulumi.engine.program import Program, Resource
 from fleetform.providers.pulumi.engine.stack import open_stack
-from fleetform.providers.pulumi.engine.stack_settings import (
-    StackSettings,
-    backend_url,
-    passphrase_file,
-    stack_folder,
-)
+from fleetform.providers.pulumi.engine.stack_settings import StackSettings, passphrase_file
 from fleetform.providers.pulumi.recovery.inventory import Existing
 from required import need
 
@@ -55,8 +50,8 @@ class Shelf:
     def settings(self, name: str = "one", **fields: Any) -> StackSettings:
         values: dict[str, Any] = {
             "name": name,
-            "folder": stack_folder(self.state, name),
-            "backend": backend_url("", self.state),
+            "folder": self.state / "pulumi/stacks" / name,
+            "backend": f"file://{self.state}/pulumi/state",
             "passphrase": self.passphrase,
         }
         return StackSettings(**values | fields)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from fleetform.providers.contract.errors import PermanentError
 from fleetform.providers.contract.hosts import HostProvider
+from fleetform.providers.contract.stacks import StackRecords
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,13 +31,22 @@ _OURS = {
     "ssh": "fleetform.providers.ssh.hosts:SshHosts",
 }
 
+_CLOUDS = frozenset(_OFFERS)
+"""Their hosts are created through stacks."""
+
 MakeProvider = Callable[[Path, str], HostProvider]
 """Called with the state folder and the environment's uid."""
 
+MakeCloud = Callable[[Path, str, StackRecords], HostProvider]
 
-def provider(name: str, *, state: Path, environment_uid: str) -> HostProvider:
+
+def provider(
+    name: str, *, state: Path, environment_uid: str, stacks: StackRecords | None = None
+) -> HostProvider:
     """
     Make the provider `name` for one environment.
+
+    `stacks` is what clouds of ours keep of their stacks; None: in files of the state folder.
 
     Raises:
         PermanentError: There is none of that name, or it cannot be loaded.
@@ -47,6 +57,8 @@ def provider(name: str, *, state: Path, environment_uid: str) -> HostProvider:
         raise PermanentError(
             f"provider {name} cannot be loaded: {error}", advice="reinstall its package"
         ) from error
+    if name in _CLOUDS and stacks is not None:
+        return cast("MakeCloud", make)(state, environment_uid, stacks)
     return make(state, environment_uid)
 
 

@@ -34,6 +34,7 @@ from fleetform.providers.contract.observed import (
     PlaceSeen,
     VolumeSeen,
 )
+from fleetform.providers.contract.stacks import StackRecords
 from fleetform.providers.contract.volumes import VolumeProvider
 from fleetform.providers.registry import environment_variables, provider, provider_names
 
@@ -47,8 +48,12 @@ class RoutedHosts:
     `contract.volumes.VolumeSource`.
     """
 
-    def __init__(self, state: Path, environment_uid: str) -> None:
+    def __init__(
+        self, state: Path, environment_uid: str, stacks: StackRecords | None = None
+    ) -> None:
+        """`stacks`: what is kept of clouds, where that is not in files of this machine."""
         self._state = state
+        self._stacks = stacks
         self._environment_uid = environment_uid
         self._providers: dict[str, HostProvider] = {}
 
@@ -56,10 +61,18 @@ class RoutedHosts:
     def environment_variables(self) -> tuple[str, ...]:
         return environment_variables(provider_names())
 
+    def act_under(self, fence: int) -> None:
+        """Change clouds under this fence from now on: that of the manager lease of this process."""
+        if self._stacks is not None:
+            self._stacks.act_under(fence)
+
     def _of(self, name: str) -> HostProvider:
         if name not in self._providers:
             self._providers[name] = provider(
-                name, state=self._state, environment_uid=self._environment_uid
+                name,
+                state=self._state,
+                environment_uid=self._environment_uid,
+                stacks=self._stacks,
             )
         return self._providers[name]
 

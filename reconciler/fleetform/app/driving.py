@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from fleetform.app.clock import SystemClock
 from fleetform.app.generations import GenerationNotes
 from fleetform.app.ledger import (
+    fenced_hosts,
     host_provider,
     open_for_writing,
     recovering,
     refuse_if_outgrown,
 )
 from fleetform.app.managing import try_manage
-from fleetform.controllers.fencing import FencedHosts
 from fleetform.controllers.manager import Manager
 from fleetform.model.history import LogLevel
 from fleetform.model.ports import LedgerOutgrown
@@ -62,7 +62,7 @@ def build_manager(
     if problem := notes.note(live.serial):
         progress.notice(problem, event="ledger.generation-problem", level=LogLevel.WARNING)
     return Manager(
-        provider=FencedHosts(hosts, manager_lease),
+        provider=fenced_hosts(hosts, manager_lease, fence),
         identity=Identity(
             environment_uid=live.environment_uid,
             environment_name=workspace.environment.name,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from fleetform.app.clock import RandomIds, SystemClock
 from fleetform.app.generations import lost, mark_if_behind
 from fleetform.app.problems import LedgerProblem, Problem, RecoveringProblem
+from fleetform.controllers.fencing import FencedHosts
 from fleetform.model.figures import first_of
 from fleetform.model.ledger import LedgerStatus
 from fleetform.model.scaling import places_with_offers
@@ -64,8 +65,26 @@ def open_for_writing(workspace: Workspace) -> StoredLedger:
 
 
 def host_provider(workspace: Workspace) -> HostProvider:
-    """Return what has the hosts of all fleets; each fleet has its own provider."""
-    return RoutedHosts(workspace.state, workspace.environment.uid)
+    """
+    Return what has the hosts of all fleets; each fleet has its own provider.
+
+    Raises:
+        LedgerProblem: The address of the ledger cannot be used: what is kept of clouds is there.
+    """
+    return routed_hosts(workspace)
+
+
+def routed_hosts(workspace: Workspace) -> RoutedHosts:
+    """Return the same with what only some providers have, such as previews."""
+    uid = workspace.environment.uid
+    return RoutedHosts(workspace.state, uid, workspace.backend().stacks(uid))
+
+
+def fenced_hosts(hosts: HostProvider, manager_lease: ManagerLease, fence: int) -> FencedHosts:
+    """Return the hosts for a controller with this lease and fence."""
+    if isinstance(hosts, RoutedHosts):
+        hosts.act_under(fence)
+    return FencedHosts(hosts, manager_lease)
 
 
 def provider_variables(workspace: Workspace) -> tuple[str, ...]:
@@ -89,7 +108,7 @@ def provider_variables(workspace: Workspace) -> tuple[str, ...]:
 
 def host_checker(workspace: Workspace) -> HostChecker:
     """Return what can say what the hosts of all fleets are like."""
-    return RoutedHosts(workspace.state, workspace.environment.uid)
+    return routed_hosts(workspace)
 
 
 async def refuse_if_outgrown(

@@ -11,6 +11,7 @@ import asyncio
 import dataclasses
 from typing import TYPE_CHECKING
 
+from fleetform.app.ledger import routed_hosts
 from fleetform.app.problems import PlanProblem
 from fleetform.model.instance import CLOUDS
 from fleetform.model.verbs import Verb
@@ -23,13 +24,13 @@ from fleetform.providers.contract.errors import (
 )
 from fleetform.providers.contract.hosts import InstanceRequest, PreviewedChange
 from fleetform.providers.contract.volumes import VolumeRequest
-from fleetform.providers.routing import RoutedHosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from fleetform.app.workspace import Workspace
     from fleetform.model.plan import Change, Plan
+    from fleetform.providers.routing import RoutedHosts
 
 
 def previewed(workspace: Workspace, plan: Plan, *, notice: Callable[[str], None]) -> Plan:
@@ -60,7 +61,7 @@ def with_preview(workspace: Workspace, plan: Plan) -> Plan:
     Raises:
         PlanProblem: A cloud or the engine does not say; the message says why.
     """
-    hosts = RoutedHosts(workspace.state, workspace.environment.uid)
+    hosts = routed_hosts(workspace)
     wanted = {
         change.key.name: requests
         for change in plan.changes

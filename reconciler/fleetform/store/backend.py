@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from fleetform.model.leadership import Holder, ManagerLease
     from fleetform.model.ports import Clock, Ids
+    from fleetform.providers.contract.stacks import StackRecords
     from fleetform.store.database import Transaction
     from fleetform.store.ledger import StoredLedger
     from fleetform.store.reads import Reads
@@ -69,6 +70,10 @@ class LedgerBackend(Protocol):
 
     def put_aside(self, environment_uid: str, folder: Path) -> None:
         """Move a ledger that cannot be read into a new folder; only where `can_put_aside`."""
+        ...
+
+    def stacks(self, environment_uid: str) -> StackRecords | None:
+        """Return what is kept of the stacks of clouds; None: providers keep it in files of this machine."""
         ...
 
     # -- the manager lease ------------------------------------------------------------------------

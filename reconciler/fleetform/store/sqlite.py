@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from fleetform.model.leadership import Holder, ManagerLease
     from fleetform.model.ports import Clock, Ids
+    from fleetform.providers.contract.stacks import StackRecords
     from fleetform.store.database import Transaction
     from fleetform.store.ledger import StoredLedger
     from fleetform.store.reads import Reads
@@ -92,6 +93,9 @@ class SqliteBackend:
             file = ledger.with_suffix(suffix)
             if file.exists():
                 file.replace(folder / file.name)
+
+    def stacks(self, environment_uid: str) -> StackRecords | None:
+        return None
 
     def holder(self, environment_uid: str) -> Holder | None:
         from fleetform.store.lock import who_holds

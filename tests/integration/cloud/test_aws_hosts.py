@@ -204,6 +204,20 @@ def test_environments_with_fleets_of_one_name(hosts, cloud, request_of, tmp_path
     assert own_groups(cloud) == []
 
 
+def test_the_record_of_a_stack_is_lost(hosts, cloud, request_of, tmp_path):
+    """EC2 ends the instance that is released; what it shared with others stays."""
+    (created,) = create(hosts(), [request_of(0)])
+    shutil.rmtree(tmp_path / "state/environments" / ENVIRONMENT / "pulumi/stacks")
+    shutil.rmtree(tmp_path / "state/environments" / ENVIRONMENT / "pulumi/state")
+    for _ in range(2):
+        release(hosts(), [request_of(0, id=created.id)])
+        assert cloud.instances() == []
+    (group,) = own_groups(cloud)
+    cloud.client().delete_security_group(GroupId=group["GroupId"])
+    (key,) = cloud.client().describe_key_pairs()["KeyPairs"]
+    cloud.client().delete_key_pair(KeyPairId=key["KeyPairId"])
+
+
 def test_one_purchase_made_twice(hosts, cloud, request_of, image):
     """Of two instances with one uid the one that the record does not have is terminated, and named."""
     (created,) = create(hosts(), [request_of(0)])

@@ -31,9 +31,7 @@ from fleetform.providers.pulumi.engine.deployment import resources_of
 from fleetform.providers.pulumi.engine.stack import open_stack
 from fleetform.providers.pulumi.engine.stack_settings import (
     StackSettings,
-    backend_url,
     passphrase_file,
-    stack_folder,
 )
 from fleetform.providers.pulumi.recovery.recover import recover
 
@@ -64,7 +62,7 @@ class Site:
 
     def open(self, name, account=ACCOUNT):
         settings = StackSettings(
-            name, stack_folder(self.state, name), backend_url("", self.state), self.passphrase
+            name, self.state / "stacks" / name, f"file://{self.state}/state", self.passphrase
         )
         return open_stack(settings, environment=self.cloud.environment(account))
 

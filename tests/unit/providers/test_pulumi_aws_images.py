@@ -11,6 +11,7 @@ from fleetform.providers.offers.aws_images import image_parameter
 from fleetform.providers.pulumi.aws import images
 from fleetform.providers.pulumi.aws.images import Images, declared_image
 from fleetform.providers.pulumi.aws.program import AwsAccount
+from fleetform.providers.pulumi.engine.file_records import FileRecords
 from unit.providers.test_pulumi_aws_place import PLACE, REQUEST
 
 ACCOUNT = AwsAccount("us-east-1", "123456789012", "e1")
@@ -49,13 +50,13 @@ def test_a_fleet_keeps_its_image(tmp_path, monkeypatch):
     """A newer image is not taken until `image_renewal` changes; each fleet, region and parameter has its own."""
     now = ["ami-1"]
     monkeypatch.setattr(images, "latest_image", lambda _account, _parameter: now[0])
-    kept = Images(tmp_path)
+    kept = Images(FileRecords(tmp_path))
     assert kept.resolve(request(), ACCOUNT) == "ami-1"
     assert kept.pinned(request()) == ""
     assert kept.pin(request(), ACCOUNT) == "ami-1"
     now[0] = "ami-2"
-    assert Images(tmp_path).pin(request(), ACCOUNT) == "ami-1"
-    assert Images(tmp_path).resolve(request(), ACCOUNT) == "ami-1"
+    assert Images(FileRecords(tmp_path)).pin(request(), ACCOUNT) == "ami-1"
+    assert Images(FileRecords(tmp_path)).resolve(request(), ACCOUNT) == "ami-1"
     others = [
         replace(request(), fleet="others"),
         request(region="eu-west-1"),

@@ -1,4 +1,4 @@
-"""What a request says of an instance on AWS, and what is kept in the folder of its stack."""
+"""What a request says of an instance on AWS, and what is recorded of its stack."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from fleetform.providers.pulumi.aws.batch_record import (
 )
 from fleetform.providers.pulumi.aws.place import account_of, record_of, shared_of, stack_of
 from fleetform.providers.pulumi.aws.program import SharedParts
+from fleetform.providers.pulumi.engine.file_records import FileRecords
 from fleetform.providers.pulumi.engine.stack_settings import StackSettings
 
 PLACE = {
@@ -61,14 +62,17 @@ def test_hosts_share_what_was_declared_alike():
 
 
 def test_records_outlive_the_process(tmp_path):
-    """What was written is read again; a folder without a file has none."""
+    """What was written is read again, and is gone with its stack."""
     record = record_of(REQUEST, ACCOUNT, "ami-1").with_created({REQUEST.uid: "i-1"})
-    folder = tmp_path / record.stack
-    assert (read_record(folder), read_shared(folder)) == (None, None)
-    write_record(folder, record)
-    assert read_record(folder) == record
-    assert list(read_records(tmp_path)) == [record]
+    records = FileRecords(tmp_path)
+    assert read_record(records, record.stack) is None
+    write_record(records, record)
+    assert read_record(FileRecords(tmp_path), record.stack) == record
+    assert list(read_records(records)) == [record]
+    assert read_shared(records, record.stack) is None
     shared = SharedRecord(ACCOUNT, shared_of(REQUEST, "key"), SharedParts("sg-1", "key"))
-    write_shared(folder, shared)
-    assert read_shared(folder) == shared
+    write_shared(records, record.shared, shared)
+    assert read_shared(records, record.shared) == shared
+    records.remove(record.stack)
+    assert list(read_records(records)) == []
     assert record.without(frozenset({REQUEST.uid})).hosts == {}

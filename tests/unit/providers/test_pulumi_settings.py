@@ -9,26 +9,11 @@ import pytest
 
 from fleetform.providers.pulumi.engine.stack_settings import (
     StackSettings,
-    backend_url,
     engine_environment,
     passphrase_file,
 )
 
 SETTINGS = StackSettings("fleet-a", Path("/s/stacks/a"), "file:///s/state", Path("/c/e.passphrase"))
-
-
-@pytest.mark.parametrize(
-    ("ledger", "bucket", "expected"),
-    [
-        ("", "", "file:///s/pulumi/state"),
-        ("postgresql://u@h:5/db?sslmode=disable", "", "postgres://u@h:5/db?sslmode=disable"),
-        ("postgresql+asyncpg://u@h/db", "", "postgres://u@h/db"),
-        ("postgresql://u@h/db", "s3://states", "s3://states"),
-    ],
-)
-def test_the_state_follows_the_ledger(ledger, bucket, expected):
-    """A bucket of the configuration wins."""
-    assert backend_url(ledger, Path("/s"), bucket) == expected
 
 
 def test_the_passphrase_stays(tmp_path):

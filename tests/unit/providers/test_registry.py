@@ -7,13 +7,15 @@ import pytest
 from fleetform.providers import registry
 from fleetform.providers.contract.errors import PermanentError
 from fleetform.providers.local.hosts import LocalHosts
+from fleetform.providers.pulumi.engine.file_records import FileRecords
 
 
 def test_our_own_are_found_by_name(tmp_path) -> None:
     """Each name of the table can be loaded."""
     assert "local" in registry.provider_names()
     for name in registry._OURS:
-        registry.provider(name, state=tmp_path, environment_uid="e")
+        for stacks in (None, FileRecords(tmp_path)):
+            registry.provider(name, state=tmp_path, environment_uid="e", stacks=stacks)
     made = registry.provider("local", state=tmp_path, environment_uid="e")
     assert isinstance(made, LocalHosts)
 

@@ -38,7 +38,7 @@ def test_a_call_goes_to_the_provider_of_its_request(
     """A provider is made once, and only when it is needed."""
     made: dict[str, Noting] = {}
 
-    def make(name: str, *, state: Path, environment_uid: str) -> Noting:
+    def make(name: str, *, state: Path, environment_uid: str, stacks: object) -> Noting:
         assert name not in made
         made[name] = Noting(name)
         return made[name]

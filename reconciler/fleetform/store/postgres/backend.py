@@ -15,6 +15,7 @@ from fleetform.store.postgres.opening import (
     open_postgres_to_keep,
     upgrade_postgres,
 )
+from fleetform.store.postgres.stacks import PostgresStacks
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from fleetform.model.leadership import Holder, ManagerLease
     from fleetform.model.ports import Clock, Ids
+    from fleetform.providers.contract.stacks import StackRecords
     from fleetform.store.database import Transaction
     from fleetform.store.ledger import StoredLedger
     from fleetform.store.postgres.address import Address
@@ -67,6 +69,9 @@ class PostgresBackend:
 
     def put_aside(self, environment_uid: str, folder: Path) -> None:
         raise AssertionError("only its owner moves what a database has")
+
+    def stacks(self, environment_uid: str) -> StackRecords | None:
+        return PostgresStacks(self.address, environment_uid)
 
     def holder(self, environment_uid: str) -> Holder | None:
         return self._look(environment_uid).holder()

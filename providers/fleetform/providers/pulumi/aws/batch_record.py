@@ -1,8 +1,7 @@
 """
 What a stack of hosts contains, written down before the cloud is asked for anything.
 
-The file lies in the folder of the stack and lasts as long as the stack. The next program of the stack is made
-from it: whichever process was killed, its successor knows which hosts were asked for under which uids.
+The record lasts as long as the stack. The next program of the stack is made from it: whichever process was killed, its successor knows which hosts were asked for under which uids.
 """
 
 from __future__ import annotations
@@ -10,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
+from fleetform.providers.contract.stacks import StackRecords
 from fleetform.providers.pulumi.aws.program import (
     AwsAccount,
     Batch,
@@ -21,9 +20,9 @@ from fleetform.providers.pulumi.aws.program import (
     SharedParts,
     SharedRequest,
 )
-from fleetform.providers.pulumi.private_files import replace_private
 
 __all__ = [
+    "SHARED",
     "BatchRecord",
     "SharedRecord",
     "read_record",
@@ -33,8 +32,9 @@ __all__ = [
     "write_shared",
 ]
 
-_BATCH = "batch.json"
-_SHARED = "shared.json"
+BATCH = "batch"
+SHARED = "shared"
+"""The kinds of both records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,39 +104,33 @@ class SharedRecord:
         )
 
 
-def read_record(folder: Path) -> BatchRecord | None:
-    """Return the record of the stack with this folder; None: nothing was ever asked for."""
-    try:
-        return BatchRecord.from_json(json.loads((folder / _BATCH).read_bytes()))
-    except FileNotFoundError:
-        return None
+def read_record(records: StackRecords, stack: str) -> BatchRecord | None:
+    """Return the record of a stack; None: nothing was ever asked for."""
+    text = records.read(stack, BATCH)
+    return None if text is None else BatchRecord.from_json(json.loads(text))
 
 
-def write_record(folder: Path, record: BatchRecord) -> None:
-    """Replace the record in one step; it is on the disk when this returns."""
-    _write(folder / _BATCH, asdict(record))
+def write_record(records: StackRecords, record: BatchRecord) -> None:
+    """Replace the record of a stack in one step."""
+    records.write(record.stack, BATCH, _text(asdict(record)))
 
 
-def read_records(stacks: Path) -> Iterator[BatchRecord]:
-    """Read the records of all stacks below a folder."""
-    for path in sorted(stacks.glob(f"*/{_BATCH}")):
-        record = read_record(path.parent)
-        if record is not None:
-            yield record
+def read_records(records: StackRecords) -> Iterator[BatchRecord]:
+    """Read the records of all stacks of hosts."""
+    for text in records.read_all(BATCH).values():
+        yield BatchRecord.from_json(json.loads(text))
 
 
-def read_shared(folder: Path) -> SharedRecord | None:
-    """Return the record of the shared parts of the stack with this folder; None: they were never asked for."""
-    try:
-        return SharedRecord.from_json(json.loads((folder / _SHARED).read_bytes()))
-    except FileNotFoundError:
-        return None
+def read_shared(records: StackRecords, stack: str) -> SharedRecord | None:
+    """Return the record of a stack of shared parts; None: they were never asked for."""
+    text = records.read(stack, SHARED)
+    return None if text is None else SharedRecord.from_json(json.loads(text))
 
 
-def write_shared(folder: Path, record: SharedRecord) -> None:
+def write_shared(records: StackRecords, stack: str, record: SharedRecord) -> None:
     """Replace the record in one step; with the ids of the parts a new batch starts no runner for them."""
-    _write(folder / _SHARED, asdict(record))
+    records.write(stack, SHARED, _text(asdict(record)))
 
 
-def _write(path: Path, value: Mapping[str, Any]) -> None:
-    replace_private(path, json.dumps(value, sort_keys=True).encode())
+def _text(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, sort_keys=True)

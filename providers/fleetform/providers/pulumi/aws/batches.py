@@ -24,7 +24,9 @@ from fleetform.providers.contract.errors import (
     StackLocked,
 )
 from fleetform.providers.contract.hosts import CreatedHost, Report
+from fleetform.providers.contract.stacks import StackRecords
 from fleetform.providers.pulumi.aws.batch_record import (
+    SHARED,
     BatchRecord,
     SharedRecord,
     read_record,
@@ -56,6 +58,7 @@ from fleetform.providers.pulumi.engine.deployment import resources_of
 from fleetform.providers.pulumi.engine.failures import Failure, FailureKind, error_of, failure
 from fleetform.providers.pulumi.engine.runner_slots import RunnerSlots
 from fleetform.providers.pulumi.engine.stack import Stack
+from fleetform.providers.pulumi.recovery.inventory import IDENTITY_TAG
 
 __all__ = ["SHARED_SUFFIX", "Batches", "OpenStack", "open_when_free"]
 
@@ -92,11 +95,14 @@ class Batches:
     """
     All stacks of hosts of one environment, in one event loop.
 
-    `stacks` is the folder with the folders of the stacks.
+    `stacks` is the folder with the folders of the stacks, `records` has what each contains.
     """
 
-    def __init__(self, stacks: Path, open_stack: OpenStack, slots: RunnerSlots) -> None:
+    def __init__(
+        self, stacks: Path, records: StackRecords, open_stack: OpenStack, slots: RunnerSlots
+    ) -> None:
         self._stacks = stacks
+        self._records = records
         self._open_stack = open_stack
         self._slots = slots
         self._locks: dict[str, asyncio.Lock] = {}
@@ -124,17 +130,17 @@ class Batches:
             ProviderError: Nothing was created.
         """
         async with self._lock(wanted.stack):
-            known = read_record(self._folder(wanted.stack))
+            known = read_record(self._records, wanted.stack)
             if known is None:
                 await asyncio.to_thread(require_ready, wanted)
             record = (known or wanted).with_hosts(wanted.hosts)
             # Before the shared parts exist: parts that a record names are not removed.
-            write_record(self._folder(record.stack), record)
+            write_record(self._records, record)
             uids = frozenset(wanted.hosts)
             try:
                 parts = await self._shared(record, shared, inventory, report)
             except OfferRefused:
-                write_record(self._folder(record.stack), record.without(uids))
+                write_record(self._records, record.without(uids))
                 raise
             async with self._slots.take(), self._opened(record.stack) as stack:
                 found = await self._create(
@@ -144,13 +150,13 @@ class Batches:
             leaving = {uid for uid, one in found.items() if _is_refused(one) and not one.exists}
             if leaving:
                 # A stack that has no hosts left is removed with the next release: the next offer does not wait for it.
-                record = read_record(self._folder(record.stack)) or record
-                write_record(self._folder(record.stack), record.without(frozenset(leaving)))
+                record = read_record(self._records, record.stack) or record
+                write_record(self._records, record.without(frozenset(leaving)))
             return found
 
     def has_released(self, stack_name: str) -> bool:
         """Tell whether nothing is left of a stack, no stack is without hosts and no shared part without a batch."""
-        is_gone = read_record(self._folder(stack_name)) is None
+        is_gone = read_record(self._records, stack_name) is None
         return is_gone and not self._unused()
 
     async def release(
@@ -159,18 +165,22 @@ class Batches:
         """
         Delete these hosts of a stack, and the stack with its last one; nothing where it has none of them.
 
+        If there is no record of the stack, as in a ledger that was moved without it, EC2 ends the instances.
+
         Raises:
             ProviderError: Some of them may still exist.
         """
         async with self._lock(stack_name):
-            record = read_record(self._folder(stack_name))
-            if record is not None:
-                shared = read_shared(self._folder(record.shared))
+            record = read_record(self._records, stack_name)
+            if record is None:
+                await _terminate(uids, inventory, report)
+            else:
+                shared = read_shared(self._records, record.shared)
                 parts = shared.parts if shared is not None else None
                 async with self._slots.take(is_release=True), self._opened(stack_name) as stack:
                     await self._release(stack, record, parts, inventory, uids, report)
                 if not record.without(uids).hosts:
-                    shutil.rmtree(self._folder(stack_name))
+                    self._forget(stack_name)
         await self._remove_unused(inventory, report)
 
     async def terminate(
@@ -182,7 +192,7 @@ class Batches:
         Raises:
             ProviderError: It may still exist.
         """
-        for record in read_records(self._stacks):
+        for record in read_records(self._records):
             if record.created.get(uid) == cloud_id and uid in record.hosts:
                 await self.release(record.stack, frozenset({uid}), inventory, report)
                 return
@@ -224,7 +234,7 @@ class Batches:
             _require_only(record.stack, planned, Action.CREATE, names)
             # Before the call: if its answer is lost, the inventory is asked before the next one.
             record = replace(record, asked=tuple(sorted(missing - there.keys())))
-            write_record(self._folder(record.stack), record)
+            write_record(self._records, record)
             outcome = await stack.up(
                 program, on_change=_teller(record, report), continue_on_error=True
             )
@@ -243,7 +253,7 @@ class Batches:
             )
         else:
             record = replace(record, asked=())
-        write_record(self._folder(record.stack), record)
+        write_record(self._records, record)
         found: dict[str, CreatedHost | ProviderError] = {**lost}
         for uid in sorted(uids - lost.keys()):
             if uid in there and there[uid].address:
@@ -285,7 +295,7 @@ class Batches:
             planned = _without_unused(await stack.preview(program), there)
             _require_only(record.stack, planned, Action.DELETE, deleted)
             (await stack.up(program, on_change=_teller(record, report))).require()
-        write_record(self._folder(record.stack), left)
+        write_record(self._records, left)
 
     # -- shared parts -----------------------------------------------------------------------------
 
@@ -293,13 +303,12 @@ class Batches:
         self, record: BatchRecord, request: SharedRequest, inventory: HostInventory, report: Report
     ) -> SharedParts:
         async with self._lock(record.shared):
-            folder = self._folder(record.shared)
-            shared = read_shared(folder)
+            shared = read_shared(self._records, record.shared)
             if shared is not None and shared.parts is not None:
                 return shared.parts
             # Before the call: a state that is lost is rebuilt from it.
             shared = SharedRecord(record.account, request)
-            write_shared(folder, shared)
+            write_shared(self._records, record.shared, shared)
             program = shared_program(record.account, request)
             async with self._slots.take(), self._opened(record.shared) as stack:
                 await settle_shared(stack, program, inventory, request.uid, report)
@@ -311,7 +320,7 @@ class Batches:
                     (await stack.up(program)).require()
                 ids = {one.name: one.id for one in resources_of(await stack.export_state())}
             parts = SharedParts(ids["security-group"], ids["key"], ids.get("placement-group", ""))
-            write_shared(folder, replace(shared, parts=parts))
+            write_shared(self._records, record.shared, replace(shared, parts=parts))
             return parts
 
     async def _remove_unused(self, inventory: HostInventory, report: Report) -> None:
@@ -323,23 +332,23 @@ class Batches:
                         await self._remove(name, inventory, report)
 
     async def _remove(self, name: str, inventory: HostInventory, report: Report) -> None:
-        shared = read_shared(self._folder(name))
+        shared = read_shared(self._records, name)
         async with self._slots.take(is_release=True), self._opened(name) as stack:
             if shared is not None:
                 report(f"deleting what is shared in {name}")
                 program = shared_program(shared.account, shared.request)
                 await settle_shared(stack, program, inventory, shared.request.uid, report)
                 # If this is cut off, the next batch must not be given what is half deleted.
-                write_shared(self._folder(name), replace(shared, parts=None))
+                write_shared(self._records, name, replace(shared, parts=None))
             (await stack.destroy()).require()
             await stack.remove()
-        shutil.rmtree(self._folder(name))
+        self._forget(name)
 
     def _unused(self) -> tuple[str, ...]:
-        records = tuple(read_records(self._stacks))
+        records = tuple(read_records(self._records))
         empty = {one.stack for one in records if not one.hosts}
         used = {one.shared for one in records if one.hosts}
-        there = {path.name for path in self._stacks.glob(f"*{SHARED_SUFFIX}")}
+        there = set(self._records.read_all(SHARED))
         return tuple(sorted(empty)) or tuple(sorted(there - used))
 
     # -- stacks -----------------------------------------------------------------------------------
@@ -347,8 +356,9 @@ class Batches:
     def _opened(self, name: str) -> contextlib.AbstractAsyncContextManager[Stack]:
         return open_when_free(self._open_stack, name)
 
-    def _folder(self, name: str) -> Path:
-        return self._stacks / name
+    def _forget(self, name: str) -> None:
+        self._records.remove(name)
+        shutil.rmtree(self._stacks / name, ignore_errors=True)
 
     def _lock(self, name: str) -> asyncio.Lock:
         return self._locks.setdefault(name, asyncio.Lock())
@@ -409,6 +419,13 @@ def _without_unused(planned: Sequence[Change], there: Mapping[str, CreatedHost])
             one.action is Action.DELETE and one.type == ADDRESS and host_uid(one.name) not in there
         )
     ]
+
+
+async def _terminate(uids: frozenset[str], inventory: HostInventory, report: Report) -> None:
+    for one in await inventory.existing():
+        if one.type == INSTANCE and one.tags.get(IDENTITY_TAG) in uids:
+            report(f"terminating {one.id}, which no stack has")
+            await inventory.terminate([one.id])
 
 
 def _teller(record: BatchRecord, report: Report) -> Callable[[Change], None]:

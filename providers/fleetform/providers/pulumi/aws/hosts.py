@@ -38,13 +38,14 @@ from fleetform.providers.contract.observed import (
     PlaceSeen,
     VolumeSeen,
 )
+from fleetform.providers.contract.stacks import StackRecords
 from fleetform.providers.contract.tools import ToolCheck
 from fleetform.providers.pulumi.aws.batches import Batches
 from fleetform.providers.pulumi.aws.console import prints_host_key, read_host_key
 from fleetform.providers.pulumi.aws.images import Images
 from fleetform.providers.pulumi.aws.interfaces import efa_cards
 from fleetform.providers.pulumi.aws.inventory import AwsInventory, ec2_client
-from fleetform.providers.pulumi.aws.keys import key_file, public_key
+from fleetform.providers.pulumi.aws.keys import EnvironmentKeys
 from fleetform.providers.pulumi.aws.place import (
     account_of,
     orphan_seconds,
@@ -57,14 +58,11 @@ from fleetform.providers.pulumi.aws.program import AwsAccount
 from fleetform.providers.pulumi.aws.requirements import SERVICE, require_installed
 from fleetform.providers.pulumi.aws.tools import check_tools
 from fleetform.providers.pulumi.aws.volumes import AwsVolumes
+from fleetform.providers.pulumi.engine.file_records import FileRecords
 from fleetform.providers.pulumi.engine.installation import install_cli, pulumi_program
 from fleetform.providers.pulumi.engine.runner_slots import RunnerSlots
 from fleetform.providers.pulumi.engine.stack import Stack, open_stack
-from fleetform.providers.pulumi.engine.stack_settings import (
-    StackSettings,
-    backend_url,
-    passphrase_file,
-)
+from fleetform.providers.pulumi.engine.stack_settings import StackSettings
 from fleetform.providers.pulumi.recovery.inventory import IDENTITY_TAG
 
 ACCOUNT = "fleetform"
@@ -111,15 +109,19 @@ class AwsHosts:
         "XDG_CONFIG_HOME",
     )
 
-    def __init__(self, state: Path, environment_uid: str) -> None:
-        """`state` is the user's state folder."""
-        self._folder = state / "environments" / environment_uid
+    def __init__(
+        self, state: Path, environment_uid: str, records: StackRecords | None = None
+    ) -> None:
+        """`state` is the user's state folder; `records` of stacks are files in it unless they are given."""
+        self._folder = state / "environments" / environment_uid / "pulumi"
         self._environment_uid = environment_uid
-        stacks = self._folder / "pulumi" / "stacks"
+        self._records = FileRecords(self._folder) if records is None else records
+        self._keys = EnvironmentKeys(self._folder, _passphrases(), environment_uid, self._records)
+        stacks = self._folder / "stacks"
         self._slots = RunnerSlots()
-        self._batches = Batches(stacks, self._open, self._slots)
-        self._images = Images(self._folder / "pulumi")
-        self.disks = AwsVolumes(stacks, environment_uid, self._open, self._slots)
+        self._batches = Batches(stacks, self._records, self._open, self._slots)
+        self._images = Images(self._records)
+        self.disks = AwsVolumes(stacks, self._records, environment_uid, self._open, self._slots)
         self._creates = _Gathered[CreatedHost](self._create)
         self._releases = _Gathered[None](self._release)
         self._refused: dict[str, tuple[float, ProviderError]] = {}
@@ -157,7 +159,7 @@ class AwsHosts:
             "hostname": request.endpoint["hostname"],
             "user": ACCOUNT,
             "become": "sudo",
-            "identity_file": str(key_file(self._folder / "pulumi")),
+            "identity_file": str(self._keys.key_file()),
             # The key is known before the first connection: it is pinned with the address.
             "host_keys": "first-use",
             "openssh_config": "off",
@@ -171,8 +173,8 @@ class AwsHosts:
         cards = await asyncio.to_thread(efa_cards, first, account)
         record = record_of(first, account, image, cards)
         record = replace(record, hosts={one.name: one.name for one in requests})
-        shared = shared_of(first, public_key(self._folder / "pulumi"))
-        return await preview_batch(self._folder / "pulumi", record, shared, self._slots)
+        shared = shared_of(first, self._keys.previewed_key())
+        return await preview_batch(self._folder, self._records, record, shared, self._slots)
 
     async def newest_image(self, request: InstanceRequest) -> str:
         require_installed(request.fleet)
@@ -282,7 +284,7 @@ class AwsHosts:
         image = await asyncio.to_thread(self._images.pin, first, account)
         cards = await asyncio.to_thread(efa_cards, first, account)
         record = record_of(first, account, image, cards)
-        key = public_key(self._folder / "pulumi")
+        key = self._keys.public_key()
         created = await self._batches.create(
             record.with_hosts({one.uid: one.name for one in requests}),
             shared_of(first, key),
@@ -311,19 +313,15 @@ class AwsHosts:
     def _first_key(self, uid: str) -> FirstKey:
         from fleetform.providers.first_boot.host_key import first_key
 
-        return first_key(self._passphrase().read_bytes(), uid)
-
-    def _passphrase(self) -> Path:
-        config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "fleetform"
-        folder = Path(os.environ.get("FLEETFORM_CONFIG_HOME") or config) / "pulumi"
-        return passphrase_file(folder, self._environment_uid)
+        return first_key(self._keys.passphrase().read_bytes(), uid)
 
     async def _release(
         self, requests: Sequence[InstanceRequest], report: Report
     ) -> Mapping[str, None]:
         first = requests[0]
         uids = frozenset(one.uid for one in requests)
-        if self._batches.has_released(stack_of(first)):
+        was_created = any("id" in one.endpoint for one in requests)
+        if not was_created and self._batches.has_released(stack_of(first)):
             return dict.fromkeys(uids)
         require_installed(first.fleet)
         inventory = await self._inventory(self._account(first))
@@ -339,11 +337,14 @@ class AwsHosts:
         return AwsInventory(client, self._environment_uid)
 
     def _open(self, name: str) -> AbstractAsyncContextManager[Stack]:
+        backend = self._records.backend()
         settings = StackSettings(
             name=name,
-            folder=self._folder / "pulumi" / "stacks" / name,
-            backend=backend_url("", self._folder),
-            passphrase=self._passphrase(),
+            folder=self._folder / "stacks" / name,
+            backend=backend.url,
+            passphrase=self._keys.passphrase(),
+            variables=backend.variables,
+            breaks_locks=backend.breaks_locks,
         )
         return open_stack(settings, environment=os.environ)
 
@@ -406,6 +407,12 @@ def _settle(future: asyncio.Future[T], result: T | Exception) -> None:
         future.exception()
     else:
         future.set_result(result)
+
+
+def _passphrases() -> Path:
+    """Return the folder of passphrases: not in the state folder, so that one backup does not contain both."""
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "fleetform"
+    return Path(os.environ.get("FLEETFORM_CONFIG_HOME") or config) / "pulumi"
 
 
 def _not_created(name: str) -> ProviderError:

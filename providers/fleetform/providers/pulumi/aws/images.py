@@ -2,22 +2,23 @@
 Which image the hosts of a fleet boot from: chosen by their type, looked up once, and pinned.
 
 The makers of images publish new ones every few weeks under the same parameter of AWS. What a parameter said when a fleet first
-needed it is kept in a file beside the stacks, so that a host that is created later boots from the same image as the others.
+needed it is kept beside the records of the stacks, so that a host that is created later boots from the same image as the others.
 """
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from fleetform.providers.contract.errors import PermanentError
 from fleetform.providers.contract.hosts import InstanceRequest
+from fleetform.providers.contract.stacks import OF_ENVIRONMENT, StackRecords
 from fleetform.providers.pulumi.aws.clients import cloud_failures, service_client
 from fleetform.providers.pulumi.aws.program import AwsAccount
-from fleetform.providers.pulumi.private_files import replace_private
 
 __all__ = ["Images", "declared_image", "latest_image"]
+
+_KIND = "images"
 
 
 def declared_image(request: InstanceRequest) -> str:
@@ -57,9 +58,8 @@ def latest_image(account: AwsAccount, parameter: str) -> str:
 class Images:
     """The images that the fleets of one environment have."""
 
-    def __init__(self, folder: Path) -> None:
-        """`folder` is that of all that Pulumi has of the environment."""
-        self._path = folder / "images.json"
+    def __init__(self, records: StackRecords) -> None:
+        self._records = records
 
     def pinned(self, request: InstanceRequest) -> str:
         """Return the image of a host if it is known without AWS, else an empty text."""
@@ -77,7 +77,7 @@ class Images:
             return known
         image = self.resolve(request, account)
         pins = {**self._read(), _key(request, declared_image(request)): image}
-        replace_private(self._path, json.dumps(pins, sort_keys=True, indent=1).encode())
+        self._records.write(OF_ENVIRONMENT, _KIND, json.dumps(pins, sort_keys=True, indent=1))
         return image
 
     def newest(self, request: InstanceRequest, account: AwsAccount) -> str:
@@ -86,10 +86,7 @@ class Images:
         return latest_image(account, image) if _is_parameter(image) else ""
 
     def _read(self) -> dict[str, Any]:
-        try:
-            pins: dict[str, Any] = json.loads(self._path.read_bytes())
-        except FileNotFoundError:
-            return {}
+        pins: dict[str, Any] = json.loads(self._records.read(OF_ENVIRONMENT, _KIND) or "{}")
         return pins
 
 

@@ -17,6 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from fleetform.providers.contract.hosts import PreviewedChange
+from fleetform.providers.contract.stacks import StackRecords
 from fleetform.providers.pulumi.aws.batch_record import BatchRecord, read_shared
 from fleetform.providers.pulumi.aws.preflight import require_ready
 from fleetform.providers.pulumi.aws.program import SharedRequest, batch_program, whole_program
@@ -32,13 +33,18 @@ __all__ = ["preview_batch", "preview_program"]
 
 
 async def preview_batch(
-    folder: Path, record: BatchRecord, shared: SharedRequest, slots: RunnerSlots
+    folder: Path,
+    records: StackRecords,
+    record: BatchRecord,
+    shared: SharedRequest,
+    slots: RunnerSlots,
 ) -> tuple[PreviewedChange, ...]:
     """
     Return the changes that the creation of a batch would make.
 
     Args:
         folder: Of all that Pulumi has of the environment.
+        records: Of its stacks.
         record: The batch; its hosts have their names as uids.
         shared: What its hosts share.
         slots: For runners.
@@ -46,7 +52,7 @@ async def preview_batch(
     Raises:
         ProviderError: The account lacks something that the hosts need, or the engine fails.
     """
-    known = read_shared(folder / "stacks" / record.shared)
+    known = read_shared(records, record.shared)
     parts = known.parts if known is not None else None
     program = (
         whole_program(record.account, record.batch({}), shared)

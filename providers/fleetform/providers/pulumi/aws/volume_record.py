@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
-from fleetform.providers.pulumi.private_files import replace_private
+from fleetform.providers.contract.stacks import StackRecords
 
 __all__ = ["VolumeRecord", "read_volume", "write_volume"]
 
-_NAME = "volume.json"
+_KIND = "volume"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +29,12 @@ class VolumeRecord:
     asked: bool = False
 
 
-def read_volume(folder: Path) -> VolumeRecord | None:
-    """Return the record of the stack with this folder; None: nothing was ever asked for."""
-    try:
-        return VolumeRecord(**json.loads((folder / _NAME).read_bytes()))
-    except FileNotFoundError:
-        return None
+def read_volume(records: StackRecords, stack: str) -> VolumeRecord | None:
+    """Return the record of a stack; None: nothing was ever asked for."""
+    text = records.read(stack, _KIND)
+    return None if text is None else VolumeRecord(**json.loads(text))
 
 
-def write_volume(folder: Path, record: VolumeRecord) -> None:
-    """Replace the record in one step; it is on the disk when this returns."""
-    replace_private(folder / _NAME, json.dumps(asdict(record)).encode())
+def write_volume(records: StackRecords, stack: str, record: VolumeRecord) -> None:
+    """Replace the record of a stack in one step."""
+    records.write(stack, _KIND, json.dumps(asdict(record)))

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from fleetform.providers.contract.errors import PermanentError
 from fleetform.providers.contract.hosts import PreviewedChange, Report
+from fleetform.providers.contract.stacks import StackRecords
 from fleetform.providers.contract.volumes import DiskSeen, VolumeRequest
 from fleetform.providers.pulumi.aws.batches import OpenStack, open_when_free
 from fleetform.providers.pulumi.aws.disk_calls import DiskCalls
@@ -48,13 +49,19 @@ class AwsVolumes:
     """
     Implements `contract.volumes.VolumeProvider`, for one environment and event loop.
 
-    `stacks` is the folder with the folders of the stacks.
+    `stacks` is the folder with the folders of the stacks, `records` has what each contains.
     """
 
     def __init__(
-        self, stacks: Path, environment_uid: str, open_stack: OpenStack, slots: RunnerSlots
+        self,
+        stacks: Path,
+        records: StackRecords,
+        environment_uid: str,
+        open_stack: OpenStack,
+        slots: RunnerSlots,
     ) -> None:
         self._stacks = stacks
+        self._records = records
         self._environment_uid = environment_uid
         self._open_stack = open_stack
         self._slots = slots
@@ -72,10 +79,12 @@ class AwsVolumes:
             calls, inventory = await self._cloud(request)
             if request.registered:
                 return await _registered(calls, request)
-            folder = self._folder(request)
-            record = read_volume(folder) or VolumeRecord(id=request.id)
+            name = _stack_of(request)
+            record = read_volume(self._records, name) or VolumeRecord(id=request.id)
+            # A stack without a record would never be removed.
+            write_volume(self._records, name, record)
             program = volume_program(self._account(request), _disk(request))
-            async with self._slots.take(), open_when_free(self._open_stack, folder.name) as stack:
+            async with self._slots.take(), open_when_free(self._open_stack, name) as stack:
                 await _settle(stack, program, inventory, request, record, report)
                 planned = await stack.preview(program)
                 _require_in_place(request, planned)
@@ -84,10 +93,10 @@ class AwsVolumes:
                         report(f"volume {request.name} is being created")
                         record = replace(record, asked=True)
                         # Before the call: if its answer is lost, the inventory is asked first.
-                        write_volume(folder, record)
+                        write_volume(self._records, name, record)
                     (await stack.up(program)).require()
                 disk = _id_in(await stack.export_state())
-            write_volume(folder, VolumeRecord(disk))
+            write_volume(self._records, name, VolumeRecord(disk))
             return await _existing(calls, request, disk)
 
     async def attach(self, request: VolumeRequest, instance: str, report: Report) -> None:
@@ -128,15 +137,15 @@ class AwsVolumes:
     async def delete(self, request: VolumeRequest, report: Report) -> None:
         assert not request.registered, f"{request.registered} is registered, and never deleted"
         async with self._lock(request):
-            folder = self._folder(request)
-            record = read_volume(folder) or VolumeRecord(id=request.id)
+            name = _stack_of(request)
+            record = read_volume(self._records, name) or VolumeRecord(id=request.id)
             if not (record.id or record.asked):
                 return
             calls, inventory = await self._cloud(request)
             program = volume_program(self._account(request), _disk(request))
             async with (
                 self._slots.take(is_release=True),
-                open_when_free(self._open_stack, folder.name) as stack,
+                open_when_free(self._open_stack, name) as stack,
             ):
                 await _settle(stack, program, inventory, request, record, report, must_exist=False)
                 state = await stack.export_state()
@@ -147,7 +156,7 @@ class AwsVolumes:
                 await stack.import_state(_unprotected(state))
                 (await stack.destroy()).require()
                 await stack.remove()
-            shutil.rmtree(folder)
+            self._forget(name)
 
     async def release(self, request: VolumeRequest) -> None:
         async with self._lock(request):
@@ -158,17 +167,17 @@ class AwsVolumes:
                 calls, _ = await self._cloud(request)
                 if await calls.look(request.id) is not None:
                     await calls.untag(request.id, (ENVIRONMENT_TAG, IDENTITY_TAG))
-            folder = self._folder(request)
-            if not folder.exists():
+            name = _stack_of(request)
+            if read_volume(self._records, name) is None:
                 return
             async with (
                 self._slots.take(is_release=True),
-                open_when_free(self._open_stack, folder.name) as stack,
+                open_when_free(self._open_stack, name) as stack,
             ):
                 state = await stack.export_state()
                 await stack.import_state({**state, "resources": [], "pending_operations": []})
                 await stack.remove()
-            shutil.rmtree(folder)
+            self._forget(name)
 
     async def observe(self, request: VolumeRequest) -> DiskSeen | None:
         if request.place.get("file_system"):
@@ -213,12 +222,17 @@ class AwsVolumes:
             endpoint=os.environ.get(SERVICE, ""),
         )
 
-    def _folder(self, request: VolumeRequest) -> Path:
-        # By the uid alone: a volume may get another name.
-        return self._stacks / f"volume-{request.uid}"
+    def _forget(self, name: str) -> None:
+        self._records.remove(name)
+        shutil.rmtree(self._stacks / name, ignore_errors=True)
 
     def _lock(self, request: VolumeRequest) -> asyncio.Lock:
         return self._locks.setdefault(request.uid, asyncio.Lock())
+
+
+def _stack_of(request: VolumeRequest) -> str:
+    # By the uid alone: a volume may get another name.
+    return f"volume-{request.uid}"
 
 
 def _disk(request: VolumeRequest) -> DiskRequest:

@@ -109,6 +109,13 @@ _ROWS = (
         "wait until that process ends",
     ),
     _row(
+        # The words are those of the trigger in `store/postgres/stacks`.
+        FailureKind.LOCKED,
+        r"fence \S+ is outdated",
+        "another controller has taken over",
+        "leave it to that one",
+    ),
+    _row(
         FailureKind.LOCKED,
         r"currently locked",
         "another process changes the stack",

@@ -1,9 +1,9 @@
 """
 Where a stack has its state, its work directory and its passphrase.
 
-The state follows the ledger: files next to SQLite, tables next to PostgreSQL, or a bucket by URL.
-The passphrase is kept apart from both, so that a copy of the ledger opens no secret. The work
-directory lasts as long as the stack: the salt of its secrets is in `Pulumi.<stack>.yaml`.
+The state follows the ledger: files next to SQLite, a table next to PostgreSQL. The passphrase is kept
+apart from both, so that a copy of the ledger opens no secret. The work directory lasts as long as the
+stack, and another machine makes its own: the salt of its secrets is in the state as well.
 """
 
 from __future__ import annotations
@@ -11,17 +11,15 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fleetform.providers.pulumi.private_files import create_private
 
 __all__ = [
     "StackSettings",
-    "backend_url",
     "engine_environment",
     "passphrase_file",
-    "stack_folder",
     "urn",
 ]
 
@@ -30,50 +28,26 @@ PROJECT = "fleetform"
 
 _STACK_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
-_BUCKETS = ("s3://", "gs://", "azblob://", "file://", "postgres://")
-
 
 @dataclass(frozen=True, slots=True)
 class StackSettings:
     """
     One stack; `folder` is its own, for work and locks.
 
-    `breaks_locks`: the caller has excluded other machines, by a lease on the stack, so a lock that
-    another machine left in the state may be deleted. Locks of this machine always are, because the
-    runner's own lock excludes their processes.
+    `variables` are for the engine and may be secret. `breaks_locks`: the state accepts no write of an
+    earlier controller, so a lock that another machine left in it may be deleted. Locks of this machine
+    always are, because the runner's own lock excludes their processes.
     """
 
     name: str
     folder: Path
     backend: str
     passphrase: Path
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     breaks_locks: bool = False
 
     def __post_init__(self) -> None:
         assert _STACK_NAME.fullmatch(self.name), f"{self.name!r} cannot be the name of a stack"
-
-
-def backend_url(ledger: str, state: Path, bucket: str = "") -> str:
-    """
-    Return the URL of the state of an environment's stacks.
-
-    Args:
-        ledger: URL of the ledger's database; empty: SQLite in `state`.
-        state: The environment's folder.
-        bucket: URL from the configuration, such as `s3://name`; it wins.
-    """
-    if bucket:
-        assert bucket.startswith(_BUCKETS), f"{bucket} is no state backend of Pulumi"
-        return bucket
-    scheme, separator, rest = ledger.partition("://")
-    if separator and scheme.partition("+")[0] in {"postgres", "postgresql"}:
-        return f"postgres://{rest}"
-    return f"file://{state / 'pulumi' / 'state'}"
-
-
-def stack_folder(state: Path, name: str) -> Path:
-    """Return the folder of a stack below the environment's."""
-    return state / "pulumi" / "stacks" / name
 
 
 def urn(stack: str, resource_type: str, name: str) -> str:
@@ -110,6 +84,7 @@ def engine_environment(settings: StackSettings, given: Mapping[str, str]) -> dic
     }
     return {
         **kept,
+        **settings.variables,
         "PULUMI_BACKEND_URL": _engine_url(settings.backend),
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(settings.passphrase),
         "PULUMI_SKIP_UPDATE_CHECK": "1",
