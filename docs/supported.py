@@ -43,7 +43,7 @@ _FLEETS = {
     "`aws`": _AWS,
     "`kubernetes`": "kubernetes: {context: lab}",
     "`slurm`": "slurm: {cluster: lab}",
-    "none of these: in a cloud": "nodes: 0..2",
+    "none of these: in another cloud": "nodes: 0..2",
 }
 
 _VOLUMES = {

@@ -356,7 +356,9 @@ class Fleet(OfferChoice):
         return next((name for name in SOURCES if getattr(self, name) is not None), "")
 
     def whole(self) -> Problem | None:
-        what = "Hosts in clouds are not supported yet."
+        what = (
+            "Hosts in clouds other than AWS are not supported yet, and a fleet on AWS needs `aws`."
+        )
         if self.source:
             what = SOURCES[self.source].unsupported
         if not what:

@@ -26,7 +26,7 @@ _CONTAINERS = "Containers are not supported yet: runs are processes of the host.
 _BASE_IMAGE = (
     "Containers and base images are not supported yet: commands use the programs on the host."
 )
-_CLOUDS = "Hosts in clouds are not supported yet, so no host has one."
+_CLOUDS = "Choosing hosts of clouds by run is not supported yet: declare it at the fleet, and name the fleet in `fleets`."
 _PARTS = "Selecting or dividing GPUs by this is not supported yet."
 
 WHY: Mapping[str, Mapping[str, str]] = {
