@@ -19,6 +19,7 @@ from fleetform.model.existence import CloudPlace, ended_text, place_of
 from fleetform.model.instance import Instance, request_of
 from fleetform.model.offers import NoOffer, Refusal, TriedOffer, terms_of
 from fleetform.providers.contract.errors import (
+    HostGone,
     NoCapacity,
     OfferRefused,
     PermanentError,
@@ -134,6 +135,10 @@ class BoughtHosts:
             created = await self._creator().create(
                 request, lambda said: self._notices.creating(instance, said)
             )
+        except HostGone:
+            # It ended before its creation was recorded, and a uid is bought once.
+            await self._refused(Refusal(instance.uid, terms_of(taken), "", exists=True))
+            return
         except OfferRefused as refusal:
             await self._refused(
                 Refusal(instance.uid, terms_of(taken), refusal.reason, refusal.exists)

@@ -57,7 +57,7 @@ class Refusal(NamedTuple):
     """
     A cloud refused to create an instance by an offer.
 
-    `exists`: it was created and must be released, because others of its batch were refused.
+    `exists`: it was created and must be released, because others of its batch were refused. Without a `problem` no offer was.
     """
 
     instance_uid: str

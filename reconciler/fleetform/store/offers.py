@@ -119,10 +119,9 @@ def refuse_offers(
         if endpoint is None:
             continue
         _write_endpoint(transaction, one.instance_uid, text, endpoint)
-        was_released = must_be_released(before) and not one.exists
-        if not was_released:
+        if one.problem:
             noted += _note(transaction, fleet, one, now_ms)
-        else:
+        if must_be_released(before) and not one.exists:
             transaction.execute(
                 "UPDATE instances SET uid = ? WHERE uid = ?", (ids.uid(), one.instance_uid)
             )

@@ -42,8 +42,8 @@ def uids(ledger):
     return [one.uid for one in ledger.read_live().instances]
 
 
-def refuse(ledger, uid, terms, *, now_ms, **more):
-    refusal = Refusal(uid, terms, "no capacity", **more)
+def refuse(ledger, uid, terms, *, now_ms, problem="no capacity", **more):
+    refusal = Refusal(uid, terms, problem, **more)
     return ledger.refuse_offers([refusal], fence=1, now_ms=now_ms)
 
 
@@ -80,7 +80,7 @@ def test_what_was_released_gets_another_uid(ledger):
     assert uids(ledger) == [before]
     (endpoint,) = ledger.take_offers([before], fence=1, now_ms=3).values()
     assert must_be_released(endpoint)
-    assert refuse(ledger, before, CHEAP, now_ms=900_000) == ()
+    assert refuse(ledger, before, CHEAP, now_ms=900_000, problem="") == ()
     (after,) = uids(ledger)
     assert after != before
     assert ledger.take_offers([before], fence=1, now_ms=3) == {}

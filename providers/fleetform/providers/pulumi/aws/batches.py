@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TypeGuard
 
 from fleetform.providers.contract.errors import (
+    HostGone,
     OfferRefused,
-    PermanentError,
     ProviderError,
     StackLocked,
 )
@@ -217,6 +217,11 @@ class Batches:
         if not is_new:
             program = batch_program(record.account, record.batch({}), parts)
             there = await settled_hosts(stack, program, inventory, record, report)
+            if record.asked:
+                ended = await inventory.ended()
+                record = record.with_created(
+                    {uid: ended[uid] for uid in ended if uid in record.hosts}
+                )
         record = record.with_created({uid: one.id for uid, one in there.items()})
         gone = {uid: record.created[uid] for uid in record.created if uid not in there}
         lost = {uid: _gone(record, uid, gone[uid]) for uid in uids if uid in gone}
@@ -235,9 +240,14 @@ class Batches:
             # Before the call: if its answer is lost, the inventory is asked before the next one.
             record = replace(record, asked=tuple(sorted(missing - there.keys())))
             write_record(self._records, record)
-            outcome = await stack.up(
-                program, on_change=_teller(record, report), continue_on_error=True
-            )
+            try:
+                outcome = await stack.up(
+                    program, on_change=_teller(record, report), continue_on_error=True
+                )
+            except StackLocked:
+                # Nothing was asked for: the next call need not wait for it.
+                write_record(self._records, replace(record, asked=()))
+                raise
             failures = {
                 host_uid(one.where): error_of(
                     replace(one, where=record.hosts.get(host_uid(one.where), one.where))
@@ -469,7 +479,7 @@ def _created_nothing(failures: Sequence[Failure], missing: frozenset[str]) -> bo
 
 
 def _gone(record: BatchRecord, uid: str, cloud_id: str) -> ProviderError:
-    return PermanentError(
+    return HostGone(
         f"instance {record.hosts[uid]}: {cloud_id} no longer exists",
         advice=f"replace it with `fleetform apply --replace {record.fleet}`",
     )

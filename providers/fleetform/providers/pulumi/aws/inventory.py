@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from fleetform.providers.pulumi.aws.clients import cloud_failures, service_client
 from fleetform.providers.pulumi.aws.program import ADDRESS, ENVIRONMENT_TAG, AwsAccount
-from fleetform.providers.pulumi.recovery.inventory import Existing
+from fleetform.providers.pulumi.recovery.inventory import IDENTITY_TAG, Existing
 
 __all__ = ["AwsInventory", "ListedInstance", "ec2_client"]
 
@@ -89,6 +89,14 @@ class AwsInventory:
     async def instances(self) -> Sequence[ListedInstance]:
         """List every instance of the environment, also those that have ended, by the time of their creation."""
         return await asyncio.to_thread(self._mapped, self._instances)
+
+    async def ended(self) -> Mapping[str, str]:
+        """Return the ids of instances that have ended, by uid; EC2 lists them for about an hour."""
+        return {
+            one.tags[IDENTITY_TAG]: one.id
+            for one in await self.instances()
+            if one.state in _ENDED and IDENTITY_TAG in one.tags
+        }
 
     def _mapped(self, call: Callable[[], T]) -> T:
         with cloud_failures(self._client.meta.region_name):
