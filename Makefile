@@ -52,6 +52,7 @@ test-cloud: $(VENV)/installed
 crash: $(VENV)/installed
 	@sh tests/services.sh cloud
 	FLEETFORM_TEST_AWS_KILLS=$${FLEETFORM_TEST_AWS_KILLS:-100} FLEETFORM_TEST_PULUMI_KILLS=$${FLEETFORM_TEST_PULUMI_KILLS:-100} \
+		FLEETFORM_TEST_DISK_KILLS=$${FLEETFORM_TEST_DISK_KILLS:-20} \
 		$(BIN)/python -m pytest -n 2 -m crash tests/integration/cloud tests/integration/pulumi
 
 ## make test-aws  try a fleet in a real account of AWS, which costs some cents: see docs/testing.md

@@ -101,17 +101,22 @@ class Shelf:
         path.write_text(json.dumps(value))
 
     def leave_lock(self, stack: str, *, hostname: str = "") -> Path:
-        """Leave a lock in the state as a process does that was killed; returns its file."""
-        folder = self.state / f"pulumi/state/.pulumi/locks/organization/fleetform/{stack}"
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = folder / f"{uuid.uuid4()}.json"
-        owner = {"pid": 1, "username": "root", "hostname": hostname or socket.gethostname()}
-        lock.write_text(json.dumps({**owner, "timestamp": "2026-01-01T00:00:00Z"}))
-        return lock
+        """See `leave_lock`."""
+        return leave_lock(self.state, stack, hostname=hostname)
 
     def remove(self, item: str) -> None:
         """Remove an item outside of the engine."""
         (self.folder / "items" / f"{item}.json").unlink()
+
+
+def leave_lock(state: Path, stack: str, *, hostname: str = "") -> Path:
+    """Leave a lock in the state of an environment as a process does that was killed; returns its file."""
+    folder = state / f"pulumi/state/.pulumi/locks/organization/fleetform/{stack}"
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = folder / f"{uuid.uuid4()}.json"
+    owner = {"pid": 1, "username": "root", "hostname": hostname or socket.gethostname()}
+    lock.write_text(json.dumps({**owner, "timestamp": "2026-01-01T00:00:00Z"}))
+    return lock
 
 
 class ShelfInventory:

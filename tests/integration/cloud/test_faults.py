@@ -8,13 +8,26 @@ import shutil
 import pytest
 
 from cloud import faults
-from fleetform.providers.contract.errors import CredentialsRefused, ProviderError, TemporaryError
+from fleetform.providers.contract.errors import ProviderError, StackLocked, TemporaryError
 from fleetform.providers.contract.hosts import BATCH_MAX, CreatedHost
-from integration.cloud.test_aws_hosts import create, hosts, release, request_of
+from integration.cloud.test_aws_hosts import ENVIRONMENT, create, hosts, release, request_of
+from pulumi_shelf import leave_lock
 
 __all__ = ["hosts", "request_of"]
 
 pytestmark = pytest.mark.waits
+
+
+@pytest.fixture
+def created(cloud):
+    """Return a function that lists the uids of all instances that this test has created, also of those that have ended."""
+    before = {one.id for one in cloud.instances(ended=True)}
+
+    def uids():
+        there = [one for one in cloud.instances(ended=True) if one.id not in before]
+        return sorted(one.tags["fleetform:uid"] for one in there)
+
+    return uids
 
 
 def test_an_older_ledger_creates_and_deletes_nothing(site, cloud):
@@ -60,46 +73,138 @@ def test_a_region_that_does_not_exist(site, cloud):
     assert cloud.instances() == []
 
 
-def test_a_vpc_that_was_deleted(hosts, cloud, request_of):
-    """AWS names the VPC, the error does too, and the next call can succeed in another one."""
-    (refused,) = create(hosts(), [request_of(0, vpc="vpc-00000000", subnet="subnet-00000000")])
-    assert isinstance(refused, ProviderError)
-    assert "vpc-00000000" in str(refused)
+def test_a_vpc_that_was_deleted(site, cloud):
+    """The error names the VPC and what to do; with a network that exists the same fleet is created."""
+    ec2 = cloud.client()
+    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.0.0/24")["Subnet"]["SubnetId"]
+    ec2.delete_subnet(SubnetId=subnet)
+    ec2.delete_vpc(VpcId=vpc)
+    site.declare(2, more=f"  vpc: {vpc}\n  subnet: {subnet}\n")
+    said = site.run("apply", "-y", code=1)
+    print(said)
+    assert f"'{vpc}' does not exist" in said
+    assert "correct the id" in said
     assert cloud.instances() == []
-    release(hosts(), [request_of(0, vpc="vpc-00000000", subnet="subnet-00000000")])
+    site.declare(2)
+    site.run("apply", "-y", "--allow-destroy")
+    assert sorted(one.tags["Name"] for one in cloud.instances()) == ["gpus-0", "gpus-1"]
+    assert site.plan()["resource_changes"] == []
 
 
-@pytest.mark.parametrize("fault", ["wrong", "expired"])
-def test_credentials_that_are_not_accepted(hosts, cloud, request_of, monkeypatch, fault):
-    """They are refused before anything is created, and the same host is created with good ones."""
+@pytest.mark.parametrize(
+    ("fault", "cause", "advice"),
+    [
+        ("wrong", "the cloud refuses the credentials", "set credentials in the environment"),
+        ("expired", "the credentials of the cloud have expired", "sign in again"),
+        ("another account", "the credentials belong to account 999999999999", "of the fleet's"),
+    ],
+)
+def test_credentials_that_are_not_accepted(site, cloud, fault, cause, advice):
+    """The cause and what to do are said, nothing is created or deleted, and good ones finish the change."""
+    site.declare(1)
+    site.run("apply", "-y")
+    site.run("controller", "stop")
+    (first,) = cloud.instances()
+    good = dict(site.variables)
     if fault == "wrong":
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAUNKNOWN")
+        site.variables["AWS_ACCESS_KEY_ID"] = "AKIAUNKNOWN"
+    elif fault == "another account":
+        site.variables["AWS_ACCESS_KEY_ID"] = cloud.access_key("999999999999")
     else:
         cloud.expire()
-    (refused,) = create(hosts(), [request_of(0)])
+    site.declare(2)
+    said = site.run("apply", "-y", code=None)
+    drift = site.run("drift", code=None)
+    there = cloud.instances()
+    # The end of the test needs them too.
+    site.variables.update(good)
     cloud.expire(expired=False)
-    assert isinstance(refused, CredentialsRefused)
-    assert cloud.instances() == []
+    print(said)
+    assert cause in said
+    assert advice in said
+    assert cause in drift
+    assert there == [first]
+    site.run("apply", "-y")
+    assert sorted(one.tags["Name"] for one in cloud.instances()) == ["gpus-0", "gpus-1"]
 
 
-def test_throttled_replies(hosts, cloud, request_of):
+def test_two_hundred_throttled_replies(hosts, cloud, created, request_of, monkeypatch):
     """Calls are repeated, by the engine and by who asks again, until all exist, and none exists twice."""
-    requests = [request_of(number) for number in range(3)]
-    throttled = [
-        cloud.inject(faults.throttled(operation, times))
-        for operation, times in (("DescribeInstances", 5), ("RunInstances", 9))
-    ]
+    monkeypatch.setitem(cloud.front.catalog.vcpus, "L-DB2E81BA", 1000)
+    requests = [request_of(number) for number in range(20)]
+    times = {
+        "CreateSecurityGroup": 5,
+        "DescribeInstances": 15,
+        "ImportKeyPair": 5,
+        "RunInstances": 175,
+    }
+    throttled = [cloud.inject(faults.throttled(call, number)) for call, number in times.items()]
     found = create(hosts(), requests)
     while any(isinstance(one, ProviderError) for one in found):
         assert all(isinstance(one, (CreatedHost, TemporaryError)) for one in found), found
         found = create(hosts(), requests)
-    assert [one.met for one in throttled] == [5, 9]
-    uids = [one.tags["fleetform:uid"] for one in cloud.instances()]
-    assert sorted(uids) == [one.uid for one in requests]
+    assert sum(one.met for one in throttled) == 200
+    assert created() == [one.uid for one in requests]
     release(hosts(), requests)
+    assert cloud.instances() == []
 
 
-def test_one_failed_create_among_a_hundred(hosts, cloud, request_of, monkeypatch):
+def test_lost_replies_and_a_late_list(hosts, cloud, created, request_of):
+    """Neither the engine nor the list knows of the hosts: they are waited for, and none is created a second time."""
+    requests = [request_of(number) for number in range(2)]
+    lost = cloud.inject(faults.lost_reply("RunInstances", times=None))
+    cloud.lag(15)
+    for one in create(hosts(), requests):
+        assert isinstance(one, TemporaryError)
+    cloud.remove(lost)
+    calls, said = len(cloud.calls("RunInstances")), []
+    found = create(hosts(), requests, said.append)
+    assert {one.id for one in found} == {one.id for one in cloud.instances()}
+    assert created() == [one.uid for one in requests]
+    assert len(cloud.calls("RunInstances")) == calls
+    assert any("waiting up to 10 minutes" in one for one in said)
+    cloud.lag(0)
+    release(hosts(), requests)
+    assert cloud.instances() == []
+
+
+def test_an_instance_that_ends_before_it_is_known(site, cloud):
+    """Its reply was lost, and then it was terminated: its uid is never asked for again, and its place gets another one."""
+    site.declare(1)
+    lost = cloud.inject(faults.lost_reply("RunInstances", times=None))
+    site.run("apply", "-y", code=None)
+    site.run("controller", "stop", code=None)
+    cloud.remove(lost)
+    (first,) = cloud.instances()
+    cloud.client().terminate_instances(InstanceIds=[first.id])
+    print(site.run("apply", "-y"))
+    (second,) = cloud.instances()
+    assert second.tags["Name"] == first.tags["Name"]
+    assert second.tags["fleetform:uid"] != first.tags["fleetform:uid"]
+    assert site.plan()["resource_changes"] == []
+
+
+def test_a_lock_that_was_left_behind(hosts, cloud, created, request_of, tmp_path):
+    """One of a dead process is removed; one of another machine is named, and nothing is changed."""
+    requests = [request_of(number) for number in range(2)]
+    (first,) = create(hosts(), requests[:1])
+    state = tmp_path / "state/environments" / ENVIRONMENT
+    elsewhere = leave_lock(state, "gpus-first", hostname="elsewhere")
+    (refused,) = create(hosts(), requests[1:])
+    assert isinstance(refused, StackLocked)
+    assert "@elsewhere (pid 1) has the stack locked" in str(refused)
+    assert [one.id for one in cloud.instances()] == [first.id]
+    elsewhere.unlink()
+    left = leave_lock(state, "gpus-first")
+    create(hosts(), requests[1:])
+    assert not left.exists()
+    assert created() == [one.uid for one in requests]
+    release(hosts(), requests)
+    assert cloud.instances() == []
+
+
+def test_one_failed_create_among_a_hundred(hosts, cloud, created, request_of, monkeypatch):
     """The others are kept, the failed host is named, and the next call creates it alone."""
     requests = [request_of(number) for number in range(BATCH_MAX)]
     fault = dataclasses.replace(
@@ -116,6 +221,7 @@ def test_one_failed_create_among_a_hundred(hosts, cloud, request_of, monkeypatch
     (late,) = create(hosts(), [requests[42]])
     assert len(cloud.instances()) == BATCH_MAX
     assert late.id in {one.id for one in cloud.instances()}
+    assert created() == [one.uid for one in requests]
     release(hosts(), requests)
     assert cloud.instances() == []
 
