@@ -18,7 +18,12 @@ from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, Progress
 from fleetform.model.run import Run
 from fleetform.model.volume import NetworkVolume
-from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
+from fleetform.providers.contract.errors import (
+    AttachedElsewhere,
+    PermanentError,
+    ProviderError,
+    TemporaryError,
+)
 from fleetform.providers.contract.hosts import Host, HostProvider, Report
 from fleetform.providers.contract.volumes import VolumeProvider, VolumeRequest, VolumeSource
 
@@ -154,7 +159,13 @@ class Disks:
         if at != instance.uid:
             await self._note(volume.uid, instance.uid)
         provider = self.provider(volume.request["provider"])
-        await provider.attach(_request(volume), instance.endpoint["id"], self.report(volume.name))
+        report = self.report(volume.name)
+        try:
+            await provider.attach(_request(volume), instance.endpoint["id"], report)
+        except AttachedElsewhere:
+            # What is not on this host must not be detached once its job has ended.
+            await self._note(volume.uid, "")
+            raise
         _require_mounted(volume, await host.mount_disk(volume.uid, volume.name, volume.disk, path))
 
     async def _detach(self, volume: NetworkVolume, mirror: Mirror) -> None:

@@ -18,7 +18,7 @@ from fleetform.controllers.task_group import TaskGroup
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.run import Run
 from fleetform.model.volume import NetworkVolume
-from fleetform.providers.contract.errors import PermanentError
+from fleetform.providers.contract.errors import AttachedElsewhere, PermanentError
 from fleetform.providers.contract.volumes import VolumeRequest
 from fleetform.store.opening import ledger_in_memory
 from simulation.controller import Silent
@@ -42,7 +42,8 @@ class Cloud:
 
     async def attach(self, request: VolumeRequest, instance: str, report: object) -> None:
         self.calls.append(f"attach {instance}")
-        assert self.instance in {"", instance}
+        if self.instance not in {"", instance}:
+            raise AttachedElsewhere(f"it is attached to {self.instance}")
         self.instance = instance
 
     async def detach(self, request: VolumeRequest, report: object) -> None:
@@ -128,6 +129,23 @@ class Story:
 
 def play(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(story())
+
+
+def test_a_disk_that_is_attached_elsewhere_stays_there() -> None:
+    """The job is refused, and the end of it takes nothing away from a person's instance."""
+
+    async def story() -> None:
+        one = Story(attached_to="none")
+        one.volume = replace(one.volume, attached_to="")
+        one.cloud.instance = "i-of-a-person"
+        with pytest.raises(AttachedElsewhere):
+            await one.mount(instance(one.worker))
+        one.end()
+        await one.round()
+        assert one.cloud.instance == "i-of-a-person"
+        assert one.cloud.calls == [f"attach i-{one.worker}"]
+
+    play(story)
 
 
 def test_it_is_detached_after_the_last_job() -> None:

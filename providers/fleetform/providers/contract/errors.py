@@ -11,6 +11,7 @@ Failures of the world, split by what the caller does next.
         ├── OwnedElsewhere  the host belongs to another environment, which is named
         ├── SameMachine     another host of the environment is this machine
         ├── AgentFound      the host has the agent of another instance of the environment
+        ├── AttachedElsewhere  an instance that no host of the environment is has the disk
         ├── HostGone        the host was created before and no longer exists
         ├── CredentialsRefused  the cloud does not accept them, or they are another account's
         ├── QuotaExceeded   the account may not have so much (also an OfferRefused)
@@ -87,6 +88,10 @@ class CredentialsRefused(PermanentError):
 
 class QuotaExceeded(OfferRefused, PermanentError):
     """More hosts of this kind need a higher quota, which the cloud grants on request."""
+
+
+class AttachedElsewhere(PermanentError):
+    """A person attached the disk to another instance; it is theirs to detach."""
 
 
 class HostGone(PermanentError):

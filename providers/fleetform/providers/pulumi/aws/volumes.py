@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from fleetform.providers.contract.errors import PermanentError
+from fleetform.providers.contract.errors import AttachedElsewhere, PermanentError
 from fleetform.providers.contract.hosts import PreviewedChange, Report
 from fleetform.providers.contract.stacks import StackRecords
 from fleetform.providers.contract.volumes import DiskSeen, VolumeRequest
@@ -106,7 +106,7 @@ class AwsVolumes:
             if seen.instance == instance:
                 return
             if seen.instance:
-                raise PermanentError(
+                raise AttachedElsewhere(
                     f"volume {request.name}: {seen.id} is attached to {seen.instance}, which is no"
                     " host that mounts it",
                     advice=f"detach it there: `aws ec2 detach-volume --volume-id {seen.id}`",
