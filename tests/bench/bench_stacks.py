@@ -1,97 +1,198 @@
-"""Stacks of the real engine beside the library alone: 100 items created, a preview without changes, three batches or one."""
+"""
+Stacks of instances of AWS by fleetform's runner beside the library alone, in pairs: the real engine, on the EC2 of the tests.
+
+100 instances created, a preview of 100 without changes, and 300 in three batches or in one stack.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import resource
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from measuring import parser_of, positive, scratch, seconds, table
 
-from fleetform.providers.pulumi.engine.stack_settings import engine_environment
-from pulumi_shelf import Shelf, items
+from cloud.aws_cloud import REGION, AwsCloud
+from cloud.catalog import ACCOUNT, UBUNTU
+from fleetform.providers.pulumi.aws.keys import public_key
+from fleetform.providers.pulumi.aws.program import (
+    AwsAccount,
+    Batch,
+    HostTemplate,
+    NewHost,
+    SharedParts,
+    SharedRequest,
+    batch_program,
+    shared_program,
+)
+from fleetform.providers.pulumi.engine.deployment import resources_of
+from fleetform.providers.pulumi.engine.program import Program
+from fleetform.providers.pulumi.engine.stack import open_stack
+from fleetform.providers.pulumi.engine.stack_settings import (
+    StackSettings,
+    backend_url,
+    engine_environment,
+    passphrase_file,
+    stack_folder,
+)
 
 ITEMS = 100
 BATCHES = 3
 
 
-async def create(shelf: Shelf, *stacks: str, count: int = ITEMS) -> float:
-    """Create a stack of each name, side by side; returns seconds."""
-    started = time.perf_counter()
-    await asyncio.gather(*(_create(shelf, name, count) for name in stacks))
-    return time.perf_counter() - started
+class Stacks:
+    """Stacks over a cloud, with one state."""
+
+    def __init__(self, cloud: AwsCloud, folder: Path) -> None:
+        self._cloud = cloud
+        self._state = folder / "environment"
+        self._passphrase = passphrase_file(folder / "config", "e1")
+        self._key = public_key(folder)
+        self._account = AwsAccount(REGION, ACCOUNT, "e1", endpoint=cloud.url)
+        self._parts: SharedParts | None = None
+
+    def settings(self, name: str) -> StackSettings:
+        folder = stack_folder(self._state, name)
+        return StackSettings(name, folder, backend_url("", self._state), self._passphrase)
+
+    async def up(self, name: str, program: Program) -> dict[str, str]:
+        """Create what a program has; returns ids by name."""
+        async with open_stack(self.settings(name), environment=self._cloud.environment()) as stack:
+            await stack.preview(program)
+            (await stack.up(program)).require()
+            return {one.name: one.id for one in resources_of(await stack.export_state())}
+
+    async def preview(self, name: str, program: Program) -> None:
+        async with open_stack(self.settings(name), environment=self._cloud.environment()) as stack:
+            if await stack.preview(program):
+                raise SystemExit("the preview has changes")
+
+    async def share(self) -> None:
+        """Create what the hosts share."""
+        request = SharedRequest("f" * 32, "gpus", "o1", ("203.0.113.7/32",), self._key)
+        ids = await self.up("shared", shared_program(self._account, request))
+        self._parts = SharedParts(ids["security-group"], ids["key"])
+
+    def program(self, name: str, batches: int = 1) -> Program:
+        """Return a program with so many batches; more than one are more than fleetform gives one stack."""
+        assert self._parts is not None
+        template = HostTemplate("g5.xlarge", self._cloud.front.catalog.parameters[UBUNTU], 100)
+        resources = []
+        for batch in range(batches):
+            hosts = tuple(
+                NewHost(f"{name}-{batch}-{number}", f"gpus-{number}", "o1", "#cloud-config")
+                for number in range(ITEMS)
+            )
+            wanted = Batch(name, "gpus", template, hosts)
+            resources += batch_program(self._account, wanted, self._parts).resources[batch > 0 :]
+        return Program(tuple(resources))
+
+    def directly(self, operation: str, program: Program) -> None:
+        """Run a program by the library alone, in a process of its own."""
+        settings = self.settings("alone")
+        folder = settings.folder / "work"
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / "program.json"
+        file.write_text(json.dumps(program.to_json()))
+        subprocess.run(
+            [sys.executable, Path(__file__).with_name("direct_stack.py"), operation, folder, file],
+            env=engine_environment(settings, self._cloud.environment()),
+            check=True,
+        )
 
 
-async def _create(shelf: Shelf, name: str, count: int) -> None:
-    program = items(*(f"{name}-{number}" for number in range(count)))
-    async with shelf.open(name) as stack:
-        await stack.preview(program)
-        (await stack.up(program)).require()
+@dataclass
+class Times:
+    """Of one way to do something: by the clock, and of processors; those of the cloud are not in it."""
+
+    wall: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        started, before = time.perf_counter(), _children()
+        yield
+        self.wall.append(time.perf_counter() - started)
+        self.processor.append(_children() - before)
+
+    @property
+    def cells(self) -> list[str]:
+        return [seconds(self.wall), seconds(self.processor)]
 
 
-async def preview(shelf: Shelf) -> float:
-    program = items(*(f"one-{number}" for number in range(ITEMS)))
-    started = time.perf_counter()
-    async with shelf.open("one") as stack:
-        if await stack.preview(program):
-            raise SystemExit("the preview has changes")
-    return time.perf_counter() - started
+def _children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
-def directly(shelf: Shelf, operation: str) -> float:
-    folder = shelf.settings().folder / "work"
-    folder.mkdir(parents=True, exist_ok=True)
-    (shelf.state / "pulumi" / "state").mkdir(parents=True, exist_ok=True)
-    started = time.perf_counter()
-    subprocess.run(
-        [
-            sys.executable,
-            Path(__file__).with_name("direct_stack.py"),
-            operation,
-            folder,
-            str(ITEMS),
-        ],
-        env=engine_environment(shelf.settings(), shelf.environment),
-        check=True,
-    )
-    return time.perf_counter() - started
+async def side_by_side(calls: Sequence[Awaitable[object]]) -> None:
+    await asyncio.gather(*calls)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--runs", type=positive, default=3, help="Pairs.  [default: 3]")
     runs = parser.parse_args(arguments).runs
-    ups: dict[str, list[float]] = {"ours": [], "alone": []}
-    previews: dict[str, list[float]] = {"ours": [], "alone": []}
-    batches: dict[str, list[float]] = {"three": [], "one": []}
-    for _ in range(runs):
-        with scratch() as folder:
-            ours, alone = Shelf(folder / "ours"), Shelf(folder / "alone")
-            ups["ours"].append(asyncio.run(create(ours, "one")))
-            ups["alone"].append(directly(alone, "up"))
-            previews["ours"].append(asyncio.run(preview(ours)))
-            previews["alone"].append(directly(alone, "preview"))
-            many = Shelf(folder / "many")
-            names = [f"batch{number}" for number in range(BATCHES)]
-            batches["three"].append(asyncio.run(create(many, *names)))
-            batches["one"].append(asyncio.run(create(many, "whole", count=ITEMS * BATCHES)))
+    ups, previews, batches = (
+        {name: Times() for name in names}
+        for names in (("fleetform", "the library alone"),) * 2 + (("three stacks", "one stack"),)
+    )
+    for number in range(runs):
+        with scratch() as folder, AwsCloud(folder / "cloud") as cloud:
+            cloud.front.catalog.vcpus["L-DB2E81BA"] = 1_000_000
+            stacks = Stacks(cloud, folder)
+            asyncio.run(stacks.share())
+            ours, alone = stacks.program("ours"), stacks.program("alone")
+            # Each is first in turn: what runs second finds files in memory.
+            for name in sorted(ups, reverse=number % 2 == 1):
+                is_ours = name == "fleetform"
+                with ups[name].taken():
+                    if is_ours:
+                        asyncio.run(stacks.up("ours", ours))
+                    else:
+                        stacks.directly("up", alone)
+                with previews[name].taken():
+                    if is_ours:
+                        asyncio.run(stacks.preview("ours", ours))
+                    else:
+                        stacks.directly("preview", alone)
+            names = [f"batch{batch}" for batch in range(BATCHES)]
+            with batches["three stacks"].taken():
+                calls = [stacks.up(name, stacks.program(name)) for name in names]
+                asyncio.run(side_by_side(calls))
+            with batches["one stack"].taken():
+                asyncio.run(stacks.up("whole", stacks.program("whole", BATCHES)))
+            print(f"load {os.getloadavg()[0]:.1f}", file=sys.stderr)
+    asked = {
+        "preview without changes": (previews, "0.3 s more than the library at most"),
+        "preview and up": (ups, "1.2 times the library at most"),
+    }
     table(
-        f"Stacks of {ITEMS} items, in pairs, {runs} times",
-        ["", "fleetform", "the library alone", "asked"],
+        f"Stacks of {ITEMS} instances, in pairs, {runs} times",
+        ["", "by", "wall", "processor", "asked"],
         [
-            ["preview and up", *map(seconds, ups.values()), "1.2 times as long at most"],
-            ["preview without changes", *map(seconds, previews.values()), "0.3 s more at most"],
+            [what, name, *times.cells, words if name == "fleetform" else ""]
+            for what, (both, words) in asked.items()
+            for name, times in both.items()
         ],
     )
     table(
-        f"{ITEMS * BATCHES} items, {runs} times",
-        ["in three stacks side by side", "in one", "asked"],
-        [[*map(seconds, batches.values()), "three are faster"]],
+        f"{ITEMS * BATCHES} instances, {runs} times",
+        ["in", "wall", "processor", "asked"],
+        [
+            [name, *times.cells, "faster than in one" if name == "three stacks" else ""]
+            for name, times in batches.items()
+        ],
     )
 
 

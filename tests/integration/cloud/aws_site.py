@@ -21,6 +21,9 @@ aws:
   image: {image}
 """
 
+ENVIRONMENT = "0123456789abcdef" * 2
+"""The uid of the environment."""
+
 
 class Site:
     """One environment whose commands meet the cloud of the tests."""
@@ -35,9 +38,8 @@ class Site:
             "FLEETFORM_CONFIG_HOME": str(folder / "config"),
             "FLEETFORM_CACHE_HOME": str(folder / "cache"),
         }
-        uid = "0123456789abcdef" * 2
         (self.root / "environment.yaml").write_text(
-            f"type: environment\nname: clouds\nuid: {uid}\n"
+            f"type: environment\nname: clouds\nuid: {ENVIRONMENT}\n"
         )
 
     def declare(self, nodes, *, more=""):

@@ -182,6 +182,22 @@ def test_up_refuses_a_program_that_was_not_previewed(shelf):
     assert shelf.names() == ["b"]
 
 
+def test_a_new_stack_needs_no_preview(shelf):
+    """Its state is empty, so all is created; from then on each `up` has one."""
+
+    async def play():
+        async with shelf.open() as stack:
+            (await stack.up(items("a"))).require()
+            with pytest.raises(PermanentError, match="not the one that was previewed"):
+                await stack.up(items("a"))
+        async with shelf.open() as stack:
+            with pytest.raises(PermanentError, match="not the one that was previewed"):
+                await stack.up(items("a", "b"))
+
+    asyncio.run(play())
+    assert shelf.names() == ["a"]
+
+
 def test_a_refresh_finds_what_is_gone_and_what_differs(shelf):
     """Then the next preview creates the one again and changes the other back."""
 

@@ -3,7 +3,8 @@ Stacks of the hosts of fleets: hosts are created in batches, released one by one
 
 Each call is a whole change: it opens the stack, settles what an earlier change that was cut off has left, previews,
 compares the preview with what was asked for, and applies it. The engine is bound to the preview, and the
-preview to the hosts of the call: no other resource is created, changed or deleted.
+preview to the hosts of the call: no other resource is created, changed or deleted. A new stack has no other resource, so
+there the preview is left out.
 """
 
 from __future__ import annotations
@@ -234,9 +235,10 @@ class Batches:
         failures: dict[str, ProviderError] = {}
         if missing:
             program = batch_program(record.account, declared.batch(user_data), parts)
-            names = missing | {address_name(uid) for uid in missing} | {INTERFACES}
-            planned = _without_unused(await stack.preview(program), there)
-            _require_only(record.stack, planned, Action.CREATE, names)
+            if not is_new:
+                names = missing | {address_name(uid) for uid in missing} | {INTERFACES}
+                planned = _without_unused(await stack.preview(program), there)
+                _require_only(record.stack, planned, Action.CREATE, names)
             # Before the call: if its answer is lost, the inventory is asked before the next one.
             record = replace(record, asked=tuple(sorted(missing - there.keys())))
             write_record(self._records, record)
@@ -323,9 +325,10 @@ class Batches:
             async with self._slots.take(), self._opened(record.shared) as stack:
                 await settle_shared(stack, program, inventory, request.uid, report)
                 names = frozenset(one.name for one in program.resources)
-                planned = await stack.preview(program)
-                if planned:
-                    _require_only(record.shared, planned, Action.CREATE, names, Action.UPDATE)
+                is_new = not await stack.export_state()
+                planned = () if is_new else await stack.preview(program)
+                _require_only(record.shared, planned, Action.CREATE, names, Action.UPDATE)
+                if is_new or planned:
                     report(f"creating what the hosts of fleet {record.fleet} share")
                     (await stack.up(program)).require()
                 ids = {one.name: one.id for one in resources_of(await stack.export_state())}

@@ -67,6 +67,8 @@ class Engine:
             missing = failure(FailureKind.MISSING_CLI, where=settings.name)
             raise EngineFailed(missing) from None
         self._stack_made: automation.Stack | None = None
+        self._deployment: dict[str, Any] | None = None
+        """As the state has it; None: it is not known, or a change has begun since."""
 
     def interrupt(self) -> None:
         """Let the engine finish the calls that have begun; it starts no further calls."""
@@ -95,16 +97,22 @@ class Engine:
     def up(
         self, program: Program, report: Report, *, parallel: int, continue_on_error: bool
     ) -> list[Failure]:
-        """Apply the plan of the preview of the same program; returns what failed."""
-        plan = self._plan(program)
-        if not plan.exists():
+        """
+        Apply the plan of the preview of the same program; returns what failed.
+
+        A stack that was created just now needs no preview: all that can happen is the creation of
+        what the program has. A preview binds there too.
+        """
+        plan, plans = self._plan(program), list(self._settings.folder.glob("*.plan.json"))
+        state = self.export_state()
+        if plan not in plans and (state or plans):
             raise EngineFailed(failure(FailureKind.UNPLANNED, where=self._settings.name))
-        if self.export_state().get("pending_operations"):
+        if state.get("pending_operations"):
             raise EngineFailed(failure(FailureKind.PENDING, where=self._settings.name))
-        failures = self._call(
+        failures = self._change(
             lambda stack, listen: stack.up(
                 program=_function(program),
-                plan=str(plan),
+                plan=str(plan) if plan in plans else None,
                 replace=self._recreated(program),
                 parallel=parallel,
                 continue_on_error=continue_on_error,
@@ -115,13 +123,13 @@ class Engine:
             report,
         )
         # The state has changed, so every plan of it is stale.
-        for stale in self._settings.folder.glob("*.plan.json"):
+        for stale in plans:
             stale.unlink()
         return failures
 
     def refresh(self, program: Program, report: Report) -> None:
         """Read from the cloud what each resource of the state is now."""
-        failures = self._call(
+        failures = self._change(
             lambda stack, listen: stack.refresh(
                 program=_function(program),
                 run_program=True,
@@ -135,17 +143,19 @@ class Engine:
 
     def destroy(self, report: Report) -> list[Failure]:
         """Delete all resources of the state."""
-        return self._call(
+        return self._change(
             lambda stack, listen: stack.destroy(on_event=listen, color="never", show_secrets=False),
             report,
         )
 
     def export_state(self) -> dict[str, Any]:
-        """Return the deployment as the state has it, with secrets encrypted."""
+        """Return the deployment as the state has it, with secrets encrypted; empty: of a new stack."""
         with self._engine_failures():
             self._stack()
-            done = self._run("stack", "export")
-        return dict(json.loads(done)["deployment"] or {})
+            if self._deployment is None:
+                done = self._run("stack", "export")
+                self._deployment = dict(json.loads(done)["deployment"] or {})
+        return self._deployment
 
     def import_state(self, deployment: Mapping[str, Any]) -> None:
         """Replace the deployment in the state."""
@@ -153,6 +163,7 @@ class Engine:
         path.write_text(json.dumps({"version": 3, "deployment": deployment}), encoding="utf-8")
         with self._engine_failures():
             self._stack()
+            self._deployment = None
             self._unlocked(lambda: self._run("stack", "import", "--file", str(path)))
         path.unlink()
 
@@ -168,9 +179,18 @@ class Engine:
         with self._engine_failures():
             self._stack()
             self._unlocked(lambda: self._run("stack", "rm", "--yes", named=False))
-        self._stack_made = None
+        self._stack_made = self._deployment = None
 
     # -- calls ------------------------------------------------------------------------------------
+
+    def _change(
+        self,
+        call: Callable[[automation.Stack, Callable[[Any], None]], Any],
+        report: Report,
+    ) -> list[Failure]:
+        """Run a call that changes the state; returns the failures of resources."""
+        self._deployment = None
+        return self._call(call, report)
 
     def _call(
         self,
@@ -238,8 +258,26 @@ class Engine:
                 project_settings=automation.ProjectSettings(name=PROJECT, runtime="python"),
                 pulumi_command=self._command,
             )
-            self._stack_made = automation.Stack.create_or_select(self._settings.name, workspace)
+            self._stack_made = self._create_or_select(workspace)
         return self._stack_made
+
+    def _create_or_select(self, workspace: _Workspace) -> automation.Stack:
+        """
+        Select a stack that has settings in the work directory, and create any other.
+
+        A stack that has some and no state has lost it: a new one would create everything again, so
+        the next command fails instead. To look for each new stack first would cost a start of the CLI.
+        """
+        settings = _settings_file(str(self._folder), self._settings.name)
+        if not settings.exists():
+            try:
+                stack = automation.Stack.create(self._settings.name, workspace)
+            except automation.StackAlreadyExistsError:
+                pass  # Its settings are lost: the engine reads the salt from the state.
+            else:
+                self._deployment = {}
+                return stack
+        return automation.Stack.select(self._settings.name, workspace)
 
     def _run(self, *words: str, named: bool = True) -> str:
         name = ["--stack", self._settings.name] if named else [self._settings.name]
@@ -264,14 +302,7 @@ def _raise_first(failures: list[Failure]) -> None:
 
 class _Workspace(automation.LocalWorkspace):
     def select_stack(self, stack_name: str) -> None:
-        """
-        Look for the stack only if it has no settings in the work directory yet.
-
-        A stack that has some and no state has lost it: a new one would create everything again, so
-        the next command fails instead.
-        """
-        if not _settings_file(self.work_dir, stack_name).exists():
-            super().select_stack(stack_name)
+        """Start no CLI: each command names the stack."""
 
     def stack_outputs(self, stack_name: str) -> Any:
         """Return none: programs export none, and the library would ask for all of them in clear."""

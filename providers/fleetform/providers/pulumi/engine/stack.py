@@ -140,6 +140,8 @@ class Stack:
         """
         Apply a program as it was previewed last; the engine refuses what the plan does not have.
 
+        A stack that this runner has created needs no preview: the state is empty.
+
         Raises:
             ProviderError: Nothing was changed, or no resource is to blame.
         """
@@ -158,7 +160,7 @@ class Stack:
         return await self._change({"do": "destroy"}, on_change)
 
     async def export_state(self) -> dict[str, Any]:
-        """Return the deployment; secrets are encrypted in it."""
+        """Return the deployment; secrets are encrypted in it. It is empty in a stack that this runner has created."""
         return dict(await self._request({"do": "export"}))
 
     async def import_state(self, deployment: Mapping[str, Any]) -> None:

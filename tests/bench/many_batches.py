@@ -1,0 +1,67 @@
+"""
+`fleetform` with a cloud that creates each batch at once, by one call and without Pulumi: thousands of batches in minutes.
+
+Records, ledger and instances are as after real creations; the stacks have no state.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+
+from fleetform.cli.entry import main
+from fleetform.providers.contract.hosts import (
+    CreatedHost,
+    InstanceRequest,
+    PreviewedChange,
+    Report,
+)
+from fleetform.providers.pulumi.aws import hosts
+from fleetform.providers.pulumi.aws.batch_record import SharedRecord, write_record, write_shared
+from fleetform.providers.pulumi.aws.clients import service_client
+from fleetform.providers.pulumi.aws.keys import public_key
+from fleetform.providers.pulumi.aws.place import record_of, shared_of
+from fleetform.providers.pulumi.aws.program import SharedParts, batch_program
+
+ADDRESS = "127.64.0.1"
+"""No SSH server answers there."""
+
+
+class QuickHosts(hosts.AwsHosts):
+    """Has one client, and calls it for one batch after the other."""
+
+    _client = None
+
+    async def preview(self, requests: Sequence[InstanceRequest]) -> Sequence[PreviewedChange]:
+        return ()
+
+    async def _create(
+        self, requests: Sequence[InstanceRequest], report: Report
+    ) -> Mapping[str, CreatedHost]:
+        first = requests[0]
+        account = self._account(first)
+        self._client = self._client or service_client(account, "ec2")
+        record = record_of(first, account, first.endpoint["image"])
+        record = record.with_hosts({one.uid: one.name for one in requests})
+        parts = SharedParts("sg-1", "key")
+        created = {}
+        for one in batch_program(account, record.batch({}), parts).resources[1:]:
+            tags = [{"Key": key, "Value": text} for key, text in one.properties["tags"].items()]
+            (instance,) = self._client.run_instances(
+                ImageId=record.template.image, InstanceType=record.template.instance_type,
+                MinCount=1, MaxCount=1,
+                TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
+            )["Instances"]  # fmt: skip
+            key = self._first_key(one.name).public
+            created[one.name] = CreatedHost(instance["InstanceId"], ADDRESS, key)
+        stacks = self._folder / "pulumi" / "stacks"
+        ids = {uid: host.id for uid, host in created.items()}
+        write_record(stacks / record.stack, record.with_created(ids))
+        shared = shared_of(first, public_key(self._folder / "pulumi"))
+        write_shared(stacks / record.shared, SharedRecord(account, shared, parts))
+        return created
+
+
+if __name__ == "__main__":
+    hosts.AwsHosts = QuickHosts
+    sys.exit(main())
