@@ -38,7 +38,6 @@ def main(operation: str, folder: str, program: str) -> None:
     stack = automation.Stack.create_or_select("one", workspace)
     # The stack is a resource of the state as well.
     if operation == "up":
-        stack.preview(color="never")
         done = stack.up(color="never", parallel=PARALLEL).summary.resource_changes
         assert done == {"create": len(resources) + 1}, done
     else:

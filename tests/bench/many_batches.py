@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from fleetform.cli.entry import main
+from fleetform.providers.contract.errors import TemporaryError
 from fleetform.providers.contract.hosts import (
     CreatedHost,
     InstanceRequest,
@@ -23,14 +25,15 @@ from fleetform.providers.pulumi.aws.keys import public_key
 from fleetform.providers.pulumi.aws.place import record_of, shared_of
 from fleetform.providers.pulumi.aws.program import SharedParts, batch_program
 
-ADDRESS = "127.64.0.1"
-"""No SSH server answers there."""
-
 
 class QuickHosts(hosts.AwsHosts):
     """Has one client, and calls it for one batch after the other."""
 
     _client = None
+
+    def ssh_endpoint(self, request: InstanceRequest) -> dict[str, Any] | None:
+        """Refuse: there is nothing to connect to, thousands of times."""
+        raise TemporaryError(f"host {request.name}: no SSH server answers")
 
     async def preview(self, requests: Sequence[InstanceRequest]) -> Sequence[PreviewedChange]:
         return ()
@@ -53,7 +56,7 @@ class QuickHosts(hosts.AwsHosts):
                 TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
             )["Instances"]  # fmt: skip
             key = self._first_key(one.name).public
-            created[one.name] = CreatedHost(instance["InstanceId"], ADDRESS, key)
+            created[one.name] = CreatedHost(instance["InstanceId"], "127.64.0.1", key)
         stacks = self._folder / "pulumi" / "stacks"
         ids = {uid: host.id for uid, host in created.items()}
         write_record(stacks / record.stack, record.with_created(ids))
