@@ -108,7 +108,6 @@ def many(fleets: int) -> Iterator[list[str]]:
         for nodes in range(1, BATCHES + 1):
             bench.declare_fleets(numbers, nodes)
             bench.measured("apply", "-y", program=quick)
-            bench.run("controller", "stop")
         stacks = len(list(Path(bench.variables["FLEETFORM_STATE_HOME"]).glob("**/batch.json")))
         assert stacks == len(bench.cloud.instances()) == fleets * BATCHES, stacks
         bench.declare_fleets([fleets // 2], BATCHES + 1)
