@@ -20,11 +20,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import asyncssh
 from measuring import parser_of, positive, scratch, seconds, table
 
 from cloud.aws_cloud import REGION, AwsCloud
 from cloud.catalog import ACCOUNT, UBUNTU
-from fleetform.providers.pulumi.aws.keys import public_key
 from fleetform.providers.pulumi.aws.program import (
     AwsAccount,
     Batch,
@@ -40,10 +40,8 @@ from fleetform.providers.pulumi.engine.program import Program
 from fleetform.providers.pulumi.engine.stack import open_stack
 from fleetform.providers.pulumi.engine.stack_settings import (
     StackSettings,
-    backend_url,
     engine_environment,
     passphrase_file,
-    stack_folder,
 )
 
 ITEMS = 100
@@ -60,13 +58,14 @@ class Stacks:
         self._cloud = cloud
         self._state = folder / "environment"
         self._passphrase = passphrase_file(folder / "config", "e1")
-        self._key = public_key(folder)
+        key = asyncssh.generate_private_key("ssh-ed25519")
+        self._key = key.export_public_key().decode().strip()
         self._account = AwsAccount(REGION, ACCOUNT, "e1", endpoint=cloud.url)
         self._parts: SharedParts | None = None
 
     def settings(self, name: str) -> StackSettings:
-        folder = stack_folder(self._state, name)
-        return StackSettings(name, folder, backend_url("", self._state), self._passphrase)
+        folder = self._state / "stacks" / name
+        return StackSettings(name, folder, f"file://{self._state}/state", self._passphrase)
 
     async def up(self, name: str, program: Program) -> dict[str, str]:
         """Create what a program has; returns ids by name."""

@@ -22,7 +22,6 @@ from fleetform.providers.contract.hosts import (
 from fleetform.providers.pulumi.aws import hosts
 from fleetform.providers.pulumi.aws.batch_record import SharedRecord, write_record, write_shared
 from fleetform.providers.pulumi.aws.clients import service_client
-from fleetform.providers.pulumi.aws.keys import public_key
 from fleetform.providers.pulumi.aws.place import record_of, shared_of
 from fleetform.providers.pulumi.aws.program import SharedParts, batch_program
 
@@ -58,11 +57,10 @@ class QuickHosts(hosts.AwsHosts):
             )["Instances"]  # fmt: skip
             key = self._first_key(one.name).public
             created[one.name] = CreatedHost(instance["InstanceId"], "127.64.0.1", key)
-        stacks = self._folder / "pulumi" / "stacks"
         ids = {uid: host.id for uid, host in created.items()}
-        write_record(stacks / record.stack, record.with_created(ids))
-        shared = shared_of(first, public_key(self._folder / "pulumi"))
-        write_shared(stacks / record.shared, SharedRecord(account, shared, parts))
+        write_record(self._records, record.with_created(ids))
+        shared = shared_of(first, self._keys.public_key())
+        write_shared(self._records, record.shared, SharedRecord(account, shared, parts))
         return created
 
 
