@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import csv
 import functools
+import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from importlib.resources import files
 from pathlib import Path
 
+from fleetform.providers.private_files import replace_private
 from fleetform.spec.quantities.price import parse_price
 
 GB = 1 << 30
@@ -89,14 +91,11 @@ def write_region(
     folder: Path, backend: str, region: str, rows: Iterable[Mapping[str, object]]
 ) -> None:
     """Keep what a cloud offers in a region; `rows` have the columns `FIELDS`."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = folder / f"{backend}-{region}.csv"
-    new = path.with_suffix(".new")
-    with new.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS, restval="", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    new.rename(path)
+    written = io.StringIO()
+    writer = csv.DictWriter(written, FIELDS, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    replace_private(folder / f"{backend}-{region}.csv", written.getvalue().encode())
 
 
 def priced_on(rows: Iterable[Offer], refreshed: Path | None = None) -> dict[str, date]:

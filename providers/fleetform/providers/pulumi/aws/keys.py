@@ -16,8 +16,8 @@ from pathlib import Path
 
 from fleetform.providers.contract.errors import PermanentError
 from fleetform.providers.contract.stacks import OF_ENVIRONMENT, StackRecords
+from fleetform.providers.private_files import create_private
 from fleetform.providers.pulumi.engine.stack_settings import passphrase_file
-from fleetform.providers.pulumi.private_files import create_private
 
 __all__ = ["PREVIEWED_KEY", "EnvironmentKeys"]
 

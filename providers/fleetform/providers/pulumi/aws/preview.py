@@ -18,6 +18,7 @@ from pathlib import Path
 
 from fleetform.providers.contract.hosts import PreviewedChange
 from fleetform.providers.contract.stacks import StackRecords
+from fleetform.providers.private_files import replace_private
 from fleetform.providers.pulumi.aws.batch_record import BatchRecord, read_shared
 from fleetform.providers.pulumi.aws.preflight import require_ready
 from fleetform.providers.pulumi.aws.program import SharedRequest, batch_program, whole_program
@@ -26,7 +27,6 @@ from fleetform.providers.pulumi.engine.program import Program
 from fleetform.providers.pulumi.engine.runner_slots import RunnerSlots
 from fleetform.providers.pulumi.engine.stack import open_stack
 from fleetform.providers.pulumi.engine.stack_settings import StackSettings, passphrase_file
-from fleetform.providers.pulumi.private_files import replace_private
 from fleetform.spec.canonical import digest
 
 __all__ = ["preview_batch", "preview_program"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fleetform.providers.contract.stacks import StackBackend
-from fleetform.providers.pulumi.private_files import replace_private
+from fleetform.providers.private_files import replace_private
 
 __all__ = ["FileRecords"]
 

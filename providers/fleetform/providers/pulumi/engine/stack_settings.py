@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fleetform.providers.pulumi.private_files import create_private
+from fleetform.providers.private_files import create_private
 
 __all__ = [
     "StackSettings",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fleetform.providers.pulumi import private_files
-from fleetform.providers.pulumi.private_files import create_private, replace_private
+from fleetform.providers import private_files
+from fleetform.providers.private_files import create_private, replace_private
 
 
 def test_the_later_content_replaces_the_earlier(tmp_path: Path) -> None:
