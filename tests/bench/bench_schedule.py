@@ -17,7 +17,7 @@ import heapq
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from measuring import parser_of
@@ -25,6 +25,7 @@ from measuring import parser_of
 from fleetform.model.decision import Decisions, Placement
 from fleetform.model.instance import Allocation, Gpu, Instance, InstanceState
 from fleetform.model.run import GpuRequirement, Requirement, Run, RunState, RunUid, Template
+from fleetform.model.scaling import Scaling
 from fleetform.schedule import Policies, Queue, schedule
 
 GB = 1 << 30
@@ -100,6 +101,13 @@ def cases() -> Iterator[tuple[str, Queue, list[Instance]]]:
         Queue(tuple(run(n, cpus(8), nodes=64) for n in range(100))),
         thousand,
     )
+    host = replace(instance(0, 16), uid="", name="", state=InstanceState.UNCREATED, boot_id="")
+    scaling = {"local": Scaling(0, 2000, None, frozenset(), host)}
+    yield (
+        "1 000 gangs of 2, no host yet, 2 000 by demand",
+        Queue(tuple(run(n, cpus(8), nodes=2) for n in range(1000)), scaling=scaling),
+        [],
+    )
 
 
 def measure(call: Callable[[], Decisions]) -> tuple[float, float, Decisions]:
@@ -115,13 +123,13 @@ def measure(call: Callable[[], Decisions]) -> tuple[float, float, Decisions]:
 
 
 def print_rounds() -> None:
-    print(f"{'one round':46}{'median ms':>10}{'worst ms':>10}{'starts':>8}{'waiting':>9}")
+    print(f"{'one round':48}{'median ms':>10}{'worst ms':>10}{'starts':>8}{'waiting':>9}")
     for name, queue, instances in cases():
         median, worst, decisions = measure(
             lambda q=queue, i=instances: schedule(q, i, Policies(), now_ms=0)
         )
         print(
-            f"{name:46}{median:10.1f}{worst:10.1f}"
+            f"{name:48}{median:10.1f}{worst:10.1f}"
             f"{len(decisions.starts):8}{len(decisions.waiting):9}"
         )
 

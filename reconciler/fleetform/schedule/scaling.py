@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from fleetform.model.decision import Waiting
@@ -43,6 +43,32 @@ class _Claim(NamedTuple):
     gpus: tuple[str, ...]
 
 
+@dataclass(slots=True)
+class _GangHosts:
+    """
+    The hosts of one fleet that gangs of one class may count on: free ones of `now`, and those that come, in order.
+
+    Units are only taken within a round, so a host that has no room is never looked at again.
+    """
+
+    now: list[tuple[Space, Take]]
+    coming: list[tuple[Space, Take]]
+
+    def find(self, count: int) -> list[_Claim]:
+        """Return up to so many hosts that come and have room."""
+        found: list[_Claim] = []
+        looked = 0
+        for space, take in self.coming if count > 0 else ():
+            if len(found) == count:
+                break
+            looked += 1
+            gpus = space.free.choose(take)
+            if gpus is not None:
+                found.append(_Claim(space, take, gpus))
+        self.coming[:looked] = [(one.space, one.take) for one in found]
+        return found
+
+
 class Growth:
     """The hosts that fleets may create in one round; mutable, and of one round only."""
 
@@ -57,6 +83,7 @@ class Growth:
                 self._taken[instance.fleet].add(instance.number % SURGE)
         self.uncreated = tuple(self._uncreated(nodes))
         self._candidates: dict[int, deque[tuple[Space, Take]]] = {}
+        self._gang_hosts: dict[tuple[int, int], _GangHosts] = {}
         self._needed: set[str] = set()
         self._runs: dict[str, set[RunUid]] = {name: set() for name in scaling}
         self._hosts: dict[str, set[str]] = {name: set() for name in scaling}
@@ -116,23 +143,27 @@ class Growth:
         return []
 
     def _claim_gang(self, equivalence: EquivalenceClass, option: Option) -> list[_Claim]:
-        now = [
-            space.instance.uid
-            for space, take in option.able()
+        key = (id(equivalence), id(option))
+        hosts = self._gang_hosts.get(key)
+        if hosts is None:
+            coming = sorted(_coming(equivalence, option), key=_order)
+            hosts = self._gang_hosts[key] = _GangHosts([*option.able()], coming)
+        hosts.now = [
+            (space, take)
+            for space, take in hosts.now
             if space.instance.uid not in self._needed and space.free.choose(take) is not None
         ]
-        found = [
-            _Claim(space, take, gpus)
-            for space, take in sorted(_coming(equivalence, option), key=_order)
-            if (gpus := space.free.choose(take)) is not None
-        ]
-        lacking = equivalence.nodes - len(now)
+        lacking = equivalence.nodes - len(hosts.now)
+        found = hosts.find(lacking)
         if len(found) < lacking:
             # The jobs on the other hosts end some day, and then the gang needs these beside them.
             lacking = equivalence.nodes - option.ready
+            if not 0 < lacking <= len(found):
+                # There is less room for each later gang of the class.
+                hosts.now, hosts.coming = [], []
         if not 0 < lacking <= len(found):
             return []
-        self._needed.update(now)
+        self._needed.update(space.instance.uid for space, _ in hosts.now)
         return found[:lacking]
 
     def limits(self, equivalence: EquivalenceClass) -> tuple[Waiting, ...]:
