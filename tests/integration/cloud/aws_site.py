@@ -28,7 +28,7 @@ ENVIRONMENT = "0123456789abcdef" * 2
 class Site:
     """One environment whose commands meet the cloud of the tests."""
 
-    def __init__(self, folder, cloud, image):
+    def __init__(self, folder, cloud, image, *, runs_as_root=False):
         self.root = folder / "configuration"
         self.root.mkdir()
         self.cloud, self.image = cloud, image
@@ -40,6 +40,7 @@ class Site:
         }
         (self.root / "environment.yaml").write_text(
             f"type: environment\nname: clouds\nuid: {ENVIRONMENT}\n"
+            + ("grants: {root: true}\n" if runs_as_root else "")
         )
 
     def declare(self, nodes, *, more=""):

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from cloud import pulumi_program
+from cloud import cloud_init, pulumi_program
 from cloud.aws_cloud import AwsCloud
 from cloud.catalog import ACCOUNT
+from cloud.instance_hosts import InstanceHosts
 from integration.cloud.aws_site import Site, own_groups
+from lab import lab
 
 PARAMETER = "/aws/service/canonical/ubuntu/server/22.04/stable/current/amd64/hvm/ebs-gp2/ami-id"
 
@@ -28,9 +30,30 @@ def pulumi(need: Callable[[str, bool, str], None]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AwsCloud]:
+def hosts(
+    tmp_path_factory: pytest.TempPathFactory, need: Callable[[str, bool, str], None]
+) -> Iterator[InstanceHosts]:
+    """The hosts behind instances, each in a network namespace."""
+    reason = cloud_init.reason_missing()
+    need("cloud-init", not reason, reason)
+    with lab(tmp_path_factory.mktemp("lab"), hosts=0) as running:
+        started = InstanceHosts(running)
+        yield started
+        started.close()
+
+
+def _hosts_boot(request: pytest.FixtureRequest) -> bool:
+    """Tell whether hosts boot behind the instances of a module, which says so with `HOSTS_BOOT = True`."""
+    return getattr(request.module, "HOSTS_BOOT", False)
+
+
+@pytest.fixture(scope="module")
+def cloud(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AwsCloud]:
     """A cloud for the tests of one module; each of them has its own stack and names."""
-    with AwsCloud(tmp_path_factory.mktemp("cloud")) as started:
+    hosts = request.getfixturevalue("hosts") if _hosts_boot(request) else None
+    with AwsCloud(tmp_path_factory.mktemp("cloud"), hosts=hosts) as started:
         yield started
 
 
@@ -119,10 +142,12 @@ def stacks(pulumi: Path, cloud: AwsCloud) -> Iterator[Stacks]:
 
 
 @pytest.fixture
-def site(pulumi, cloud, image, tmp_path):
-    """An environment that is left without an instance and without a process."""
-    made = Site(tmp_path, cloud, image)
+def site(request, pulumi, cloud, image, tmp_path):
+    """An environment that is left without an instance and without a process; where hosts boot, its runs may be root's."""
+    made = Site(tmp_path, cloud, image, runs_as_root=_hosts_boot(request))
     yield made
+    if _hosts_boot(request):
+        made.run("controller", "stop")
     with made.start("destroy", "-y", "--allow-destroy") as process:
         output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output

@@ -6,14 +6,12 @@ import json
 
 import pytest
 
-from cloud import cloud_init
-from cloud.aws_cloud import AwsCloud
 from cloud.front import wait_until
-from cloud.instance_hosts import InstanceHosts
 from integration.cloud.aws_site import Site
-from lab import lab
 
 pytestmark = pytest.mark.waits
+
+HOSTS_BOOT = True
 
 PATIENCE_SECONDS = 300.0
 
@@ -37,33 +35,6 @@ commands:
 checkpoint: {signal: USR1, lead: 1m}
 retry: {on: [interruption], max_attempts: 3}
 """
-
-
-@pytest.fixture(scope="module")
-def hosts(tmp_path_factory, need):
-    reason = cloud_init.reason_missing()
-    need("cloud-init", not reason, reason)
-    with lab(tmp_path_factory.mktemp("lab"), hosts=0) as running:
-        started = InstanceHosts(running)
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
-def cloud(tmp_path_factory, hosts):
-    with AwsCloud(tmp_path_factory.mktemp("cloud"), hosts=hosts) as running:
-        yield running
-
-
-@pytest.fixture
-def site(pulumi, cloud, image, tmp_path):
-    """An environment whose runs may be root's, and that is left without an instance."""
-    made = Site(tmp_path, cloud, image)
-    document = (made.root / "environment.yaml").read_text()
-    (made.root / "environment.yaml").write_text(f"{document}grants: {{root: true}}\n")
-    yield made
-    made.run("destroy", "-y", "--allow-destroy")
-    assert cloud.instances() == []
 
 
 @pytest.mark.parametrize("host_key", ["user-data", "console"])
@@ -105,9 +76,7 @@ commands: ["{command}"]
 
 def test_data_survives_its_instance(pulumi, cloud, hosts, image, tmp_path):
     """A run writes to a disk, its instance is deleted, and a run on the next instance reads what it wrote."""
-    site = Site(tmp_path, cloud, image)
-    document = (site.root / "environment.yaml").read_text()
-    (site.root / "environment.yaml").write_text(f"{document}grants: {{root: true}}\n")
+    site = Site(tmp_path, cloud, image, runs_as_root=True)
     (site.root / "volume.yaml").write_text(VOLUME)
     declare = USE.format(name="write", command="echo kept > /data/file; df -h /data")
     (site.root / "run.yaml").write_text(declare)

@@ -7,13 +7,11 @@ import time
 
 import pytest
 
-from cloud import cloud_init
-from cloud.aws_cloud import AwsCloud
-from cloud.instance_hosts import InstanceHosts
-from integration.cloud.aws_site import Site, own_groups
-from lab import lab
+from integration.cloud.aws_site import own_groups
 
 pytestmark = pytest.mark.waits
+
+HOSTS_BOOT = True
 
 SWEEP = """
 type: task
@@ -24,33 +22,6 @@ commands: ["sleep ${{ matrix.seconds }}"]
 """
 
 RULES = "run_as: root\nsharing: whole\nidle_duration: 5s\n"
-
-
-@pytest.fixture(scope="module")
-def hosts(tmp_path_factory, need):
-    reason = cloud_init.reason_missing()
-    need("cloud-init", not reason, reason)
-    with lab(tmp_path_factory.mktemp("lab"), hosts=0) as running:
-        started = InstanceHosts(running)
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
-def cloud(tmp_path_factory, hosts):
-    with AwsCloud(tmp_path_factory.mktemp("cloud"), hosts=hosts) as running:
-        yield running
-
-
-@pytest.fixture
-def site(pulumi, cloud, image, tmp_path):
-    made = Site(tmp_path, cloud, image)
-    document = (made.root / "environment.yaml").read_text()
-    (made.root / "environment.yaml").write_text(f"{document}grants: {{root: true}}\n")
-    yield made
-    made.run("controller", "stop")
-    made.run("destroy", "-y", "--allow-destroy")
-    assert cloud.instances() == []
 
 
 def until(condition, seconds=240):

@@ -14,9 +14,7 @@ from pathlib import Path
 import pytest
 
 from cloud import cloud_init
-from cloud.aws_cloud import AwsCloud
 from cloud.front import wait_until
-from cloud.instance_hosts import InstanceHosts
 from contract.host_site import ENVIRONMENT
 from contract.host_site import identity as identity_of
 from fleetform.providers.contract.errors import PermanentError, TemporaryError
@@ -30,28 +28,13 @@ from fleetform.providers.ssh.endpoint import Endpoint
 from fleetform.providers.ssh.hosts import SshHosts
 from fleetform.providers.ssh.own_key import replace_first_key
 from integration.cloud.test_aws_programs import Site, apply
-from lab import lab
 
 pytestmark = pytest.mark.waits
 
+HOSTS_BOOT = True
+
 SECRET = b"the passphrase of an environment, 32 bytes"
 BOOT_SECONDS = 120.0
-
-
-@pytest.fixture(scope="module")
-def hosts(tmp_path_factory, need):
-    reason = cloud_init.reason_missing()
-    need("cloud-init", not reason, reason)
-    with lab(tmp_path_factory.mktemp("lab"), hosts=0) as running:
-        started = InstanceHosts(running)
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
-def cloud(tmp_path_factory, hosts):
-    with AwsCloud(tmp_path_factory.mktemp("cloud"), hosts=hosts) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
