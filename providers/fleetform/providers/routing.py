@@ -81,9 +81,15 @@ class RoutedHosts:
 
     async def secure(self, request: InstanceRequest, pin: Pin) -> None:
         creator = self._creator(request.provider)
+
+        async def keep_and_pin(keys: str) -> None:
+            # First: a ledger of before may be put back.
+            creator.keep_host_key(request, keys)
+            await pin(keys)
+
         if not request.host_key:
             # The host made the key that it printed, and nothing else has its private half.
-            await pin(await creator.printed_host_key(request))
+            await keep_and_pin(await creator.printed_host_key(request))
             return
         first = creator.first_host_key(request.uid)
         if first not in request.host_key.splitlines():
@@ -91,7 +97,7 @@ class RoutedHosts:
         provider, reached = self._reached(request)
         secure = getattr(provider, "secure", None)
         assert secure is not None, f"provider {reached.provider} replaces no host keys"
-        await secure(reached, first, pin)
+        await secure(reached, first, keep_and_pin)
 
     async def preview(self, requests: Sequence[InstanceRequest]) -> Sequence[PreviewedChange]:
         return await self._creator(requests[0].provider).preview(requests) if requests else ()
@@ -106,6 +112,18 @@ class RoutedHosts:
 
     async def newest_image(self, request: InstanceRequest) -> str:
         return await self._creator(request.provider).newest_image(request)
+
+    async def adopt(
+        self, instances: Sequence[InstanceSeen], report: Report
+    ) -> Sequence[InstanceSeen]:
+        adopted: list[InstanceSeen] = []
+        for name in sorted({one.provider for one in instances}):
+            mine = [one for one in instances if one.provider == name]
+            adopted += await self._creator(name).adopt(mine, report)
+        return adopted
+
+    async def forget_fleet(self, cloud: str, fleet: str) -> None:
+        await self._creator(cloud).forget_fleet(cloud, fleet)
 
     def _reached(self, request: InstanceRequest) -> tuple[HostProvider, InstanceRequest]:
         """
@@ -175,8 +193,17 @@ class RoutedHosts:
             instance.uid, instance.name, instance.fleet, instance.declared,
             provider=instance.provider, endpoint=instance.endpoint, host_key=instance.host_key,
         )  # fmt: skip
+        owner = self._of(instance.provider)
+        if isinstance(owner, CloudProvider) and not request.host_key:
+            key = await owner.known_host_key(request)
+            request = dataclasses.replace(request, host_key=key)
         provider, reached = self._reached(request)
-        seen = dataclasses.replace(instance, provider=reached.provider, endpoint=reached.endpoint)
+        seen = dataclasses.replace(
+            instance,
+            provider=reached.provider,
+            endpoint=reached.endpoint,
+            host_key=request.host_key,
+        )
         return await provider.look(seen)
 
     async def volume_at(self, environment_uid: str, path: str) -> VolumeSeen | None:

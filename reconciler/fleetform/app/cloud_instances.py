@@ -8,15 +8,15 @@ instances are compared by what their agents answer.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from fleetform.model.existence import CloudPlace, is_known, place_of
 from fleetform.model.instance import CLOUDS, request_of
 from fleetform.plan.kinds.fleet import elsewhere
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import HostCreator, ImageSource, InstanceRequest
+from fleetform.spec.checks.hosts import provider_of
 from fleetform.spec.desired import ResourceKey
 
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from fleetform.model.live import Live
     from fleetform.providers.contract.hosts import HostProvider
     from fleetform.providers.contract.observed import InstanceSeen
+    from fleetform.spec.desired import Desired
 
-__all__ = ["Listed", "list_instances", "list_unknown", "newest_images", "terminate"]
+__all__ = ["Listed", "adopt", "list_instances", "list_unknown", "newest_images", "terminate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,9 @@ class Listed:
     problems: tuple[str, ...] = ()
 
 
-async def list_instances(live: Live, hosts: HostProvider) -> Listed:
-    """List each account and region in which a fleet of the ledger has instances, or would have them."""
-    requests = {place_of(one.provider, one.endpoint): one for one in _requests(live)}
+async def list_instances(live: Live, hosts: HostProvider, desired: Desired | None = None) -> Listed:
+    """List each account and region in which a fleet of the ledger, or of `desired`, has instances or would have them."""
+    requests = {place_of(one.provider, one.endpoint): one for one in _requests(live, desired)}
     if not requests or not isinstance(hosts, HostCreator):
         return Listed()
     answers = await asyncio.gather(
@@ -95,15 +96,22 @@ def _as_declared(live: Live, instance: Instance) -> InstanceRequest:
     request = request_of(instance)
     said = live.resources[ResourceKey("fleet", instance.fleet)].parsed.get("aws", {})
     endpoint = {**request.endpoint, "image": said.get("image", "")}
-    return dataclasses.replace(request, endpoint=endpoint)
+    return replace(request, endpoint=endpoint)
 
 
-async def list_unknown(live: Live, hosts: HostProvider) -> tuple[tuple[InstanceSeen, ...], Listed]:
-    """Return the instances that exist and that the ledger does not have, with the whole list."""
-    listed = await list_instances(live, hosts)
+async def list_unknown(
+    live: Live, hosts: HostProvider, desired: Desired | None = None
+) -> tuple[tuple[InstanceSeen, ...], Listed]:
+    """
+    Return the instances that exist and that the ledger does not have, with the whole list.
+
+    Each has the endpoint of a new host of its fleet, with what it is in place of what an offer says.
+    """
+    listed = await list_instances(live, hosts, desired)
+    declared = {one.fleet: one.endpoint for one in _requests(live, desired) if not one.uid}
     rows = {one.uid: one for one in live.instances}
     unknown = [
-        one
+        replace(one, endpoint={**declared.get(one.fleet, {}), **_facts(one)})
         for place in sorted(listed.clouds)
         for one in listed.clouds[place]
         if one.alive and not one.is_ending and not is_known(one, rows)
@@ -125,10 +133,39 @@ async def terminate(
         await hosts.terminate(one, report)
 
 
-def _requests(live: Live) -> list[InstanceRequest]:
-    found = [
-        InstanceRequest("", key.name, key.name, {}, **source)
-        for key, row in live.resources.items()
-        if key.kind == "fleet" and (source := elsewhere(row.parsed)).get("provider") in CLOUDS
-    ]
-    return [*found, *(request_of(one) for one in live.instances if one.is_bought)]
+async def adopt(
+    instances: Sequence[InstanceSeen], hosts: HostProvider, report: Callable[[str], None]
+) -> dict[str, InstanceSeen]:
+    """
+    Record instances that the ledger does not know where their provider records those that it created; return them by uid.
+
+    Raises:
+        ProviderError: Some of them are not recorded; asking again continues.
+    """
+    assert isinstance(hosts, HostCreator), "only clouds list instances"
+    return {one.uid: one for one in await hosts.adopt(instances, report)}
+
+
+_OWN = ("account", "region", "instance_type", "zone", "spot", "image", "stack", "id", "hostname")
+
+
+def _facts(instance: InstanceSeen) -> dict[str, Any]:
+    return {name: instance.endpoint[name] for name in _OWN if name in instance.endpoint}
+
+
+def _requests(live: Live, desired: Desired | None) -> list[InstanceRequest]:
+    found = [request_of(one) for one in live.instances if one.is_bought]
+    documents = [(key, row.parsed) for key, row in live.resources.items() if key.kind == "fleet"]
+    if desired is not None:
+        documents += [(key, one.document) for key, one in desired.resources.items()]
+    for key, document in documents:
+        if key.kind == "fleet" and provider_of(document) in CLOUDS:
+            source = elsewhere(document)
+            found += [
+                InstanceRequest(
+                    "", key.name, key.name, {},
+                    provider=source["provider"], endpoint={**source["endpoint"], "region": region},
+                )
+                for region in document["regions"]
+            ]  # fmt: skip
+    return found

@@ -14,10 +14,12 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleetform.app.clock import RandomIds, SystemClock
+from fleetform.app.cloud_instances import adopt, list_unknown
 from fleetform.app.driving import fence_of
 from fleetform.app.generations import (
     behind,
@@ -37,13 +39,16 @@ from fleetform.app.ledger import (
 from fleetform.app.problems import LedgerProblem, Problem, RecoveringProblem
 from fleetform.app.serve import locked
 from fleetform.controllers.fencing import FencedHosts
-from fleetform.model.instance import LOCAL, Instance, InstanceState, request_of
+from fleetform.model.existence import ended_text, place_of
+from fleetform.model.instance import CLOUDS, LOCAL, Instance, InstanceState, request_of
 from fleetform.model.ledger import LedgerStatus
 from fleetform.model.recovery import Difference, Evidence, Recovered, differences
 from fleetform.model.volume import is_disk
 from fleetform.plan.kinds.fleet import is_elsewhere, lost_hosts, places_of, propose_create
-from fleetform.providers.contract.errors import ProviderError
+from fleetform.providers.contract.errors import AgentMissing, ProviderError
 from fleetform.providers.contract.hosts import Identity, InstanceRequest
+from fleetform.providers.contract.observed import InstanceSeen
+from fleetform.spec.checks.hosts import provider_of
 from fleetform.spec.names import natural_order
 from fleetform.store.errors import LedgerError
 from fleetform.store.opening import ledger_in_memory
@@ -55,7 +60,7 @@ if TYPE_CHECKING:
     from fleetform.model.plan import Step
     from fleetform.model.ports import Clock
     from fleetform.providers.contract.hosts import HostProvider
-    from fleetform.providers.contract.observed import HostSeen, InstanceSeen, VolumeSeen
+    from fleetform.providers.contract.observed import HostSeen, VolumeSeen
     from fleetform.spec.desired import Desired
     from fleetform.store.generations import Generation
     from fleetform.store.ledger import StoredLedger
@@ -98,7 +103,7 @@ async def rebuild(
         who: For the events.
         lost: Names of hosts that a person says are gone for good.
         trial: Nothing is written, and hosts go on obeying whom they obey.
-        notice: Told which process is waited for, where one takes long to give its lease up.
+        notice: Told which process is waited for, and what is recorded of instances of clouds.
         from_nothing: A trial as if there were no ledger, compared with the one that is there.
 
     Raises:
@@ -123,6 +128,7 @@ async def rebuild(
         if lock is not None:
             hosts = FencedHosts(hosts, lock)
         work = Rebuild(ledger, hosts, desired, who, lost, lock, known=known)
+        work.notice = notice
         if trial and not from_nothing:
             # It is a copy, and whoever manages goes on with the ledger that it was taken of.
             work.read_again = functools.partial(_read_again, workspace, ledger)
@@ -200,30 +206,41 @@ class Rebuild:
         self._who = who
         self._lost = frozenset(lost)
         self.read_again: Callable[[], Live] = ledger.read_live
+        self.notice: Callable[[str], None] = lambda _: None
 
     async def run(self, *, trial: bool) -> Rebuilt:
         live = self._ledger.read_live()
         requests = remote_requests(self._desired, live.instances)
         here = await self._hosts.inventory(live.environment_uid)
-        self._check_lost([*(one.name for one in here), *(one.name for one in requests)])
-        instances = [*here, *await self._survey(live.environment_uid, requests)]
+        known, unknown = await self._list_clouds(live)
+        clouds = [*known, *unknown]
+        self._check_lost([one.name for one in (*here, *clouds)] + [one.name for one in requests])
+        instances = [
+            *here,
+            *await self._survey(live.environment_uid, requests),
+            *clouds,
+        ]
         asked = [one for one in instances if one.name not in self._lost]
-        seen = await self._look(asked)
+        seen = await self._look(asked, {one.uid for one in unknown})
         instances = [_with_owner(one, seen.get(one.uid)) for one in instances]
-        asked = [one for one in instances if one.name not in self._lost]
         needed = _is_needed(live, self._known, instances, self.read_again)
         if not trial:
-            seen = await self._take_over(live, asked, seen)
+            if unknown:
+                mine = {one.uid for one in unknown}
+                adopted = await self._adopt([one for one in instances if one.uid in mine])
+                instances = [adopted.get(one.uid, one) for one in instances]
+            seen = await self._take_over(live, [one for one in instances if one.uid in seen], seen)
         evidence = Evidence(
             self._desired,
             tuple(instances),
             seen,
             await self._volumes(live),
             is_complete=not needed or self._all_is_known(here, instances),
+            without_agent=frozenset(one.uid for one in asked if one.uid not in seen),
         )
         found = self._ledger.adopt_evidence(
             evidence,
-            _fleet_steps(self._desired),
+            fleet_steps(self._desired),
             who=self._who,
             now_ms=self._clock.now_ms(),
             mark_missing=needed,
@@ -274,13 +291,51 @@ class Rebuild:
                 found.setdefault(instance.uid, instance)
         return list(found.values())
 
-    async def _look(self, instances: Sequence[InstanceSeen]) -> dict[str, HostSeen]:
-        """Ask every host what it remembers; refuse where one is silent."""
+    async def _list_clouds(
+        self, live: Live
+    ) -> tuple[tuple[InstanceSeen, ...], tuple[InstanceSeen, ...]]:
+        """
+        List the instances of clouds that may have jobs: those of the ledger, and those that it does not know.
+
+        Raises:
+            Problem: A cloud does not list its instances.
+        """
+        unknown, listed = await list_unknown(live, self._hosts, self._desired)
+        if listed.problems:
+            raise Problem(
+                "; ".join(listed.problems), "the hosts there may have jobs: try again later"
+            )
+        now_ms = self._clock.now_ms()
+        known = tuple(
+            _seen_as(row, live.environment_uid)
+            for row in live.instances
+            if row.is_bought
+            and row.is_created
+            and not ended_text(
+                row,
+                listed.clouds.get(place_of(row.provider, row.endpoint), ()),
+                now_ms=now_ms,
+            )
+        )
+        return known, unknown
+
+    async def _adopt(self, instances: Sequence[InstanceSeen]) -> dict[str, InstanceSeen]:
+        try:
+            return await adopt(instances, self._hosts, self.notice)
+        except ProviderError as problem:
+            raise Problem(str(problem), "run `fleetform state rebuild` again") from problem
+
+    async def _look(
+        self, instances: Sequence[InstanceSeen], new: AbstractSet[str]
+    ) -> dict[str, HostSeen]:
+        """Ask every host what it remembers; refuse where one is silent. Those of `new`, by uid, may have no agent."""
         answers = await asyncio.gather(
             *(self._hosts.look(one) for one in instances), return_exceptions=True
         )
         seen: dict[str, HostSeen] = {}
         for instance, answer in zip(instances, answers, strict=True):
+            if isinstance(answer, AgentMissing) and instance.uid in new:
+                continue
             if isinstance(answer, ProviderError):
                 raise _silent_host(instance.name, answer) from answer
             if isinstance(answer, BaseException):
@@ -335,16 +390,22 @@ class Rebuild:
 
 def remote_requests(desired: Desired, instances: Iterable[Instance] = ()) -> list[InstanceRequest]:
     """
-    List the hosts of other machines that may have jobs of the environment.
+    List the hosts of other machines that may have jobs of the environment, without those of clouds, which list their own.
 
     They are those that the configuration declares, unless lost, and those that the ledger has: a
     backup may have one that has left the configuration since, and its jobs with it.
     """
-    known = {(one.fleet, one.name): one for one in instances if one.provider != LOCAL}
+    known = {
+        (one.fleet, one.name): one
+        for one in instances
+        if one.provider != LOCAL and not one.is_bought
+    }
     found: dict[tuple[str, str], InstanceRequest] = {}
     lost: set[tuple[str, str]] = set()
     for key, declared in desired.resources.items():
         if key.kind != "fleet" or not is_elsewhere(declared.document):
+            continue
+        if provider_of(declared.document) in CLOUDS:
             continue
         lost.update((key.name, name) for name in lost_hosts(declared.document))
         for place in places_of(key.name, declared.document):
@@ -371,11 +432,24 @@ def _silent_host(name: str, problem: ProviderError) -> RecoveringProblem:
     )
 
 
+def _seen_as(row: Instance, environment_uid: str) -> InstanceSeen:
+    """Return an instance of a cloud as its row has it: its cloud lists it, or may list it late."""
+    return InstanceSeen(
+        row.uid, row.name, row.fleet, environment_uid, "", 0, alive=True, provider=row.provider,
+        endpoint=row.endpoint, host_key=row.host_key, declared=row.declared,
+    )  # fmt: skip
+
+
 def _with_owner(instance: InstanceSeen, seen: HostSeen | None) -> InstanceSeen:
-    """Add whom a host of another machine obeys, which only its agent knows."""
+    """Add whom a host of another machine obeys, which only its agent knows, and the key that it was recognised by."""
     if seen is None or instance.ledger_id:
         return instance
-    return dataclasses.replace(instance, ledger_id=seen.ledger_id, epoch=seen.epoch)
+    return dataclasses.replace(
+        instance,
+        ledger_id=seen.ledger_id,
+        epoch=seen.epoch,
+        host_key=instance.host_key or seen.host_key,
+    )
 
 
 def _is_needed(
@@ -391,7 +465,8 @@ def _is_needed(
     return live.status is LedgerStatus.EMPTY and bool(instances)
 
 
-def _fleet_steps(desired: Desired) -> dict[str, Step]:
+def fleet_steps(desired: Desired) -> dict[str, Step]:
+    """Return how the configuration would create each declared fleet, by its name; of a fleet on a cloud without offers."""
     return {
         key.name: propose_create(declared).change.steps[0]
         for key, declared in desired.resources.items()

@@ -191,8 +191,8 @@ class BoughtHosts:
             raise PermanentError(
                 f"fleet {instance.fleet} has instances that the ledger does not know:"
                 f" {', '.join(unknown[:_NAMED_MAX])}{more}",
-                advice="if the ledger is an older copy, put the newest one back; else end them with"
-                " `fleetform fleet terminate`",
+                advice="if the ledger is an older copy, put the newest one back or run `fleetform state rebuild`; else"
+                " adopt them with `fleetform fleet adopt`, or end them with `fleetform fleet terminate`",
             )
 
     async def _unknown(self, instance: Instance) -> list[str]:

@@ -87,6 +87,16 @@ class FencedHosts:
         self._manager_lease.require()
         await self._creator().terminate(instance, report)
 
+    async def adopt(
+        self, instances: Sequence[InstanceSeen], report: Report
+    ) -> Sequence[InstanceSeen]:
+        self._manager_lease.require()
+        return await self._creator().adopt(instances, report)
+
+    async def forget_fleet(self, cloud: str, fleet: str) -> None:
+        self._manager_lease.require()
+        await self._creator().forget_fleet(cloud, fleet)
+
     def _creator(self) -> HostCreator:
         assert isinstance(self._provider, HostCreator), "the provider creates no hosts"
         return self._provider

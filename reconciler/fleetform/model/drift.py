@@ -249,8 +249,8 @@ TABLE: Mapping[tuple[str, str], DriftRow] = {
         _OBSERVED, Remedy.DECIDE, "",
         "every host with the uid of the environment is in the ledger",
         "the host is not changed",
-        "`fleetform state rebuild` adopts it with its running jobs;"
-        " `fleetform fleet terminate INSTANCE` ends an instance of a cloud",
+        "`fleetform state rebuild` adopts it with its running jobs; of a cloud, `fleetform fleet adopt INSTANCE` adopts one"
+        " instance, and `fleetform fleet terminate INSTANCE` ends it",
     ),
     ("fleet", "image"): DriftRow(
         _OBSERVED, Remedy.ACCEPT, "",

@@ -7,7 +7,7 @@ step and a row name an offer in the same words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "TriedOffer",
     "identity_of",
     "offer_text",
+    "price_terms",
     "terms_of",
 ]
 
@@ -87,6 +88,16 @@ def identity_of(terms: Mapping[str, Any]) -> tuple[str, str, str, bool]:
         terms.get("zone", ""),
         bool(terms.get("spot")),
     )
+
+
+def price_terms(instance: Mapping[str, Any], offers: Sequence[TriedOffer]) -> dict[str, int]:
+    """Return the price of an instance as terms: that of the offer by which its fleet would create the same now; empty: unknown."""
+    for one in offers:
+        zone = one.terms.get("zone", instance.get("zone"))
+        if identity_of({**one.terms, "zone": zone}) == identity_of(instance):
+            price = one.terms.get("price_micros")
+            return {} if price is None else {"price_micros": price}
+    return {}
 
 
 def offer_text(terms: Mapping[str, Any]) -> str:

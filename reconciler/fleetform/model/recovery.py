@@ -27,6 +27,8 @@ class Evidence:
     hosts: Mapping[str, HostSeen]
     volumes: Mapping[str, VolumeSeen]
     is_complete: bool = True
+    without_agent: frozenset[str] = frozenset()
+    """Uids of hosts of `instances` that answered, and on which no agent was ever set up."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ __all__ = [
     "finish_forget",
     "finish_remove",
     "finish_write",
+    "leave_place",
     "note_created",
     "note_ended",
     "retire",
@@ -221,6 +222,15 @@ def _vacate(transaction: Transaction, uid: str, fleet: str, *, now_ms: int) -> s
         (_free_below(transaction, fleet), now_ms, uid, fleet),
     )
     return "" if row is None else str(row[0])
+
+
+def leave_place(transaction: Transaction, uid: str, fleet: str) -> None:
+    """Release an instance of a cloud whose place another one has taken."""
+    transaction.execute(
+        "UPDATE instances SET state = 'terminating', number = ?, message = '',"
+        " generation = generation + 1 WHERE uid = ?",
+        (_free_below(transaction, fleet), uid),
+    )
 
 
 def _free_below(transaction: Transaction, fleet: str) -> int:

@@ -347,14 +347,21 @@ class StoredLedger(Reads):
         who: str,
         now_ms: int,
         mark_missing: bool,
+        is_rebuild: bool = True,
     ) -> tuple[Recovered, ...]:
-        """Write what the evidence proves, and end the recovery: all of it or nothing."""
+        """
+        Write what the evidence proves, all of it or nothing.
+
+        With `is_rebuild` the evidence is of all hosts, and a recovery is over.
+        """
         with self._database.write() as transaction:
             context = Context(transaction, "", "", who, now_ms, self._ids)
             found = adopt_evidence(context, evidence, steps, mark_missing=mark_missing)
-            rebuild.end_recovery(transaction)
             end_stopped(transaction, now_ms)
-            transaction.log("ledger.rebuilt", now_ms, f"{who} rebuilt the ledger from its hosts")
+            if is_rebuild:
+                rebuild.end_recovery(transaction)
+                said = f"{who} rebuilt the ledger from its hosts"
+                transaction.log("ledger.rebuilt", now_ms, said)
             return found
 
     def restore(self, path: Path, *, who: str, now_ms: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 # ruff: noqa: S608 -- statements are put together from constants of this room; values are bound.
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fleetform.model.scaling import IdleHosts, ScaleRequest, Scaling
     from fleetform.store.statements import Statements
 
-__all__ = ["commit_scaling", "give_up_place", "read_scaling"]
+__all__ = ["add_places", "commit_scaling", "give_up_place", "read_scaling"]
 
 
 def read_scaling(connection: Statements) -> dict[str, Scaling]:
@@ -192,6 +192,17 @@ def give_up_place(transaction: Transaction, fleet: str, number: int) -> bool:
     places = [one for one in kept["places"] if one != number]
     _write_places(transaction, fleet, {**kept, "places": places})
     return True
+
+
+def add_places(transaction: Transaction, fleet: str, numbers: Iterable[int]) -> None:
+    """Have a fleet whose hosts follow demand want the hosts with these numbers too, which are there already."""
+    row = transaction.one(
+        "SELECT outputs FROM resources WHERE kind = 'fleet' AND name = ?", (fleet,)
+    )
+    kept = json.loads(row[0]) if row is not None and row[0] else {}
+    if "scaling" in kept:
+        places = {*kept["places"], *(one for one in numbers if 0 <= one < SURGE)}
+        _write_places(transaction, fleet, {**kept, "places": sorted(places)})
 
 
 def _alive(transaction: Transaction, fleet: str) -> Iterator[tuple[int, str]]:

@@ -80,6 +80,12 @@ class Cloud(SimulatedHosts):
     async def terminate(self, instance: object, report: object) -> None:
         raise AssertionError("an instance that the ledger knows is released")
 
+    async def forget_fleet(self, cloud: str, fleet: str) -> None:
+        """Forget nothing: nothing is chosen once for a fleet here."""
+
+    async def adopt(self, instances: object, report: object) -> tuple[()]:
+        raise AssertionError("the ledger knows all instances")
+
 
 class CloudRig(Rig):
     """A rig whose hosts are created by a cloud."""

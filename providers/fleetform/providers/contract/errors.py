@@ -5,6 +5,7 @@ Failures of the world, split by what the caller does next.
     ├── TemporaryError      try again after `delay_seconds`
     │   ├── RefusedForNow   the host itself says no; the connection stands
     │   ├── NameUnknown     the name of the host has no address
+    │   ├── AgentMissing    the host has no agent of the environment yet
     │   ├── NoCapacity      the cloud has none of this type here now (also an OfferRefused)
     │   └── StackLocked     another process changes the same resources
     └── PermanentError      trying again does not help; a person must change something
@@ -40,6 +41,10 @@ class RefusedForNow(TemporaryError):
 
 class NameUnknown(TemporaryError):
     """A network that comes back may know it; most often the name is misspelt, so no step waits for it."""
+
+
+class AgentMissing(TemporaryError):
+    """The host answers, and no agent was ever set up there, so it has no jobs."""
 
 
 class OfferRefused(ProviderError):

@@ -389,6 +389,27 @@ class HostCreator(Protocol):
         """
         ...
 
+    async def forget_fleet(self, cloud: str, fleet: str) -> None:
+        """
+        Forget what was chosen once for all hosts of a fleet, such as their image: it is removed, with all its hosts.
+
+        `cloud` is the name of its provider.
+        """
+
+    async def adopt(
+        self, instances: Sequence[InstanceSeen], report: Report
+    ) -> Sequence[InstanceSeen]:
+        """
+        Record instances that a cloud lists, each in the stack by which it is released later.
+
+        Returns them with that stack in their endpoints, and with the keys that their hosts may have. In the cloud nothing is
+        changed. An instance that is recorded already keeps its stack.
+
+        Raises:
+            ProviderError: Some are not recorded; asking again continues.
+        """
+        ...
+
     async def create(self, request: InstanceRequest, report: Report) -> CreatedHost:
         """
         Create the instance, or return it if it exists; a uid is bought once.
@@ -424,10 +445,26 @@ class CloudProvider(Protocol):
         self, environment_uid: str, request: InstanceRequest
     ) -> Sequence[InstanceSeen]: ...
     async def terminate(self, instance: InstanceSeen, report: Report) -> None: ...
+    async def forget_fleet(self, cloud: str, fleet: str) -> None: ...
+    async def adopt(
+        self, instances: Sequence[InstanceSeen], report: Report
+    ) -> Sequence[InstanceSeen]: ...
     async def create(self, request: InstanceRequest, report: Report) -> CreatedHost: ...
 
     def first_host_key(self, uid: str) -> str:
         """Return the public key with which a new host answers before it has one of its own."""
+        ...
+
+    def keep_host_key(self, request: InstanceRequest, keys: str) -> None:
+        """Keep the keys that were pinned for a host, for a ledger that does not know them."""
+
+    async def known_host_key(self, request: InstanceRequest) -> str:
+        """
+        Return the keys that a host may have, as far as this machine knows: those that were kept, else its first one.
+
+        Raises:
+            TemporaryError: It printed its first key, and the cloud does not show that yet.
+        """
         ...
 
     async def printed_host_key(self, request: InstanceRequest) -> str:

@@ -68,6 +68,8 @@ class InstanceSeen:
     """With `host_key` and `declared` as in `hosts.InstanceRequest`: how its host was reached."""
     host_key: str = ""
     declared: Mapping[str, Any] = field(default_factory=dict)
+    created_at_ms: int | None = None
+    """When a cloud created it, Unix milliseconds; None: it is not of a cloud."""
 
 
 @dataclass(frozen=True, slots=True)

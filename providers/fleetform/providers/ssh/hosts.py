@@ -23,7 +23,12 @@ from fleetform.agents.client.bundle import make_bundle
 from fleetform.agents.client.session import Session, open_session
 from fleetform.agents.protocol.messages import Cursor, Hello
 from fleetform.providers.contract.checks import HostChecked
-from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
+from fleetform.providers.contract.errors import (
+    AgentMissing,
+    PermanentError,
+    ProviderError,
+    TemporaryError,
+)
 from fleetform.providers.contract.hosts import (
     Host,
     Identity,
@@ -299,7 +304,7 @@ class SshHosts:
     async def _where(self, request: InstanceRequest, connection: Connection) -> Installed:
         installed = await drive(connection, self._found(request))
         if installed is None:
-            raise TemporaryError(f"instance {request.name}: no agent is installed on its host")
+            raise AgentMissing(f"instance {request.name}: no agent is installed on its host")
         return installed
 
     def _found(self, request: InstanceRequest) -> Steps[Installed | None]:

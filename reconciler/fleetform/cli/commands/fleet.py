@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fleetform.cli.arguments import who_asks
 from fleetform.cli.command import directory_option, group, json_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.selection import refuse_host, unknown
-from fleetform.cli.tree import load, maybe_reader, open_reader, open_workspace, or_default
+from fleetform.cli.tree import (
+    load,
+    maybe_reader,
+    open_reader,
+    open_to_write,
+    open_workspace,
+    or_default,
+    print_warnings,
+)
 from fleetform.model.figures import counted
 from fleetform.spec.desired import ResourceKey
 
@@ -30,6 +39,7 @@ _EXAMPLES = (
     ("fleetform fleet show local", "Show one fleet with its instances"),
     ("fleetform fleet hosts", "List the hosts of all fleets, and who uses them"),
     ("fleetform fleet hosts gpus --format json", "List the hosts of one fleet for a script"),
+    ("fleetform fleet adopt i-0f1e2d3c4b5a69788", "Adopt an unknown instance of a cloud"),
     ("fleetform fleet terminate i-0f1e2d3c4b5a69788", "Terminate an unknown instance of a cloud"),
     ("fleetform fleet check", "Check the hosts of all declared fleets, before or after an apply"),
 )
@@ -145,7 +155,7 @@ def _host_rows(live: Live, book: SchedulerState) -> tuple[InstanceRow, ...]:
 
 @command.command(
     "check",
-    examples=_EXAMPLES[5:],
+    examples=_EXAMPLES[6:],
     codes=(
         (Exit.ERROR, "A host would not work."),
         (Exit.OK, "All hosts work, or have warnings only."),
@@ -211,7 +221,34 @@ def _progress(count: int) -> Iterator[Callable[[int], None]]:
         yield lambda done: status.update(text(done))
 
 
-@command.command("terminate", examples=_EXAMPLES[4:5])
+@command.command("adopt", examples=_EXAMPLES[4:5])
+@click.argument("ids", metavar="INSTANCE...", nargs=-1, required=True)
+@directory_option
+@json_option
+def adopt_instances(ids: tuple[str, ...], path: str | None, as_json: bool) -> None:
+    """
+    Adopt instances of clouds that have the tag of the environment and are not in the ledger.
+
+    `fleetform drift` lists them by their ids. Each becomes a host of the fleet that its tags name, in a place that `nodes`
+    leaves free, with the jobs that run there; nothing is created or ended. To an older copy of the ledger all newer instances
+    are unknown: `fleetform state rebuild` adopts all of them.
+    """
+    import asyncio
+
+    from fleetform.app.adoption import adopt_instances as adopt
+    from fleetform.cli.background import given_back
+    from fleetform.views.resources import recovered_table
+
+    workspace = open_to_write(path)
+    loaded = load(workspace, keep_going=True)
+    print_warnings(loaded)
+    assert loaded.desired is not None, "a configuration that cannot be read is refused before"
+    with given_back(workspace) as notice:
+        found = asyncio.run(adopt(workspace, loaded.desired, ids, who=who_asks(), notice=notice))
+    screen().rows(found, recovered_table, none="nothing was adopted", as_json=as_json)
+
+
+@command.command("terminate", examples=_EXAMPLES[5:6])
 @click.argument("ids", metavar="INSTANCE...", nargs=-1, required=True)
 @directory_option
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")

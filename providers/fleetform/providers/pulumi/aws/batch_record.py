@@ -25,6 +25,8 @@ __all__ = [
     "SHARED",
     "BatchRecord",
     "SharedRecord",
+    "keep_host_key",
+    "read_host_keys",
     "read_record",
     "read_records",
     "read_shared",
@@ -34,6 +36,7 @@ __all__ = [
 
 BATCH = "batch"
 SHARED = "shared"
+_HOST_KEYS = "host_keys"
 """The kinds of both records."""
 
 
@@ -119,6 +122,17 @@ def read_records(records: StackRecords) -> Iterator[BatchRecord]:
     """Read the records of all stacks of hosts."""
     for text in records.read_all(BATCH).values():
         yield BatchRecord.from_json(json.loads(text))
+
+
+def read_host_keys(records: StackRecords, stack: str) -> dict[str, str]:
+    """Return the keys that hosts of a stack may have, one a line, by uid."""
+    keys: dict[str, str] = json.loads(records.read(stack, _HOST_KEYS) or "{}")
+    return keys
+
+
+def keep_host_key(records: StackRecords, stack: str, uid: str, keys: str) -> None:
+    """Keep the keys that a host of a stack may have: a ledger of last night does not know them."""
+    records.write(stack, _HOST_KEYS, _text({**read_host_keys(records, stack), uid: keys}))
 
 
 def read_shared(records: StackRecords, stack: str) -> SharedRecord | None:

@@ -155,6 +155,30 @@ class Batches:
                 write_record(self._records, record.without(frozenset(leaving)))
             return found
 
+    async def adopt(
+        self,
+        wanted: BatchRecord,
+        shared: SharedRequest,
+        inventory: HostInventory,
+        report: Report,
+    ) -> None:
+        """
+        Record the hosts of `wanted`, which exist, and add them to the state of their stack.
+
+        Raises:
+            ProviderError: The state lacks some of them; asking again continues.
+        """
+        async with self._lock(wanted.stack):
+            # Before the state: a host that a record names as created is never created again.
+            write_record(self._records, wanted)
+            parts = await self._shared(wanted, shared, inventory, report)
+            async with self._slots.take(), self._opened(wanted.stack) as stack:
+                program = batch_program(wanted.account, wanted.batch({}), parts)
+                there = await settled_hosts(stack, program, inventory, wanted, report)
+            for uid in wanted.hosts:
+                if uid not in there:
+                    raise _gone(wanted, uid, wanted.created[uid])
+
     def has_released(self, stack_name: str) -> bool:
         """Tell whether nothing is left of a stack, no stack is without hosts and no shared part without a batch."""
         is_gone = read_record(self._records, stack_name) is None

@@ -40,6 +40,12 @@ from fleetform.providers.contract.observed import (
 )
 from fleetform.providers.contract.stacks import StackRecords
 from fleetform.providers.contract.tools import ToolCheck
+from fleetform.providers.pulumi.aws.adoption import adopted_batches, request_for
+from fleetform.providers.pulumi.aws.batch_record import (
+    BatchRecord,
+    keep_host_key,
+    read_host_keys,
+)
 from fleetform.providers.pulumi.aws.batches import Batches
 from fleetform.providers.pulumi.aws.console import prints_host_key, read_host_key
 from fleetform.providers.pulumi.aws.images import Images
@@ -54,7 +60,7 @@ from fleetform.providers.pulumi.aws.place import (
     stack_of,
 )
 from fleetform.providers.pulumi.aws.preview import preview_batch
-from fleetform.providers.pulumi.aws.program import AwsAccount
+from fleetform.providers.pulumi.aws.program import OPERATION_TAG, AwsAccount
 from fleetform.providers.pulumi.aws.requirements import SERVICE, require_installed
 from fleetform.providers.pulumi.aws.tools import check_tools
 from fleetform.providers.pulumi.aws.volumes import AwsVolumes
@@ -145,6 +151,16 @@ class AwsHosts:
         """Return the public key with which a new host answers before it has one of its own."""
         return self._first_key(uid).public
 
+    def keep_host_key(self, request: InstanceRequest, keys: str) -> None:
+        keep_host_key(self._records, stack_of(request), request.uid, keys)
+
+    async def known_host_key(self, request: InstanceRequest) -> str:
+        if kept := read_host_keys(self._records, stack_of(request)).get(request.uid):
+            return kept
+        if prints_host_key(request):
+            return await self.printed_host_key(request)
+        return self.first_host_key(request.uid)
+
     async def printed_host_key(self, request: InstanceRequest) -> str:
         account = self._account(request)
         return await asyncio.to_thread(read_host_key, request, account)
@@ -222,7 +238,14 @@ class AwsHosts:
                 alive=one.state != "terminated",
                 is_ending=one.state == "shutting-down",
                 provider=request.provider,
-                endpoint={**request.endpoint, "id": one.id, "hostname": one.address},
+                endpoint={
+                    **request.endpoint,
+                    **one.terms,
+                    "stack": one.tags.get(OPERATION_TAG, ""),
+                    "id": one.id,
+                    "hostname": one.address,
+                },
+                created_at_ms=one.created_at_ms,
             )
             for one in await inventory.instances()
             if IDENTITY_TAG in one.tags
@@ -235,6 +258,34 @@ class AwsHosts:
         await self._batches.terminate(
             instance.uid, instance.endpoint["id"], await self._inventory(account), report
         )
+
+    async def adopt(
+        self, instances: Sequence[InstanceSeen], report: Report
+    ) -> Sequence[InstanceSeen]:
+        require_installed(instances[0].fleet)
+        names, batches = await asyncio.to_thread(
+            adopted_batches, instances, self._records, self._adopted_record
+        )
+        key = self._keys.public_key()
+        for request, record in batches:
+            inventory = await self._inventory(record.account)
+            await self._batches.adopt(record, shared_of(request, key), inventory, report)
+        found = []
+        for one in instances:
+            placed = replace(one, endpoint={**one.endpoint, "stack": names[one.uid]})
+            known = await self.known_host_key(request_for(placed))
+            found.append(replace(placed, host_key=one.host_key or known))
+        return found
+
+    def _adopted_record(self, request: InstanceRequest) -> BatchRecord:
+        account = self._account(request)
+        cards = efa_cards(request, account)
+        record = record_of(request, account, request.endpoint["image"], cards)
+        # The cloud may have chosen another zone for each instance of one batch.
+        return replace(record, template=replace(record.template, zone=""))
+
+    async def forget_fleet(self, cloud: str, fleet: str) -> None:
+        self._images.forget(fleet)
 
     async def look(self, instance: InstanceSeen) -> HostSeen:
         raise _not_created(instance.name)

@@ -73,6 +73,9 @@ class ListedInstance:
     tags: Mapping[str, str]
     address: str
     state: str
+    created_at_ms: int
+    terms: Mapping[str, Any]
+    """Its type, its image, its zone, and `spot` if it is one, as an endpoint has them."""
 
 
 class AwsInventory:
@@ -110,6 +113,8 @@ class AwsInventory:
                 _tags(one),
                 one.get("PublicIpAddress") or one.get("PrivateIpAddress") or "",
                 _state(one),
+                int(one["LaunchTime"].timestamp() * 1000),
+                _terms(one),
             )
             for one in things
         ]
@@ -155,6 +160,15 @@ def ec2_client(account: AwsAccount) -> Any:
 
 def _tags(thing: Mapping[str, Any]) -> dict[str, str]:
     return {tag["Key"]: tag["Value"] for tag in thing.get("Tags", ())}
+
+
+def _terms(instance: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "instance_type": instance["InstanceType"],
+        "image": instance["ImageId"],
+        "zone": instance["Placement"]["AvailabilityZone"],
+        **({"spot": True} if instance.get("InstanceLifecycle") == "spot" else {}),
+    }
 
 
 def _state(thing: Mapping[str, Any]) -> str:
