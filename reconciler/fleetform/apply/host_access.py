@@ -66,6 +66,9 @@ class HostAccess(Protocol):
             ProviderError: It cannot be released; the message says why.
         """
 
+    async def forget_fleet(self, cloud: str, fleet: str) -> None:
+        """See `providers.contract.hosts.HostCreator.forget_fleet`."""
+
     async def unmounted(self, volume: str, fleet: str) -> None:
         """
         Return once no running job has the volume mounted; it is on the hosts of `fleet`.

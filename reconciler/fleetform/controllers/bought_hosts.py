@@ -115,6 +115,10 @@ class BoughtHosts:
             return False
         return True
 
+    async def forget_fleet(self, cloud: str, fleet: str) -> None:
+        """See `apply.host_access.HostAccess.forget_fleet`."""
+        await self._creator().forget_fleet(cloud, fleet)
+
     async def _ask(self, instance: Instance) -> None:
         """Ask for an instance by its next offer, and record the answer."""
         taken = (await self._taken(instance.uid)).get(instance.uid)

@@ -45,6 +45,9 @@ class ManagedHostAccess:
     async def depart(self, instance: Instance) -> None:
         await self.departures.depart(instance)
 
+    async def forget_fleet(self, cloud: str, fleet: str) -> None:
+        await self.hosts.forget_fleet(cloud, fleet)
+
     async def unmounted(self, volume: str, fleet: str) -> None:
         await self.volumes.unmounted(volume, fleet)
 

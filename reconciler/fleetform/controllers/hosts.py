@@ -439,6 +439,10 @@ class HostSessions:
         self.wake()
         return is_created
 
+    async def forget_fleet(self, cloud: str, fleet: str) -> None:
+        """See `apply.host_access.HostAccess.forget_fleet`."""
+        await self._bought.forget_fleet(cloud, fleet)
+
     async def _greet(self, session: Session) -> Host:
         if session.instance.is_bought:
             prepared = await self._bought.prepare(session.instance)

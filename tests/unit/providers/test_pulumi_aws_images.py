@@ -73,3 +73,14 @@ def test_the_newest_image_is_that_of_the_parameter(tmp_path, monkeypatch):
     kept = Images(tmp_path)
     assert kept.newest(request(image="/own/image"), ACCOUNT) == "ami-2"
     assert kept.newest(request(image="ami-1"), ACCOUNT) == ""
+
+
+def test_the_image_goes_with_the_fleet(tmp_path, monkeypatch):
+    """A fleet that is removed and declared again takes the newest image; others keep theirs."""
+    now = ["ami-1"]
+    monkeypatch.setattr(images, "latest_image", lambda _account, _parameter: now[0])
+    kept, other = Images(tmp_path), replace(request(), fleet="gpus-2")
+    assert [kept.pin(one, ACCOUNT) for one in (request(), other)] == ["ami-1"] * 2
+    now[0] = "ami-2"
+    kept.forget("gpus")
+    assert [kept.pin(one, ACCOUNT) for one in (request(), other)] == ["ami-2", "ami-1"]

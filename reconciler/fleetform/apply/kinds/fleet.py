@@ -70,6 +70,8 @@ async def remove(step: Step, begun: Begun, access: HostAccess) -> None:
     """Let every instance go; the intent has marked them terminating."""
     instances = await access.instances(step.resource.name)
     await together(access.depart(instance) for instance in instances if _leaving(instance))
+    if cloud := step.arguments.get("cloud"):
+        await access.forget_fleet(cloud, step.resource.name)
 
 
 def _is_silent(instance: Instance) -> bool:

@@ -123,11 +123,13 @@ def _cut_short(what: str) -> str:
 
 
 def propose_remove(row: LiveResource) -> Proposal:
+    provider = provider_of(row.parsed)
+    cloud = {"cloud": provider} if provider in CLOUDS else {}
     return propose_change_of_row(
         row,
         Action.DELETE,
         Reason.REMOVED,
-        make_step(Verb.FLEET_REMOVE, row.key, {}),
+        make_step(Verb.FLEET_REMOVE, row.key, cloud),
         destructive=True,
         at_stake=hosts_impact(Action.DELETE, nodes_wanted(row.parsed)),
     )
