@@ -184,12 +184,19 @@ class BoughtHosts:
         return bool(why)
 
     async def _refuse_unknown(self, instance: Instance) -> None:
-        """Make sure that the ledger knows, or has known, each instance of the fleet that its cloud lists."""
-        unknown = await self._unknown(instance)
+        """Make sure that the ledger knows, or has known, each instance of the fleet that its cloud lists in any of its regions."""
+        offers = await self._gate(lambda: self._ledger.read_offers(instance.fleet))
+        regions = dict.fromkeys(one.terms["region"] for one in offers)
+        there = [
+            replace(instance, endpoint={**instance.endpoint, "region": region})
+            for region in regions or (instance.endpoint["region"],)
+        ]
+        unknown = await self._unknown(there)
         if unknown:
-            # They may have been terminated since the list was read.
-            self._lists.pop(place_of(instance.provider, instance.endpoint), None)
-            unknown = await self._unknown(instance)
+            # They may have been terminated since the lists were read.
+            for one in there:
+                self._lists.pop(place_of(one.provider, one.endpoint), None)
+            unknown = await self._unknown(there)
         if unknown:
             more = f" and {len(unknown) - _NAMED_MAX} more" if len(unknown) > _NAMED_MAX else ""
             raise PermanentError(
@@ -199,11 +206,12 @@ class BoughtHosts:
                 " adopt them with `fleetform fleet adopt`, or end them with `fleetform fleet terminate`",
             )
 
-    async def _unknown(self, instance: Instance) -> list[str]:
+    async def _unknown(self, places: Sequence[Instance]) -> list[str]:
         there = {
             one.uid: str(one.endpoint["id"])
-            for one in await self._listed(instance)
-            if one.fleet == instance.fleet and one.alive and not one.is_ending
+            for listed in await asyncio.gather(*map(self._listed, places))
+            for one in listed
+            if one.fleet == places[0].fleet and one.alive and not one.is_ending
         }
         known = await self._gate(lambda: self._ledger.read_known_instances(there))
         return sorted(there[uid] for uid in there if uid not in known)
