@@ -19,6 +19,7 @@ __all__ = [
     "ScaleRequest",
     "Scaling",
     "numbers_kept",
+    "places_kept",
     "places_with_offers",
 ]
 
@@ -114,6 +115,20 @@ def numbers_kept(
     kept = sorted(numbers, key=lambda one: (one not in busy, one))[:most]
     free = (one for one in range(least + len(kept)) if one not in set(kept))
     return tuple(sorted([*kept, *(next(free) for _ in range(least - len(kept)))]))
+
+
+def places_kept(
+    fleet: str, scaling: Mapping[str, Any], numbers: Iterable[int]
+) -> list[dict[str, Any]]:
+    """Return the places with these numbers of a fleet whose hosts follow demand, as a step has them."""
+    places = [
+        {**scaling["host"], "name": f"{fleet}-{number}", "number": number} for number in numbers
+    ]
+    drained = scaling.get("drained", {})
+    return [
+        {**one, "drained": drained[one["name"]]} if one["name"] in drained else one
+        for one in places
+    ]
 
 
 def places_with_offers(arguments: Mapping[str, Any]) -> Sequence[dict[str, Any]]:

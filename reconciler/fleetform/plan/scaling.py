@@ -12,7 +12,7 @@ from dataclasses import replace
 from fleetform.model.instance import InstanceState
 from fleetform.model.plan import Step
 from fleetform.model.rollout import SURGE
-from fleetform.model.scaling import numbers_kept
+from fleetform.model.scaling import numbers_kept, places_kept
 from fleetform.model.verbs import Verb
 from fleetform.plan.draft import PlanDraft
 
@@ -52,8 +52,5 @@ def _kept(draft: PlanDraft, step: Step, fleet: str) -> Step:
         least=scaling["min"],
         most=scaling["max"],
     )
-    name = step.resource.name
-    instances = [
-        {**scaling["host"], "name": f"{name}-{number}", "number": number} for number in numbers
-    ]
+    instances = places_kept(step.resource.name, scaling, numbers)
     return replace(step, arguments={**step.arguments, "instances": instances})

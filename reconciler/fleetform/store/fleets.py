@@ -22,7 +22,7 @@ from fleetform.model.drift import GONE, TABLE, Drift, RecordedDrift
 from fleetform.model.figures import counted
 from fleetform.model.instance import CLOUDS, LOCAL
 from fleetform.model.rollout import EXCHANGED, EXCHANGED_TEXTS, SURGE, UNWANTED
-from fleetform.model.scaling import numbers_kept
+from fleetform.model.scaling import numbers_kept, places_kept
 from fleetform.model.verbs import Verb
 from fleetform.providers.contract.hosts import BATCH_MAX, CreatedHost
 from fleetform.spec.desired import ResourceKey
@@ -150,8 +150,7 @@ def _scaled(transaction: Transaction, step: Step) -> list[dict[str, Any]] | None
         least=scaling["min"],
         most=scaling["max"],
     )
-    host = scaling["host"]
-    return [{**host, "name": f"{fleet}-{number}", "number": number} for number in kept]
+    return places_kept(fleet, scaling, kept)
 
 
 def _numbers(transaction: Transaction, fleet: str) -> dict[str, int]:

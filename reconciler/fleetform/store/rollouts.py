@@ -254,8 +254,8 @@ def insert_host(
     transaction.execute(
         "INSERT INTO instances (uid, name, fleet, number, state, address, sharing, blocks, declared,"
         " parts, cpu_millicores, memory_bytes, disk_bytes, gpus, template_digest, env, run_as,"
-        " provider, endpoint) VALUES (?, ?, ?, ?, 'provisioning', '127.0.0.1', ?, ?, ?, ?, ?, ?, ?, ?,"
-        " ?, ?, ?, ?, ?)",
+        " drained, provider, endpoint) VALUES (?, ?, ?, ?, 'provisioning', '127.0.0.1', ?, ?, ?, ?, ?, ?,"
+        " ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             uid,
             name,
@@ -272,6 +272,7 @@ def insert_host(
             kept["template"],
             env_text(document),
             document.get("run_as", ""),
+            kept.get("scaling", {}).get("drained", {}).get(name, place.get("drained", "")),
             place.get("provider", LOCAL),
             to_json(endpoint) if place else "",
         ),

@@ -69,6 +69,18 @@ def test_new_hosts_are_one_batch_within_the_limit(ledger: Ledger) -> None:
     assert len(there(ledger)) == 3
 
 
+def test_a_single_host_is_drained(ledger: Ledger) -> None:
+    """One that demand has brought in, and one that demand brings in later, get no jobs if the fleet drains them by name."""
+    desk = opened(ledger)
+    commit(desk, 1)
+    step = scaled_step(0, 0, 3, "fleet.update")
+    step.arguments["scaling"]["drained"] = {"gpus-0": "a fan is loud", "gpus-2": "a loose cable"}
+    carry_out(ledger, [step])
+    commit(desk, 2)
+    drained = {one.name: one.drained for one in there(ledger)}
+    assert drained == {"gpus-0": "a fan is loud", "gpus-1": "", "gpus-2": "a loose cable"}
+
+
 def test_a_batch_has_a_hundred_hosts(ledger: Ledger) -> None:
     """More hosts of one request are in several stacks."""
     desk = opened(ledger, most=300)

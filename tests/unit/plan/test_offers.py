@@ -232,3 +232,18 @@ def test_a_sweep_costs_what_its_runs_may_need():
     plan = planned(tree(gpus, own, *sweep, endless, anywhere), live)
     assert plan.annex["run_costs"] == {"sweep": {"runs": 3, "micros": 3 * G5_MICROS}}
     assert "cost: at most $3.02, if each of 3 runs needs its max_duration" in printed(plan)
+
+    assert "cost: at most $3.018, if each of 3 runs needs its max_duration" in printed(plan)
+
+
+def test_single_hosts_of_a_range_are_drained():
+    """The step has the reasons by name, whether demand has brought the hosts in or not."""
+    nodes = {"min": 0, "target": 0, "max": 3}
+    drain = [{"reason": "a fan is loud", "hosts": ["gpus-1", "gpus-2"]}]
+    before = on_aws(nodes)
+    live = replace(ledger(row(before)), instances=(bought(0), bought(1)))
+    (change,) = plan_of(on_aws(nodes, drain=drain), live).changes
+    arguments = change.steps[-1].arguments
+    assert arguments["scaling"]["drained"] == {"gpus-1": "a fan is loud", "gpus-2": "a fan is loud"}
+    drained = {one["name"]: one.get("drained", "") for one in arguments["instances"]}
+    assert drained == {"gpus-0": "", "gpus-1": "a fan is loud"}

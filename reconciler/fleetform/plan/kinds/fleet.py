@@ -238,7 +238,8 @@ def scaling_of(document: Mapping[str, Any]) -> dict[str, Any] | None:
     """
     Return between which numbers the hosts of a fleet follow demand, and what a new one is; None: they do not.
 
-    `idle_seconds` is how long a host beyond the least number stays without jobs; negative: without limit.
+    `idle_seconds` is how long a host beyond the least number stays without jobs; negative: without limit. `drained` has the
+    single hosts on which no job starts, with the reason.
     """
     nodes = document.get("nodes")
     if nodes is None or provider_of(document) not in CLOUDS:
@@ -251,6 +252,7 @@ def scaling_of(document: Mapping[str, Any]) -> dict[str, Any] | None:
         "max": HOSTS_MAX if most is None else most,
         "idle_seconds": document.get("idle_duration", IDLE_SECONDS),
         "host": {**elsewhere(document), **_drained("", document)},
+        **({"drained": single} if (single := _drained_singly(document)) else {}),
     }
 
 
@@ -325,6 +327,15 @@ def _drained(name: str, document: Mapping[str, Any]) -> dict[str, str]:
         if name in entry.get("hosts", (name,)):
             return {"drained": entry["reason"]}
     return {}
+
+
+def _drained_singly(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return why no job starts on single hosts of the fleet, by name."""
+    return {
+        name: entry["reason"]
+        for entry in document.get("drain", ())
+        for name in entry.get("hosts", ())
+    }
 
 
 def template_of(document: Mapping[str, Any]) -> str:
