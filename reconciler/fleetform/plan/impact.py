@@ -76,7 +76,12 @@ def hosts_ended(draft: PlanDraft, change: Change) -> frozenset[str]:
     """Name the hosts of a fleet that give way to others; empty where it is all of them, or none."""
     if change.key in draft.hastened or any(_repartitions(one) for one in change.fields):
         return frozenset()
-    return frozenset(host for step in change.steps for host in step.arguments.get("exchange", ()))
+    return frozenset(
+        host
+        for step in change.steps
+        for argument in ("exchange", "unfit")
+        for host in step.arguments.get(argument, ())
+    )
 
 
 def _repartitions(one: FieldChange) -> bool:

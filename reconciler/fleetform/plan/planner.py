@@ -20,6 +20,7 @@ from fleetform.plan.compare import compare_resources, compare_rules
 from fleetform.plan.draft import NOTHING_MOVED, PlanDraft
 from fleetform.plan.drift import correct_drift
 from fleetform.plan.ended_instances import give_up_ended
+from fleetform.plan.fitting_hosts import keep_fitting_hosts
 from fleetform.plan.hosts import count_hosts, hasten_exchanges
 from fleetform.plan.impact import add_stakes
 from fleetform.plan.kinds import KINDS
@@ -60,6 +61,8 @@ _CHAIN: tuple[Callable[[PlanDraft], None], ...] = (
     keep_scaled_hosts,
     # Before the cost and the digest: the offer is a part of what is bought.
     choose_offers,
+    # With the offers: a host stays that one of them would create.
+    keep_fitting_hosts,
     *PASSES,
     # The passes may have held what is left for another plan anyway.
     defer_the_held,

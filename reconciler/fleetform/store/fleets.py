@@ -52,10 +52,10 @@ __all__ = [
     "finish_forget",
     "finish_remove",
     "finish_write",
-    "leave_place",
     "note_created",
     "note_ended",
     "retire",
+    "vacate",
 ]
 
 
@@ -73,6 +73,7 @@ def begin_update(context: Context, step: Step) -> None:
     fleet = step.resource.name
     _lose(context, step)
     _give_up(context, step)
+    _keep(context, step)
     _renew(context, step)
     places = numbered(context.transaction, step)
     wanted = {place["number"] for place in places}
@@ -182,13 +183,24 @@ def _give_up(context: Context, step: Step) -> None:
         _leave_place(context.transaction, uid, step.resource.name, why, now_ms=context.now_ms)
 
 
+def _keep(context: Context, step: Step) -> None:
+    """Give instances of clouds that the fleet could create now its new template, so that no rollout replaces them."""
+    context.transaction.many(
+        "UPDATE instances SET template_digest = ? WHERE uid = ? AND fleet = ?",
+        (
+            (step.arguments["template"], uid, step.resource.name)
+            for uid in step.arguments.get("keeps", ())
+        ),
+    )
+
+
 def _leave_place(transaction: Transaction, uid: str, fleet: str, why: str, *, now_ms: int) -> None:
     """
     Have an instance of a cloud that no longer exists leave its place at once.
 
     It leaves under a number that no place has, because its provider still has a record of it, which is released.
     """
-    name = _vacate(transaction, uid, fleet, now_ms=now_ms)
+    name = vacate(transaction, uid, fleet, now_ms=now_ms)
     if name:
         said, key = f"host {name} is gone: {why}", ResourceKey("fleet", fleet)
         lose_jobs(transaction, uid, said, now_ms=now_ms)
@@ -209,10 +221,10 @@ def _renew(context: Context, step: Step) -> None:
     for uid, endpoint in rows:
         if "id" not in json.loads(endpoint):
             # Asked for by the earlier template, which its cloud refuses, it would fail each update of the fleet.
-            _vacate(context.transaction, uid, fleet, now_ms=context.now_ms)
+            vacate(context.transaction, uid, fleet, now_ms=context.now_ms)
 
 
-def _vacate(transaction: Transaction, uid: str, fleet: str, *, now_ms: int) -> str:
+def vacate(transaction: Transaction, uid: str, fleet: str, *, now_ms: int) -> str:
     """Have an instance of a cloud leave under a number that no place has, and return its name; empty: it has left."""
     row = transaction.one(
         "UPDATE instances SET state = 'terminating', number = ?, message = '',"
@@ -221,15 +233,6 @@ def _vacate(transaction: Transaction, uid: str, fleet: str, *, now_ms: int) -> s
         (_free_below(transaction, fleet), now_ms, uid, fleet),
     )
     return "" if row is None else str(row[0])
-
-
-def leave_place(transaction: Transaction, uid: str, fleet: str) -> None:
-    """Release an instance of a cloud whose place another one has taken."""
-    transaction.execute(
-        "UPDATE instances SET state = 'terminating', number = ?, message = '',"
-        " generation = generation + 1 WHERE uid = ?",
-        (_free_below(transaction, fleet), uid),
-    )
 
 
 def _free_below(transaction: Transaction, fleet: str) -> int:

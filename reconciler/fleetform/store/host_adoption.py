@@ -91,7 +91,7 @@ def _put_instance(context: Context, instance: InstanceSeen, number: int) -> None
     ).fetchall()
     for uid, provider in taken:
         if provider in CLOUDS:
-            fleets.leave_place(transaction, uid, instance.fleet)
+            fleets.vacate(transaction, uid, instance.fleet, now_ms=context.now_ms)
             continue
         message = f"{instance.name} is now a different instance"
         mark_instance(transaction, uid, state="terminated", message=message, now_ms=context.now_ms)

@@ -81,6 +81,21 @@ def test_a_single_host_is_drained(ledger: Ledger) -> None:
     assert drained == {"gpus-0": "a fan is loud", "gpus-1": "", "gpus-2": "a loose cable"}
 
 
+def test_an_instance_that_still_fits_gets_the_new_template(ledger: Ledger) -> None:
+    """The rollout replaces the other one only."""
+    desk = opened(ledger, target=2)
+    first, second = there(ledger)
+    for host in (first, second):
+        ledger.note_created(host.uid, CreatedHost("i-1", "192.0.2.1"), fence=desk.fence, now_ms=2)
+    step = scaled_step(0, 2, 3, "fleet.update")
+    step.arguments.update(template="two", keeps=[second.uid])
+    carry_out(ledger, [step])
+    assert {one.uid: one.template_digest for one in there(ledger)} == {
+        first.uid: "one",
+        second.uid: "two",
+    }
+
+
 def test_a_batch_has_a_hundred_hosts(ledger: Ledger) -> None:
     """More hosts of one request are in several stacks."""
     desk = opened(ledger, most=300)
@@ -207,7 +222,8 @@ def test_a_changed_template_is_rolled_out(ledger: Ledger) -> None:
     """Hosts of the earlier template stay as they were created until a rollout replaces them, answered or not."""
     desk = opened(ledger, target=2)
     first, second = there(ledger)
-    ledger.note_created(first.uid, CreatedHost("i-1", "192.0.2.1"), fence=desk.fence, now_ms=2)
+    for host in (first, second):
+        ledger.note_created(host.uid, CreatedHost("i-1", "192.0.2.1"), fence=desk.fence, now_ms=2)
     desk.greet(first.uid, cpus=4)
     changed = scaled_step(0, 0, 3, "fleet.update")
     other = {**HOST, "endpoint": {**HOST["endpoint"], "image": "ami-2"}}

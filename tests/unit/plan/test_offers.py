@@ -233,8 +233,6 @@ def test_a_sweep_costs_what_its_runs_may_need():
     assert plan.annex["run_costs"] == {"sweep": {"runs": 3, "micros": 3 * G5_MICROS}}
     assert "cost: at most $3.02, if each of 3 runs needs its max_duration" in printed(plan)
 
-    assert "cost: at most $3.018, if each of 3 runs needs its max_duration" in printed(plan)
-
 
 def test_single_hosts_of_a_range_are_drained():
     """The step has the reasons by name, whether demand has brought the hosts in or not."""

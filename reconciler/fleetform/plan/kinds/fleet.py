@@ -118,6 +118,11 @@ def hosts_impact(action: Action, count: int) -> str:
     return _cut_short(hosts) if action is Action.UPDATE else f"{hosts} and all jobs on them"
 
 
+def recreated_hosts_impact(names: Sequence[str]) -> str:
+    """Say what goes with single hosts that are replaced without waiting for the jobs on them."""
+    return _cut_short(f"host {', '.join(names)}")
+
+
 def _cut_short(what: str) -> str:
     return f"{what} and all jobs there, because of `update: {{strategy: recreate}}`"
 
@@ -161,7 +166,7 @@ def propose_exchange(declared: Declared, row: LiveResource, hosts: Sequence[str]
         at_stake = (
             hosts_impact(Action.UPDATE, nodes_wanted(before))
             if all_of_them
-            else _cut_short(f"host {', '.join(hosts)}")
+            else recreated_hosts_impact(hosts)
         )
     return _as_asked(declared, row, Action.UPDATE, (step,), at_stake=at_stake)
 
@@ -281,11 +286,10 @@ _GB = 1 << 30
 
 def _aws_endpoint(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return all that a fleet says of its instances on AWS; the offer is chosen by another pass."""
-    disk = (document.get("resources", {}).get("disk") or {}).get("min")
     endpoint = {
         **document["aws"],
         "region": document["regions"][0],
-        "root_gb": ROOT_DISK_GB if disk is None else -(-disk // _GB),
+        "root_gb": root_gb(document),
         "orphan_after": document["aws"].get("orphan_after", ORPHAN_SECONDS),
     }
     retry = document.get("retry") or {}
@@ -295,6 +299,12 @@ def _aws_endpoint(document: Mapping[str, Any]) -> dict[str, Any]:
         endpoint["placement"] = "cluster"
     endpoint |= {name: document[name] for name in ("reservation", "tags") if name in document}
     return endpoint
+
+
+def root_gb(document: Mapping[str, Any]) -> int:
+    """Return the size of the root disk of a new instance."""
+    disk = (document.get("resources", {}).get("disk") or {}).get("min")
+    return ROOT_DISK_GB if disk is None else -(-disk // _GB)
 
 
 # What a host over SSH has from its fleet unless it has its own.

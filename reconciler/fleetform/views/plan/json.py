@@ -22,6 +22,7 @@ from fleetform.views.plan.groups import LEAVING, document_after, document_before
 from fleetform.views.plan.notes import (
     hosts_created,
     hosts_removed,
+    hosts_replaced,
     hosts_set_up,
     joining_hosts,
     preview_rows,
@@ -241,6 +242,8 @@ def change_json(plan: Plan, change: Change) -> ResourceChange:
         found["hosts_set_up"] = list(hosts_set_up(plan, change))
         if created := hosts_created(plan, change):
             found["hosts_created"] = list(created)
+        if replaced := hosts_replaced(change):
+            found["hosts_replaced"] = dict(replaced)
         if scaling := scaling_of(change):
             found["scaling"] = {
                 "min": scaling["min"],

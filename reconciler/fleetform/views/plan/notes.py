@@ -331,6 +331,7 @@ def block_facts(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[
         ("hosts removed", hosts_removed_text(plan, change)),
         ("sets up", hosts_set_up_text(plan, change)),
         ("creates", hosts_created_text(plan, change)),
+        ("replaces", hosts_replaced_text(change)),
         ("scales", scaling_text(change)),
         ("next offers", next_offers_text(plan, change)),
         ("preview", preview_text(plan, change)),
@@ -379,6 +380,20 @@ def hosts_created(plan: Plan, change: Change) -> tuple[str, ...]:
     if change.key.kind != "fleet":
         return ()
     return tuple(plan.annex.get("hosts_created", {}).get(change.key.name, ()))
+
+
+def hosts_replaced(change: Change) -> Mapping[str, str]:
+    """Return the hosts of a fleet on a cloud that another template replaces, with the reason."""
+    found = (step.arguments.get("unfit", {}) for step in change.steps)
+    return next((one for one in found if one), {})
+
+
+def hosts_replaced_text(change: Change) -> str:
+    """Write `gpus-1 (us-east-1 is no longer in `regions`)`; empty for a change that replaces no host of a cloud."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in hosts_replaced(change).items():
+        by_reason.setdefault(why, []).append(name)
+    return "; ".join(f"{_host_names(names)} ({printable(why)})" for why, names in by_reason.items())
 
 
 def hosts_created_text(plan: Plan, change: Change) -> str:

@@ -160,6 +160,12 @@ class ResourceChange(TypedDict):
             "Of a fleet on a cloud: the hosts that the change creates; absent without any.",
         ]
     ]
+    hosts_replaced: NotRequired[
+        Annotated[
+            dict[str, str],
+            "Of a fleet on a cloud: the hosts that another template replaces, with the reason; absent without any.",
+        ]
+    ]
     scaling: NotRequired[
         Annotated[
             ScalingBody,

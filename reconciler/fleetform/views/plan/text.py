@@ -149,6 +149,7 @@ _FACT_TONES = {
     "hosts removed": "warn",
     "sets up": "info",
     "creates": "info",
+    "replaces": "warn",
     "scales": "info",
     "next offers": "dim",
     "preview": "info",

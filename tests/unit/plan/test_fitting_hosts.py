@@ -1,0 +1,107 @@
+"""Which instances of a cloud stay when their fleet declares other regions, zones, types or resources."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fleetform.checker.check import check
+from fleetform.model.instance import InstanceState
+from fleetform.model.plan import Permissions
+from fleetform.plan.kinds.fleet import template_of
+from unit.plan.test_offers import bought, on_aws, plan_of, printed
+from unit.plan.trees import ledger, row, tree
+
+BEFORE = {"instance_types": ["g5.xlarge", "g5.2xlarge"]}
+
+
+def there(**declared):
+    """A fleet with a host of each of two types, of its template."""
+    before = on_aws(**{**BEFORE, **declared})
+    hosts = [
+        replace(
+            bought(number), state=InstanceState.READY, template_digest=template_of(before.document),
+            install_id="a",
+            endpoint={"id": f"i-{number}", "region": "us-east-1", "zone": "us-east-1a", "instance_type": kind},
+        )
+        for number, kind in enumerate(BEFORE["instance_types"])
+    ]  # fmt: skip
+    return replace(ledger(row(before)), instances=tuple(hosts))
+
+
+def hosts_of(plan):
+    (change,) = plan.changes
+    arguments = change.steps[-1].arguments
+    return arguments.get("keeps", []), arguments.get("unfit", {})
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"regions": ["us-east-1", "us-west-2"]},
+        {"instance_types": ["g5.xlarge", "g5.2xlarge", "g5.4xlarge"]},
+        {"availability_zones": ["us-east-1a", "us-east-1b"]},
+        {"resources": {"cpu": {"min": 4000}}},
+    ],
+)
+@pytest.mark.parametrize("strategy", ["drain", "recreate"])
+def test_what_still_fits_stays(more, strategy):
+    """Lists that become longer, or another condition that the hosts satisfy, replace nothing and destroy nothing."""
+    update = {"update": {"strategy": strategy}}
+    declared = on_aws(**{**BEFORE, **more, **update})
+    plan = plan_of(declared, there(**update))
+    assert hosts_of(plan) == (["u0", "u1"], {})
+    assert not plan.changes[0].destructive
+    assert "replaces" not in printed(plan)
+
+
+@pytest.mark.parametrize(
+    ("declared", "replaced"),
+    [
+        ({"instance_types": ["g5.xlarge"]}, {"gpus-1": "g5.2xlarge is no longer in `instance_types`"}),
+        (
+            {"resources": {"cpu": {"min": 8000}}},
+            {"gpus-0": "g5.xlarge no longer satisfies the fleet"},
+        ),
+        (
+            {"availability_zones": ["us-east-1b"]},
+            dict.fromkeys(("gpus-0", "gpus-1"), "us-east-1a is not in `availability_zones`"),
+        ),
+        (
+            {"aws": {"account": "123456789012", "ssh_from": ["203.0.113.7/32"], "image": "ami-2"}},
+            dict.fromkeys(("gpus-0", "gpus-1"), "its template changes"),
+        ),
+        ({"sharing": "whole"}, dict.fromkeys(("gpus-0", "gpus-1"), "its template changes")),
+    ],
+)  # fmt: skip
+def test_what_no_longer_fits_is_replaced(declared, replaced):
+    """The plan names the hosts and says why."""
+    live = there()
+    after = on_aws(**{**BEFORE, **declared})
+    plan = plan_of(after, live)
+    assert hosts_of(plan)[1] == replaced
+    text = printed(plan)
+    assert all(f"{name}" in text and why in text for name, why in replaced.items())
+    assert check(plan, tree(after), live, Permissions()) == ()
+
+
+def test_only_replaced_hosts_are_at_stake():
+    """With `recreate` their jobs end, and those on the hosts that stay do not."""
+    update = {"update": {"strategy": "recreate"}}
+    live = there(**update)
+    after = on_aws(instance_types=["g5.xlarge"], **update)
+    plan = plan_of(after, live, destroy=False)
+    (change,) = [one.change for one in plan.held] or plan.changes
+    assert "host gpus-1 and all jobs there" in change.at_stake
+    assert change.destructive
+
+
+def test_a_region_that_is_removed_replaces_its_hosts():
+    """A host of another region stays."""
+    live = there(regions=["us-east-1", "us-west-2"])
+    first, second = live.instances
+    west = {**second.endpoint, "region": "us-west-2", "zone": "us-west-2a"}
+    live = replace(live, instances=(first, replace(second, endpoint=west)))
+    plan = plan_of(on_aws(**BEFORE), live)
+    assert hosts_of(plan) == (["u0"], {"gpus-1": "us-west-2 is no longer in `regions`"})
