@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,6 @@ import pytest
 from cloud.front import wait_until
 from fleetform.providers.first_boot.cloud_config import cloud_config
 from fleetform.providers.first_boot.host_key import first_key
-from fleetform.providers.pulumi.aws.keys import public_key
 
 pytestmark = pytest.mark.waits
 
@@ -106,7 +106,9 @@ def test_one_instance_is_adopted(site, cloud, image):
     (passphrase,) = Path(site.variables["FLEETFORM_CONFIG_HOME"]).glob("pulumi/*.passphrase")
     uid = "f" * 32
     document = cloud_config(
-        public_key(folder_of(site) / "pulumi"),
+        subprocess.check_output(
+            ["ssh-keygen", "-y", "-f", folder_of(site) / "pulumi" / "id_ed25519"], text=True
+        ).strip(),
         first_key(passphrase.read_bytes(), uid),
         orphan_seconds=86_400,
     )

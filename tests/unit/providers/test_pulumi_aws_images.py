@@ -70,7 +70,7 @@ def test_a_fleet_keeps_its_image(tmp_path, monkeypatch):
 def test_the_newest_image_is_that_of_the_parameter(tmp_path, monkeypatch):
     """Whatever is pinned; an image that is named by its id has none."""
     monkeypatch.setattr(images, "latest_image", lambda _account, _parameter: "ami-2")
-    kept = Images(tmp_path)
+    kept = Images(FileRecords(tmp_path))
     assert kept.newest(request(image="/own/image"), ACCOUNT) == "ami-2"
     assert kept.newest(request(image="ami-1"), ACCOUNT) == ""
 
@@ -79,7 +79,7 @@ def test_the_image_goes_with_the_fleet(tmp_path, monkeypatch):
     """A fleet that is removed and declared again takes the newest image; others keep theirs."""
     now = ["ami-1"]
     monkeypatch.setattr(images, "latest_image", lambda _account, _parameter: now[0])
-    kept, other = Images(tmp_path), replace(request(), fleet="gpus-2")
+    kept, other = Images(FileRecords(tmp_path)), replace(request(), fleet="gpus-2")
     assert [kept.pin(one, ACCOUNT) for one in (request(), other)] == ["ami-1"] * 2
     now[0] = "ami-2"
     kept.forget("gpus")

@@ -36,8 +36,9 @@ __all__ = [
 
 BATCH = "batch"
 SHARED = "shared"
-_HOST_KEYS = "host_keys"
 """The kinds of both records."""
+
+_HOST_KEYS = "host_keys"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ needed it is kept beside the records of the stacks, so that a host that is creat
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from fleetform.providers.contract.errors import PermanentError
@@ -76,14 +77,23 @@ class Images:
         if known:
             return known
         image = self.resolve(request, account)
-        pins = {**self._read(), _key(request, declared_image(request)): image}
-        self._records.write(OF_ENVIRONMENT, _KIND, json.dumps(pins, sort_keys=True, indent=1))
+        self._write({**self._read(), _key(request, declared_image(request)): image})
         return image
 
     def newest(self, request: InstanceRequest, account: AwsAccount) -> str:
         """Return the image that the parameter of a host has now, whatever is pinned; empty: it has none."""
         image = declared_image(request)
         return latest_image(account, image) if _is_parameter(image) else ""
+
+    def forget(self, fleet: str) -> None:
+        """Forget the images of a fleet that is removed: one that is declared under its name later takes the newest."""
+        pins = self._read()
+        kept = {key: pins[key] for key in pins if key.partition(" ")[0] != fleet}
+        if kept != pins:
+            self._write(kept)
+
+    def _write(self, pins: Mapping[str, str]) -> None:
+        self._records.write(OF_ENVIRONMENT, _KIND, json.dumps(pins, sort_keys=True, indent=1))
 
     def _read(self) -> dict[str, Any]:
         pins: dict[str, Any] = json.loads(self._records.read(OF_ENVIRONMENT, _KIND) or "{}")
