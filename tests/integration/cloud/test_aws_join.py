@@ -69,7 +69,7 @@ USE = """
 type: task
 name: {name}
 fleets: [gpus]
-volumes: ["data:/data"]
+volumes: ["data:/mnt/data"]
 commands: ["{command}"]
 """
 
@@ -78,7 +78,7 @@ def test_data_survives_its_instance(pulumi, cloud, hosts, image, tmp_path):
     """A run writes to a disk, its instance is deleted, and a run on the next instance reads what it wrote."""
     site = Site(tmp_path, cloud, image, runs_as_root=True)
     (site.root / "volume.yaml").write_text(VOLUME)
-    declare = USE.format(name="write", command="echo kept > /data/file; df -h /data")
+    declare = USE.format(name="write", command="echo kept > /mnt/data/file; df -h /mnt/data")
     (site.root / "run.yaml").write_text(declare)
     try:
         site.declare(1, more="run_as: root\n")
@@ -98,7 +98,7 @@ def test_data_survives_its_instance(pulumi, cloud, hosts, image, tmp_path):
         assert cloud.instances() == []
 
         site.declare(1, more=more)
-        (site.root / "run.yaml").write_text(USE.format(name="read", command="cat /data/file"))
+        (site.root / "run.yaml").write_text(USE.format(name="read", command="cat /mnt/data/file"))
         site.run("apply", "-y")
         assert cloud.instances()[0].id != first
         assert site.run("logs", "read").strip() == "kept"
