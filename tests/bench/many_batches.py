@@ -52,7 +52,7 @@ class QuickHosts(hosts.AwsHosts):
             tags = [{"Key": key, "Value": text} for key, text in one.properties["tags"].items()]
             (instance,) = self._client.run_instances(
                 ImageId=record.template.image, InstanceType=record.template.instance_type,
-                MinCount=1, MaxCount=1,
+                MinCount=1, MaxCount=1, ClientToken=one.name,
                 TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
             )["Instances"]  # fmt: skip
             key = self._first_key(one.name).public
