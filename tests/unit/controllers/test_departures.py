@@ -1,0 +1,48 @@
+"""What an apply waits for while hosts are replaced."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fleetform.controllers.fleets import Departures
+from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.rollout import Template
+
+TEMPLATE = Template("new", "drain", 1, (0, 1))
+
+
+def host(number: int, state: InstanceState, digest: str = "new", **more: Any) -> Instance:
+    name = f"gpus-{number}"
+    return Instance(name, name, "gpus", number, state, template_digest=digest, **more)
+
+
+READY, PROVISIONING = InstanceState.READY, InstanceState.PROVISIONING
+CREATED: dict[str, Any] = {"provider": "aws", "endpoint": {"id": "i-1"}}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "is_busy"),
+    [
+        ([host(0, READY), host(1, PROVISIONING, **CREATED)], False),
+        ([host(0, READY), host(1, PROVISIONING, provider="aws")], True),
+        ([host(0, READY), host(1, PROVISIONING)], True),
+        ([host(0, READY, "old"), host(1, PROVISIONING, **CREATED)], True),
+    ],
+    ids=["it boots", "it is created", "a host that boots at once", "another is replaced next"],
+)
+def test_the_boot_of_the_last_instance_is_not_waited_for(hosts, is_busy):
+    """It may take minutes, or never end: as in any step of a fleet, the instance joins later."""
+    session = SimpleNamespace(host=object())
+    departures = Departures(
+        hosts=SimpleNamespace(session=lambda uid: session),  # type: ignore[arg-type]
+        ledger=None, gate=None, progress=None, task_group=None, fence=1,  # type: ignore[arg-type]
+        clock=SimpleNamespace(now_ms=lambda: 1),  # type: ignore[arg-type]
+    )  # fmt: skip
+    mirror = SimpleNamespace(
+        instances=hosts, templates={"gpus": TEMPLATE}, allocations=(), all_jobs=lambda: ()
+    )
+    departures.round(mirror)  # type: ignore[arg-type]
+    assert departures.is_busy == is_busy
