@@ -37,7 +37,7 @@ def test_the_boot_of_the_last_instance_is_not_waited_for(hosts, is_busy):
     """It may take minutes, or never end: as in any step of a fleet, the instance joins later."""
     session = SimpleNamespace(host=object())
     departures = Departures(
-        hosts=SimpleNamespace(session=lambda uid: session),  # type: ignore[arg-type]
+        hosts=SimpleNamespace(session=lambda _uid: session),  # type: ignore[arg-type]
         ledger=None, gate=None, progress=None, task_group=None, fence=1,  # type: ignore[arg-type]
         clock=SimpleNamespace(now_ms=lambda: 1),  # type: ignore[arg-type]
     )  # fmt: skip
