@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetform.lifecycle.offers import asked_again, created, next_offer, refused
+from fleetform.lifecycle.offers import (
+    asked_again,
+    created,
+    must_be_released,
+    next_offer,
+    refused,
+)
 from fleetform.model.offers import REFUSED_MS, NoOffer, TriedOffer, identity_of, terms_of
 
 CHEAP = {
@@ -52,8 +58,15 @@ def test_what_may_exist_stays_at_its_offer():
     """The cloud was asked for it and has not answered: by another offer it would be bought twice."""
     asked = {**PLACE, "asked": True}
     assert taken(asked, tried(0, None)) == (asked, None)
-    assert refused(asked, DEAR) is None
-    assert taken(refused(asked, CHEAP), tried(0, None))[0]["instance_type"] == "g5.2xlarge"
+    assert refused(asked, DEAR, exists=False) is None
+    exists = refused(asked, CHEAP, exists=True)
+    assert exists is not None
+    assert must_be_released(exists)
+    assert taken(exists, tried(0, None)) == (exists, None)
+    assert (
+        taken(refused(asked, CHEAP, exists=False), tried(0, None))[0]["instance_type"]
+        == "g5.2xlarge"
+    )
 
 
 def test_a_refused_offer_is_asked_again_after_ten_minutes():
@@ -81,7 +94,7 @@ def test_a_retry_ends_after_its_duration():
     assert (none.next_ms, none.until_ms) == (REFUSED_MS, HOUR + 1)
     endpoint, none = taken(endpoint, tried(0, 0), now_ms=REFUSED_MS)
     assert none is None
-    endpoint = refused(endpoint, CHEAP)
+    endpoint = refused(endpoint, CHEAP, exists=False)
     _, none = taken(endpoint, tried(HOUR, HOUR), now_ms=HOUR + 1)
     assert none.next_ms is None
     assert "refused_since_ms" not in created(endpoint)
@@ -112,4 +125,4 @@ def test_no_offer_is_asked_twice_in_ten_minutes(retry, data):
         assert before is None or now_ms - before >= REFUSED_MS
         now_ms += data.draw(st.integers(0, 30_000))
         offers[position] = TriedOffer("gpus", offers[position].terms, now_ms, "no capacity")
-        endpoint = refused(endpoint, terms_of(endpoint))
+        endpoint = refused(endpoint, terms_of(endpoint), exists=False)
