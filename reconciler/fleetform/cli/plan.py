@@ -196,7 +196,9 @@ def show_drift(out: Screen, found: Look, *, quiet: bool = False) -> None:
     if quiet and not found.live.drift:
         return
     assert found.live.observed_at_ms is not None
-    out.lines(render(found.live.drift, observed_at_ms=found.live.observed_at_ms))
+    is_complete = not found.unlisted
+    at_ms = found.live.observed_at_ms
+    out.lines(render(found.live.drift, observed_at_ms=at_ms, is_complete=is_complete))
     if quiet:
         out.line()
 

@@ -52,9 +52,14 @@ def drift_rows(drifts: Iterable[Drift]) -> tuple[DriftRow, ...]:
     )
 
 
-def render(drifts: Sequence[Drift], *, observed_at_ms: int) -> tuple[Line, ...]:
-    """Write all of it; one line where nothing has drifted."""
+def render(
+    drifts: Sequence[Drift], *, observed_at_ms: int, is_complete: bool = True
+) -> tuple[Line, ...]:
+    """Write all of it; one line where nothing was found. `is_complete`: all clouds have listed their instances."""
     looked = f" (looked at {moment(observed_at_ms)})"
+    if not drifts and not is_complete:
+        said = "No drift was found, but not all clouds were asked"
+        return (line((said, "warn"), (looked, "dim")),)
     if not drifts:
         return (line(("Nothing has drifted", "good"), (looked, "dim")),)
     blocks = [part for one in drifts for part in (*_block(one), BLANK)]

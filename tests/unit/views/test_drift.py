@@ -39,6 +39,12 @@ def test_the_end_names_the_next_command() -> None:
     assert _text() == "Nothing has drifted (looked at 2023-11-14T22:13:20Z)"
 
 
+def test_nothing_is_fine_where_a_cloud_was_not_asked() -> None:
+    """It is said that no drift was found, not that there is none."""
+    (said,) = render((), observed_at_ms=AT_MS, is_complete=False)
+    assert said.text.startswith("No drift was found, but not all clouds were asked")
+
+
 def test_what_nobody_had_looked_at_before_says_so() -> None:
     """No time is made up."""
     assert "this is the first check" in _text(_drift("fleet", "host", part="local-0"))

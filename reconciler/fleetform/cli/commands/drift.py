@@ -48,7 +48,10 @@ def command(path: str | None, as_json: bool, detailed: bool) -> int:
     out = screen()
     warn_incomplete(found)
     if as_json:
-        out.json({"observed_at_ms": found.live.observed_at_ms, "drift": drift_rows(drifts)})
+        said = {"observed_at_ms": found.live.observed_at_ms, "unlisted": list(found.unlisted)}
+        out.json({**said, "drift": drift_rows(drifts)})
     else:
-        out.lines(render(drifts, observed_at_ms=found.live.observed_at_ms))
+        is_complete = not found.unlisted
+        at_ms = found.live.observed_at_ms
+        out.lines(render(drifts, observed_at_ms=at_ms, is_complete=is_complete))
     return Exit.CHANGES if drifts and detailed else Exit.OK
