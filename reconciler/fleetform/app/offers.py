@@ -129,7 +129,7 @@ def refresh_offers(backend: str, regions: Iterable[str]) -> None:
     Ask a cloud for its offers in these regions, and keep the answers.
 
     Raises:
-        WorkspaceProblem: It does not answer, or refuses.
+        WorkspaceProblem: It does not answer, refuses, or tells no price where some are known: those stay.
     """
     # Here: offers are mostly read from catalogues.
     from fleetform.app.clock import SystemClock
@@ -144,6 +144,17 @@ def refresh_offers(backend: str, regions: Iterable[str]) -> None:
             raise WorkspaceProblem(
                 f"the offers of {backend} are not known: {problem}", advice
             ) from problem
+        known = [
+            one for one in catalogue.offers(backend, refreshed_folder()) if one.region == region
+        ]
+        has_lost_prices = not any(row.get("price") for row in rows) and any(
+            one.price_micros is not None for one in known
+        )
+        if has_lost_prices:
+            raise WorkspaceProblem(
+                f"{backend} told no prices in {region}, so the prices that are known stay",
+                "the credentials need the permission `pricing:GetProducts`",
+            )
         catalogue.write_region(refreshed_folder(), backend, region, rows)
 
 

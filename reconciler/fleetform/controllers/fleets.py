@@ -113,11 +113,13 @@ class Departures:
         """Write down what is next for the hosts of a fleet whose template changed."""
         instances = [one for one in mirror.instances if one.fleet == fleet]
         hosts = [_place(one, template, occupied) for one in instances]
-        # What is being made is waited for; work that goes on is not, nor the first boot of an instance after which no
-        # other host is replaced.
+        # What is being made is waited for; work that goes on is not, nor capacity, nor the first boot of an instance after
+        # which no other host is replaced.
         is_last = not any(one.is_outdated for one in hosts)
         self.is_busy |= any(
-            one.state is InstanceState.PROVISIONING and not (is_last and one.is_created)
+            one.state is InstanceState.PROVISIONING
+            and not (is_last and one.is_created)
+            and not one.waits_for_capacity
             for one in instances
         )
         if fleet in self._exchanging:

@@ -145,6 +145,11 @@ class Instance:
         return "id" in self.endpoint
 
     @property
+    def waits_for_capacity(self) -> bool:
+        """Whether its cloud has refused all offers, and is asked again later."""
+        return "refused_since_ms" in self.endpoint and not self.is_created
+
+    @property
     def is_refused(self) -> bool:
         """Whether its cloud has refused all offers and its fleet does not retry, or no longer: an apply asks again."""
         return bool(self.endpoint.get("is_refused"))

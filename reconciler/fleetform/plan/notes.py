@@ -13,7 +13,7 @@ from typing import Any
 
 from fleetform.model.drift import Drift
 from fleetform.model.figures import counted
-from fleetform.model.instance import CLOUDS, InstanceState
+from fleetform.model.instance import CLOUDS, Instance, InstanceState
 from fleetform.model.live import Live
 from fleetform.model.plan import Action, Change, Plan
 from fleetform.model.run_state import Outdated
@@ -397,12 +397,18 @@ def _before(draft: PlanDraft, change: Change) -> int | None:
     row = draft.live.resources.get(change.key._replace(name=name))
     if row is None or not change.uid or not row.document:
         return None
-    bought = [
-        one.endpoint
+    if provider_of(row.parsed) in CLOUDS:
+        return _sum_of_prices([one.endpoint for one in _bought(draft, name)])
+    return hourly_cost(row.parsed)
+
+
+def _bought(draft: PlanDraft, fleet: str) -> list[Instance]:
+    """Return the instances of a fleet that its cloud has created and that exist."""
+    return [
+        one
         for one in draft.live.instances
-        if one.is_bought and one.fleet == name and not one.has_ended
+        if one.is_bought and one.fleet == fleet and one.is_created and not one.has_ended
     ]
-    return _sum_of_prices(bought) if bought else hourly_cost(row.parsed)
 
 
 def _after(draft: PlanDraft, change: Change) -> int | None:
@@ -414,10 +420,27 @@ def _after(draft: PlanDraft, change: Change) -> int | None:
         declared = beyond.declared
     if declared is None:
         return None
-    wanted = [step.arguments["instances"] for step in change.steps if "instances" in step.arguments]
-    if wanted and provider_of(declared.document) in CLOUDS:
-        return _sum_of_prices([place["endpoint"] for place in wanted[-1]])
+    making = [step.arguments for step in change.steps if "instances" in step.arguments]
+    if making and provider_of(declared.document) in CLOUDS:
+        kept = _kept(draft, change, making[-1])
+        return _sum_of_prices(
+            [kept.get(place["number"], place["endpoint"]) for place in making[-1]["instances"]]
+        )
     return hourly_cost(declared.document)
+
+
+def _kept(
+    draft: PlanDraft, change: Change, arguments: Mapping[str, Any]
+) -> dict[int, Mapping[str, Any]]:
+    """Return the endpoints of the instances that a step leaves as they were bought, by their places."""
+    there = _bought(draft, change.moved_from or change.key.name)
+    keeps, template = arguments.get("keeps", ()), arguments.get("template")
+    return {
+        one.number: one.endpoint
+        for one in there
+        if one.state is not InstanceState.TERMINATING
+        and (one.uid in keeps or one.template_digest in {"", template})
+    }
 
 
 def _sum_of_prices(endpoints: Sequence[Mapping[str, Any]]) -> int | None:

@@ -21,6 +21,7 @@ def host(number: int, state: InstanceState, digest: str = "new", **more: Any) ->
 
 READY, PROVISIONING = InstanceState.READY, InstanceState.PROVISIONING
 CREATED: dict[str, Any] = {"provider": "aws", "endpoint": {"id": "i-1"}}
+WAITING: dict[str, Any] = {"provider": "aws", "endpoint": {"refused_since_ms": 1}}
 
 
 @pytest.mark.parametrize(
@@ -28,13 +29,20 @@ CREATED: dict[str, Any] = {"provider": "aws", "endpoint": {"id": "i-1"}}
     [
         ([host(0, READY), host(1, PROVISIONING, **CREATED)], False),
         ([host(0, READY), host(1, PROVISIONING, provider="aws")], True),
+        ([host(0, READY), host(1, PROVISIONING, **WAITING)], False),
         ([host(0, READY), host(1, PROVISIONING)], True),
         ([host(0, READY, "old"), host(1, PROVISIONING, **CREATED)], True),
     ],
-    ids=["it boots", "it is created", "a host that boots at once", "another is replaced next"],
+    ids=[
+        "it boots",
+        "it is created",
+        "it waits for capacity",
+        "a host that boots at once",
+        "another is replaced next",
+    ],
 )
-def test_the_boot_of_the_last_instance_is_not_waited_for(hosts, is_busy):
-    """It may take minutes, or never end: as in any step of a fleet, the instance joins later."""
+def test_neither_capacity_nor_the_last_boot_is_waited_for(hosts, is_busy):
+    """They may take hours, or never come: as in any step of a fleet, the instance joins later."""
     session = SimpleNamespace(host=object())
     departures = Departures(
         hosts=SimpleNamespace(session=lambda _uid: session),  # type: ignore[arg-type]
