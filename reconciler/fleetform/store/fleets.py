@@ -392,8 +392,8 @@ def note_created(
     )
     if row is None:
         return
-    before = as_created(json.loads(row[1] or "{}"))
-    endpoint = {**before, "id": created.id, "hostname": created.address}
+    asked = json.loads(row[1] or "{}")
+    endpoint = {**as_created(asked), "id": created.id, "hostname": created.address}
     if created.image:
         endpoint["image"] = created.image
     transaction.execute(
@@ -401,8 +401,9 @@ def note_created(
         " created_at_ms = coalesce(created_at_ms, ?), generation = generation + 1 WHERE uid = ?",
         (to_json(endpoint), created.address, created.host_key, now_ms, instance_uid),
     )
-    said = f"host {row[0]} was created: {created.id} at {created.address}"
-    transaction.log("host.created", now_ms, said)
+    if asked.get("id") != created.id:
+        said = f"host {row[0]} was created: {created.id} at {created.address}"
+        transaction.log("host.created", now_ms, said)
 
 
 def note_ended(transaction: Transaction, instance_uid: str, why: str, *, now_ms: int) -> None:

@@ -295,7 +295,9 @@ def _messages(instance: Instance, jobs: int) -> Iterator[str]:
 
 
 def _address(instance: Instance) -> str:
-    """Return the declared address of a host that has never answered: it has no other yet."""
+    """Return the declared address of a host that has never answered, or `-`: it has no other yet."""
+    if instance.is_bought and not instance.is_created:
+        return "-"
     declared = instance.endpoint.get("hostname", "")
     return declared if declared and not instance.install_id else instance.address
 

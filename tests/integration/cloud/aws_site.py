@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 FLEET = """
 type: fleet
@@ -32,6 +33,7 @@ class Site:
         self.root = folder / "configuration"
         self.root.mkdir()
         self.cloud, self.image = cloud, image
+        self.python = sys.executable
         self.variables = {
             **cloud.environment(),
             "FLEETFORM_STATE_HOME": str(folder / "state"),
@@ -43,12 +45,20 @@ class Site:
             + ("grants: {root: true}\n" if runs_as_root else "")
         )
 
+    def list_soon(self):
+        """Let later commands expect that the lists of the cloud are never late: recovery waits a second for an instance."""
+        soon_listed = Path(__file__).with_name("soon_listed.py")
+        python = self.root.parent / "python"
+        python.write_text(f'#!/bin/sh\nexec {sys.executable} {soon_listed} "$0" "$@"\n')
+        python.chmod(0o755)
+        self.python = str(python)
+
     def declare(self, nodes, *, more=""):
         text = FLEET.format(nodes=nodes, image=self.image) + more
         (self.root / "fleet.yaml").write_text(text)
 
     def start(self, *words, **options):
-        command = [sys.executable, "-m", "fleetform.cli.entry", *words]
+        command = [self.python, "-m", "fleetform.cli.entry", *words]
         return subprocess.Popen(
             command, cwd=self.root, env=self.variables, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, **options,

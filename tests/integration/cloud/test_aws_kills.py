@@ -10,11 +10,9 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pytest
 
@@ -54,10 +52,7 @@ class Killing:
         self.kills: Counter[str] = Counter()
         self.output = site.root.parent / "commands.log"
         """A file takes what a pipe that is not read would not."""
-        self.python = site.root.parent / "python"
-        soon_listed = Path(__file__).with_name("soon_listed.py")
-        self.python.write_text(f'#!/bin/sh\nexec {sys.executable} {soon_listed} "$0" "$@"\n')
-        self.python.chmod(0o755)
+        site.list_soon()
 
     def cut_off(self, victim: str) -> None:
         """Start an apply, and kill the victim some time after its start or after a change of the cloud."""
@@ -113,7 +108,7 @@ class Killing:
     def start(self, *words: str) -> subprocess.Popen[bytes]:
         with self.output.open("ab") as output:
             return subprocess.Popen(
-                [self.python, "-m", "fleetform.cli.entry", *words],
+                [self.site.python, "-m", "fleetform.cli.entry", *words],
                 cwd=self.site.root,
                 env=self.site.variables,
                 start_new_session=True,

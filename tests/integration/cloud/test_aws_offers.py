@@ -110,6 +110,7 @@ def test_a_cluster_is_created_as_a_whole(site, cloud):
 
 def test_kill_of_the_controller_while_a_cluster_is_released(site, cloud):
     """The next apply releases what the killed one had created, and asks for all hosts under uids that never existed."""
+    site.list_soon()
     declare(site, 2, more="placement: cluster\n")
     refuse(cloud, "g5.xlarge", name="gpus-1")
     killed_during(site, cloud, "TerminateInstances")

@@ -152,7 +152,7 @@ def test_hosts_that_a_killed_change_created_are_adopted(cloud, site):
 
 
 def test_hosts_with_many_network_cards(cloud, site):
-    """Each card is an interface of EFA, which only a launch template can say, and there is no public address."""
+    """Each card is an interface of EFA, which only a launch template can say, and the address is an Elastic IP."""
     site.shared = dataclasses.replace(site.shared, is_cluster=True)
     site.template = dataclasses.replace(
         site.template, instance_type="p5.48xlarge", zone=ZONE, network_cards=32, efa=True
@@ -169,13 +169,15 @@ def test_hosts_with_many_network_cards(cloud, site):
                 for row in found["NetworkInterfaces"]
             ]
             assert shown == [("efa", card) for card in range(32)]
-            assert "PublicIpAddress" not in found
+            (address,) = cloud.client().describe_addresses()["Addresses"]
+            assert address["PublicIp"] == found["PublicIpAddress"]
             assert found["Placement"]["GroupName"] == shared.placement_group
             await stack.destroy()
 
     asyncio.run(play())
     assert cloud.instances() == []
     assert cloud.client().describe_launch_templates()["LaunchTemplates"] == []
+    assert cloud.client().describe_addresses()["Addresses"] == []
 
 
 def test_no_capacity_is_a_failure_of_one_host(cloud, site):

@@ -14,17 +14,10 @@ import pytest
 
 from cloud import faults
 from cloud.front import wait_until
-from integration.cloud.test_aws_join import (
-    PATIENCE_SECONDS,
-    VOLUME,
-    cloud,
-    hosts,
-    own_disks,
-    site,
-)
+from integration.cloud.test_aws_join import PATIENCE_SECONDS, VOLUME, own_disks
 from integration.cloud.test_aws_kills import Killing
 
-__all__ = ["cloud", "hosts", "site"]
+HOSTS_BOOT = True
 
 pytestmark = [pytest.mark.waits, pytest.mark.crash]
 

@@ -269,15 +269,15 @@ class Engine:
         the next command fails instead. To look for each new stack first would cost a start of the CLI.
         """
         settings = _settings_file(str(self._folder), self._settings.name)
+        made = automation.Stack.select(self._settings.name, workspace)
         if not settings.exists():
             try:
-                stack = automation.Stack.create(self._settings.name, workspace)
+                self._unlocked(lambda: automation.Stack.create(self._settings.name, workspace))
             except automation.StackAlreadyExistsError:
-                pass  # Its settings are lost: the engine reads the salt from the state.
+                pass  # It has settings elsewhere, or has lost them: the engine reads the salt from the state.
             else:
                 self._deployment = {}
-                return stack
-        return automation.Stack.select(self._settings.name, workspace)
+        return made
 
     def _run(self, *words: str, named: bool = True) -> str:
         name = ["--stack", self._settings.name] if named else [self._settings.name]
