@@ -47,6 +47,16 @@ EFS = 'backend: aws\nregion: a\naws: {account: "123456789012", file_system: efs}
         ("fleet: local\npath: a/../data", "bad-path", "contains `..`"),
         ("backend: aws\nsize: 1GB", "missing-field", "`region` is missing"),
         (
+            'backend: aws\nregion: us-east-1\navailability_zone: us-west-1a\nsize: 1GB\naws: {account: "123456789012"}',
+            "contradiction",
+            "`us-west-1a` is not a zone of `us-east-1`.",
+        ),
+        (
+            'backend: aws\nregion: us-east-1\navailability_zone: us-east-1a\naws: {account: "123456789012"}',
+            "missing-field",
+            "Neither `size` nor `volume_id` is set.",
+        ),
+        (
             "backend: aws\nregion: a\nsize: 1GB\npath: /data",
             "contradiction",
             "`path` is for directories on hosts, not for disks of a backend.",

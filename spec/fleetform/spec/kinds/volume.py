@@ -33,7 +33,7 @@ from fleetform.spec.kinds.base import (
 from fleetform.spec.kinds.hosts import Hostname, host_names
 from fleetform.spec.kinds.offers import Offable, Text
 from fleetform.spec.kinds.resources import Size
-from fleetform.spec.names import EXPRESSION_MARK, name_problem, natural_order
+from fleetform.spec.names import EXPRESSION_MARK, name_problem, natural_order, region_of
 from fleetform.spec.quantities.ranges import shown
 
 
@@ -296,6 +296,21 @@ class Volume(Document):
                 "Remove one of the two.",
             )
         yield from self._file_system_problems(disk)
+        zone, region = self.availability_zone, self.region or ""
+        is_known = region and EXPRESSION_MARK not in f"{zone}{region}"
+        if zone is not None and is_known and region_of(zone) != region:
+            yield contradiction(
+                "availability_zone",
+                f"{shown(zone)} is not a zone of {shown(region)}.",
+                f"Write a zone of the region, such as `{region}a`, or change `region`.",
+            )
+        if self.size is None and self.volume_id is None:
+            yield missing(
+                "Neither `size` nor `volume_id` is set.",
+                "Add `size:` for a new disk, or `volume_id:` for an existing disk.",
+                "size",
+                "volume_id",
+            )
         for name in ("encrypted", "snapshot_id"):
             if self.volume_id is not None and getattr(disk, name) is not None:
                 yield contradiction(
@@ -337,7 +352,7 @@ class Volume(Document):
         """Whether it is to be made, or there already."""
         existing = "volume_id" if self.volume_id is not None else "claim_name"
         if self.volume_id is None and self.claim_name is None:
-            if self.size is None:
+            if self.size is None and self.aws is None:
                 yield Problem(
                     "missing-field",
                     (),
