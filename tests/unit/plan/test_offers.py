@@ -148,13 +148,17 @@ def test_without_an_offer_the_fleet_is_blocked():
 
 
 def test_more_nodes_leave_the_others_as_they_are():
-    """Costs before are those of the instances that exist, and only the new one is created."""
+    """Each costs what it was bought for, only the new one is created, and one that was never created costs nothing before."""
     live = replace(ledger(row(on_aws(1))), instances=(bought(0),))
     plan = plan_of(on_aws(2), live)
     (change,) = plan.changes
     assert (change.action, change.destructive) == (Action.UPDATE, False)
     assert plan.annex["hosts_created"] == {"gpus": ["gpus-1"]}
-    assert change.cost_before == 526_000
+    assert (change.cost_before, change.cost_after) == (526_000, 526_000 + G5_MICROS)
+    waiting = replace(bought(1), endpoint={"price_micros": 1, "instance_type": "g5.xlarge"})
+    live = replace(ledger(row(on_aws(2))), instances=(bought(0), waiting))
+    (change,) = plan_of(on_aws(3), live).changes
+    assert (change.cost_before, change.cost_after) == (526_000, 526_000 + 2 * G5_MICROS)
 
 
 def test_refused_hosts_are_asked_for_again():
