@@ -45,12 +45,12 @@ def test_neither_capacity_nor_the_last_boot_is_waited_for(hosts, is_busy):
     """They may take hours, or never come: as in any step of a fleet, the instance joins later."""
     session = SimpleNamespace(host=object())
     departures = Departures(
-        hosts=SimpleNamespace(session=lambda _uid: session),  # type: ignore[arg-type]
-        ledger=None, gate=None, progress=None, task_group=None, fence=1,  # type: ignore[arg-type]
-        clock=SimpleNamespace(now_ms=lambda: 1),  # type: ignore[arg-type]
+        hosts=SimpleNamespace(session=lambda _uid: session),
+        ledger=None, gate=None, progress=None, task_group=None, fence=1,
+        clock=SimpleNamespace(now_ms=lambda: 1),
     )  # fmt: skip
     mirror = SimpleNamespace(
         instances=hosts, templates={"gpus": TEMPLATE}, allocations=(), all_jobs=lambda: ()
     )
-    departures.round(mirror)  # type: ignore[arg-type]
+    departures.round(mirror)
     assert departures.is_busy == is_busy
