@@ -49,7 +49,7 @@ sys.exit(int(code))
 
 
 class Mistake(Exception):
-    """What somebody wrote cannot be done; the text says why."""
+    """A command cannot be carried out; the text says why."""
 
 
 class Commands:

@@ -46,7 +46,7 @@ def provider(
     """
     Make the provider `name` for one environment.
 
-    `stacks` is what clouds of ours keep of their stacks; None: in files of the state folder.
+    `stacks` has the records of the stacks of clouds; None: they are files of the state folder.
 
     Raises:
         PermanentError: There is none of that name, or it cannot be loaded.

@@ -22,7 +22,7 @@ _EXISTS = "refused_and_exists"
 """In an endpoint: the instance was created by this offer, which others of its batch were refused: it must be released first."""
 
 _SINCE = "refused_since_ms"
-"""In an endpoint: since when no offer was left."""
+"""In an endpoint: since when no offer was left; see `model.instance`."""
 
 _GIVEN_UP = "is_refused"
 """In an endpoint: only an apply asks for the instance again; see `model.instance`."""

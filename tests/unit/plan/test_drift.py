@@ -141,7 +141,7 @@ REMOTE = replace(_live(), instances=(replace(HOST, provider="ssh"),))
     ],
 )
 def test_a_newer_image_is_told_until_it_is_accepted(newest, accepted, is_told) -> None:
-    """What was accepted is told no more, and the next one is."""
+    """An image that was accepted is no drift, and a newer one is."""
     noted = {ResourceKey("fleet", "local"): {"image": Noted(accepted, NOW_MS)}} if accepted else {}
     found = compare(_live(), _world(images={"host": newest}, noted=noted)).drifts
     told = [(one.expected, one.seen) for one in found if one.field == "image"]

@@ -69,7 +69,7 @@ def unmount(path: str) -> None:
     """
     path = checked(path)
     if mounted := mount_at(path):
-        # One whose server is gone would never let go otherwise.
+        # `umount` waits for the server of a file system, for ever if the server is gone.
         lazily = ("--lazy",) if mounted[1] in NETWORK_TYPES else ()
         run("umount", *lazily, path)
     if os.path.isdir(path) and not os.listdir(path):

@@ -7,7 +7,7 @@ import click
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import directory_argument, json_option
 from fleetform.cli.exit import Exit
-from fleetform.cli.plan import warn_incomplete
+from fleetform.cli.plan import show_drift, warn_incomplete
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_reader, open_workspace, or_default
 
@@ -37,21 +37,17 @@ def command(path: str | None, as_json: bool, detailed: bool) -> int:
     `plan --refresh` shows the corrections.
     """
     from fleetform.app.observe import refreshed
-    from fleetform.views.drift import drift_rows, render
+    from fleetform.views.drift import drift_rows
 
     workspace = open_workspace(or_default(path))
     # Where nothing was applied, nothing can have drifted, and no ledger is made for the asking.
     open_reader(workspace).close()
     found = refreshed(workspace)
     drifts = found.live.drift
-    assert found.live.observed_at_ms is not None
-    out = screen()
-    warn_incomplete(found)
     if as_json:
+        warn_incomplete(found)
         said = {"observed_at_ms": found.live.observed_at_ms, "unlisted": list(found.unlisted)}
-        out.json({**said, "drift": drift_rows(drifts)})
+        screen().json({**said, "drift": drift_rows(drifts)})
     else:
-        is_complete = not found.unlisted
-        at_ms = found.live.observed_at_ms
-        out.lines(render(drifts, observed_at_ms=at_ms, is_complete=is_complete))
+        show_drift(screen(), found)
     return Exit.CHANGES if drifts and detailed else Exit.OK

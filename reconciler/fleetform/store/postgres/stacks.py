@@ -125,7 +125,7 @@ class PostgresStacks:
             # Nothing was ever applied.
             return {}
         rows = self._connected().alone(
-            f"SELECT stack, content FROM stack_records WHERE {condition}"  # noqa: S608 -- ours
+            f"SELECT stack, content FROM stack_records WHERE {condition}"  # noqa: S608 -- each caller below writes its condition
             ' ORDER BY stack COLLATE "C"',
             values,
         )
@@ -165,7 +165,7 @@ def engine_address(url: str, schema: str, fence: int) -> StackBackend:
     Return the address of the table of states for the Pulumi CLI.
 
     The password is a variable of its own: the CLI prints its address. The name of the database is a parameter, because the CLI
-    takes a path in the address for a part of the names of its rows. Its driver requires TLS unless it is told otherwise, and the ledger's
+    takes a path in the address for a part of the names of its rows. Its driver requires TLS by default, and the driver of the ledger
     prefers it.
     """
     parts = urlsplit(url)

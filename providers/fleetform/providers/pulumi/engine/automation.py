@@ -269,6 +269,7 @@ class Engine:
         the next command fails instead. To look for each new stack first would cost a start of the CLI.
         """
         settings = _settings_file(str(self._folder), self._settings.name)
+        # Starts no CLI, and so needs no stack: see `_Workspace`.
         made = automation.Stack.select(self._settings.name, workspace)
         if not settings.exists():
             try:
