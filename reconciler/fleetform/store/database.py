@@ -312,7 +312,7 @@ _KINDS: dict[int, tuple[type[LedgerError], str, str]] = {
     sqlite3.SQLITE_BUSY: (
         LedgerBusyError,
         "another process is writing the ledger",
-        "try again when it is done",
+        "try again when it is done; if it hangs, `fleetform lock show` names the one to end",
     ),
     sqlite3.SQLITE_LOCKED: (
         LedgerBusyError,

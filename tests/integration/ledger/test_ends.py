@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import sqlite3
 import time
 
 from integration.ledger.lab import FLEET, PATIENCE_SECONDS, Lab, task
@@ -36,6 +38,18 @@ def _is_at_work(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def _stop_between_writes(lab: Lab, pid: int) -> None:
+    """Pause a process while it holds no lock of SQLite: with one, nobody else can write at all."""
+    while True:
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            with contextlib.closing(sqlite3.connect(lab.ledger, timeout=0.2)) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+            return
+        except sqlite3.OperationalError:
+            os.kill(pid, signal.SIGCONT)
 
 
 def test_an_apply_sees_the_end_of_what_it_removes(lab: Lab) -> None:
@@ -84,7 +98,7 @@ def test_break_glass_does_not_trust_a_manager_that_hangs(lab: Lab) -> None:
     serve = lab.start("serve")
     while f"{serve.pid}" not in lab.run("lock", "show").stdout:
         assert serve.poll() is None
-    serve.send_signal(signal.SIGSTOP)
+    _stop_between_writes(lab, serve.pid)
     stop = ("emergency", "stop", "train", "--reason", "smoke")
     done = lab.run(*stop)
     assert done.returncode == 6, done.stdout + done.stderr
