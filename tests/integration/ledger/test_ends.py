@@ -47,9 +47,10 @@ def _stop_between_writes(lab: Lab, pid: int) -> None:
         try:
             with contextlib.closing(sqlite3.connect(lab.ledger, timeout=0.2)) as connection:
                 connection.execute("BEGIN IMMEDIATE")
-            return
         except sqlite3.OperationalError:
             os.kill(pid, signal.SIGCONT)
+        else:
+            return
 
 
 def test_an_apply_sees_the_end_of_what_it_removes(lab: Lab) -> None:
