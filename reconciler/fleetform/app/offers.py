@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from fleetform.app.paths import state_home
-from fleetform.app.problems import WorkspaceProblem
+from fleetform.app.problems import LedgerProblem, WorkspaceProblem
 from fleetform.model.figures import first_of
 from fleetform.model.instance import Gpu
 from fleetform.model.live import FleetOffers
@@ -23,6 +24,8 @@ from fleetform.spec.names import split_element
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fleetform.app.workspace import Workspace
+    from fleetform.model.offers import TriedOffer
     from fleetform.spec.desired import Declared, Desired
 
 # What a catalogue does not say of its GPUs.
@@ -156,6 +159,25 @@ def refresh_offers(backend: str, regions: Iterable[str]) -> None:
                 "the credentials need the permission `pricing:GetProducts`",
             )
         catalogue.write_region(refreshed_folder(), backend, region, rows)
+
+
+def retry_offers(workspace: Workspace, fleet: str, *, who: str) -> tuple[TriedOffer, ...]:
+    """
+    Have a fleet ask again for the offers that its cloud has refused, and return those that it would not ask for now.
+
+    Raises:
+        LedgerProblem: The ledger cannot be written; nothing has changed.
+    """
+    # Here: most commands about offers write no ledger.
+    from fleetform.app.clock import SystemClock
+    from fleetform.app.ledger import open_for_writing
+    from fleetform.model.ports import LedgerUnavailable
+
+    with contextlib.closing(open_for_writing(workspace)) as ledger:
+        try:
+            return ledger.retry_offers(fleet, who=who, now_ms=SystemClock().now_ms())
+        except LedgerUnavailable as problem:
+            raise LedgerProblem(str(problem), "run the same command again") from problem
 
 
 def offers_of_fleet(document: Mapping[str, Any]) -> FleetOffers:

@@ -227,12 +227,16 @@ class _Offers(Mapping[str, FleetOffers]):
 
     def __init__(self, desired: Desired) -> None:
         self._desired = desired
+        self._found: dict[str, FleetOffers] = {}
 
     def __getitem__(self, name: str) -> FleetOffers:
         # Here: most plans buy no host.
         from fleetform.app.offers import offers_of_fleet
 
-        return offers_of_fleet(self._desired.resources[ResourceKey("fleet", name)].document)
+        if name not in self._found:
+            document = self._desired.resources[ResourceKey("fleet", name)].document
+            self._found[name] = offers_of_fleet(document)
+        return self._found[name]
 
     def __iter__(self) -> Iterator[str]:
         return (key.name for key in self._desired.resources if key.kind == "fleet")

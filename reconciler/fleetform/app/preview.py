@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from fleetform.app.ledger import routed_hosts
 from fleetform.app.problems import PlanProblem
 from fleetform.model.instance import CLOUDS
+from fleetform.model.offers import terms_of, with_offer
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import DISK
 from fleetform.providers.contract.errors import (
@@ -24,6 +25,7 @@ from fleetform.providers.contract.errors import (
 )
 from fleetform.providers.contract.hosts import InstanceRequest, PreviewedChange
 from fleetform.providers.contract.volumes import VolumeRequest
+from fleetform.views.plan.offers import asked_offers, hosts_created
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -104,11 +106,13 @@ def _new_disks(change: Change) -> list[VolumeRequest]:
 
 
 def _new_hosts(plan: Plan, change: Change) -> list[InstanceRequest]:
-    new = plan.annex.get("hosts_created", {}).get(change.key.name, ())
+    new = hosts_created(plan, change)
+    first = next(iter(asked_offers(plan, change)), None)
     return [
         InstanceRequest(
             "", place["name"], change.key.name, {},
-            provider=place["provider"], endpoint=place["endpoint"],
+            provider=place["provider"],
+            endpoint=with_offer(place["endpoint"], terms_of(first or place["endpoint"])),
         )
         for step in change.steps
         for place in step.arguments.get("instances", ())

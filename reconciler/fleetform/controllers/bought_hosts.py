@@ -27,7 +27,7 @@ from fleetform.providers.contract.errors import (
     TemporaryError,
 )
 from fleetform.providers.contract.hosts import HostCreator, HostProvider
-from fleetform.views.offers import no_offer_left
+from fleetform.views.offers import apply_again_text, no_offer_left
 
 if TYPE_CHECKING:
     from fleetform.controllers.host_notices import HostNotices
@@ -39,12 +39,6 @@ LIST_MS = 20_000
 """For how long the list of an account and region is used: a hundred silent hosts ask for one."""
 
 _NAMED_MAX = 5
-
-
-_ADVICE = (
-    "apply again later, declare more types, zones or regions, or have the fleet wait with"
-    " `retry: {on: [no-capacity], duration: 1h}`"
-)
 
 
 class _Replaced(TemporaryError):
@@ -128,7 +122,7 @@ class BoughtHosts:
             problem = f"instance {instance.name}: {no_offer_left(taken)}"
             if taken.next_ms is not None:
                 raise NoCapacity(problem)
-            raise PermanentError(problem, advice=_ADVICE)
+            raise PermanentError(problem, advice=apply_again_text(taken, self._clock.now_ms()))
         request = replace(request_of(instance), endpoint=taken)
         if must_be_released(taken):
             await self._provider.release(request)

@@ -2,7 +2,7 @@
 By which offer an instance of a cloud is asked for next.
 
 An instance that the cloud may have been asked for stays at its offer until the cloud has answered: it could exist there, and
-would be bought twice. All others follow the offers of their fleet, the first one that was not refused lately.
+would be bought twice. All others are asked for by the first offer of their fleet that was not refused lately, which plans show.
 """
 
 from __future__ import annotations
@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fleetform.model.offers import REFUSED_MS, TERMS, NoOffer, TriedOffer, identity_of
+from fleetform.model.offers import (
+    GIVEN_UP,
+    REFUSED_SINCE,
+    NoOffer,
+    TriedOffer,
+    identity_of,
+    in_order_of_asking,
+    with_offer,
+)
 from fleetform.spec.canonical import digest
 
 __all__ = ["asked_again", "created", "must_be_released", "next_offer", "refused"]
@@ -20,12 +28,6 @@ _ASKED = "asked"
 
 _EXISTS = "refused_and_exists"
 """In an endpoint: the instance was created by this offer, which others of its batch were refused: it must be released first."""
-
-_SINCE = "refused_since_ms"
-"""In an endpoint: since when no offer was left; see `model.instance`."""
-
-_GIVEN_UP = "is_refused"
-"""In an endpoint: only an apply asks for the instance again; see `model.instance`."""
 
 _RETRY = "retry_seconds"
 """In an endpoint: for how long offers are asked for again; negative: without limit; missing: they are not."""
@@ -45,19 +47,19 @@ def next_offer(
     """
     if endpoint.get(_ASKED) or not offers:
         return {**endpoint, _ASKED: True}, None
-    free = [one.terms for one in offers if not one.is_refused(now_ms)]
-    if not free or endpoint.get(_GIVEN_UP):
-        since_ms = endpoint.get(_SINCE, now_ms)
+    first = in_order_of_asking(offers, now_ms)[0]
+    if first.is_refused(now_ms) or endpoint.get(GIVEN_UP):
+        since_ms = endpoint.get(REFUSED_SINCE, now_ms)
         none = _no_offer(endpoint, offers, since_ms, now_ms)
-        given_up = {_GIVEN_UP: True} if none.next_ms is None else {}
-        return {**endpoint, _SINCE: since_ms, **given_up}, none
+        given_up = {GIVEN_UP: True} if none.next_ms is None else {}
+        return {**endpoint, REFUSED_SINCE: since_ms, **given_up}, none
     # How long it has waited is kept until it is created: a retry has one limit.
-    if any(identity_of(terms) == identity_of(endpoint) for terms in free):
+    if identity_of(first.terms) == identity_of(endpoint):
         return {**endpoint, _ASKED: True}, None
-    moved = {**_without(endpoint, *TERMS), **free[0]}
+    moved = with_offer(endpoint, first.terms)
     # The same for all instances of a batch that go to the same offer: they are a batch again.
     before = str(endpoint.get("stack") or uid)
-    mark = digest({"stack": before, "offer": list(identity_of(free[0]))})[:12]
+    mark = digest({"stack": before, "offer": list(identity_of(first.terms))})[:12]
     return {**moved, "stack": f"{before[:-12]}{mark}", _ASKED: True}, None
 
 
@@ -84,12 +86,12 @@ def asked_again(endpoint: Mapping[str, Any], declared: Mapping[str, Any]) -> dic
     `declared` is the endpoint of a new host of its fleet: for how long it is asked for is as declared now.
     """
     retry = {name: declared[name] for name in (_RETRY,) if name in declared}
-    return {**_without(endpoint, _SINCE, _GIVEN_UP, _RETRY), **retry}
+    return {**_without(endpoint, REFUSED_SINCE, GIVEN_UP, _RETRY), **retry}
 
 
 def created(endpoint: Mapping[str, Any]) -> dict[str, Any]:
     """Return the endpoint of an instance that was created."""
-    return _without(endpoint, _ASKED, _SINCE, _GIVEN_UP)
+    return _without(endpoint, _ASKED, REFUSED_SINCE, GIVEN_UP)
 
 
 def _no_offer(
@@ -98,10 +100,9 @@ def _no_offer(
     told = tuple(one for one in offers if one.refused_at_ms is not None)
     seconds = endpoint.get(_RETRY)
     until_ms = None if seconds is None or seconds < 0 else since_ms + seconds * 1000
-    if endpoint.get(_GIVEN_UP) or seconds is None or (until_ms is not None and now_ms >= until_ms):
+    if endpoint.get(GIVEN_UP) or seconds is None or (until_ms is not None and now_ms >= until_ms):
         return NoOffer(told)
-    next_ms = min(one.refused_at_ms for one in told if one.refused_at_ms is not None) + REFUSED_MS
-    return NoOffer(told, next_ms, until_ms)
+    return NoOffer(told, min(one.asked_again_at_ms for one in told), until_ms)
 
 
 def _without(endpoint: Mapping[str, Any], *names: str) -> dict[str, Any]:

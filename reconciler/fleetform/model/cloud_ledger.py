@@ -51,6 +51,13 @@ class CloudLedger(Protocol):
         another uid, because a uid is bought once.
         """
 
+    def retry_offers(self, fleet: str, *, who: str, now_ms: int) -> tuple[TriedOffer, ...]:
+        """
+        Have a fleet ask again for all its offers, as a person asks, and return those that it would not ask for now.
+
+        Its hosts for which no offer was left are asked for again, for as long as the fleet retries.
+        """
+
     def pin_host_key(self, instance_uid: str, keys: str, *, fence: int) -> None:
         """Record the keys that the host of an instance may have, one a line."""
 

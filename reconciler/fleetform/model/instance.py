@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fleetform.model.offers import is_given_up, lacks_offer
 from fleetform.model.rollout import EXCHANGED_TEXTS
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ class InstanceState(enum.StrEnum):
     connection a moment ago, and its runs keep their state; `UNREACHABLE` has been silent for longer:
     its rows and allocations stay. `SUSPECT` answers and has failed run after run: it takes no
     jobs until it says hello again or some minutes have passed. A host with a quarantine in force
-    is shown as `QUARANTINED`; no row of the ledger has this state. `TERMINATING` takes no more jobs.
+    is shown as `QUARANTINED`, a host for which its cloud has refused all offers as `WAITING_FOR_CAPACITY`, or as `REFUSED` if
+    no controller asks for it any more; no row of the ledger has these states. `TERMINATING` takes no more jobs.
     `UNCREATED` is a host that a fleet may get by demand; it has no row.
     """
 
@@ -43,6 +45,8 @@ class InstanceState(enum.StrEnum):
     UNREACHABLE = "unreachable"
     SUSPECT = "suspect"
     QUARANTINED = "quarantined"
+    WAITING_FOR_CAPACITY = "waiting for capacity"
+    REFUSED = "refused"
     TERMINATING = "terminating"
     TERMINATED = "terminated"
     UNCREATED = "not created"
@@ -145,14 +149,19 @@ class Instance:
         return "id" in self.endpoint
 
     @property
+    def is_missing(self) -> bool:
+        """Whether its fleet wants it, and its cloud has not created it."""
+        return self.is_bought and self.is_joining and not self.is_created
+
+    @property
     def waits_for_capacity(self) -> bool:
-        """Whether its cloud has refused all offers, and is asked again later."""
-        return "refused_since_ms" in self.endpoint and not self.is_created
+        """Whether its cloud has refused all offers, so that it exists only once that is asked again."""
+        return lacks_offer(self.endpoint) and not self.is_created
 
     @property
     def is_refused(self) -> bool:
         """Whether its cloud has refused all offers and its fleet does not retry, or no longer: an apply asks again."""
-        return bool(self.endpoint.get("is_refused"))
+        return is_given_up(self.endpoint)
 
     @property
     def is_joining(self) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fleetform.model.instance import Instance
     from fleetform.model.ledger import LedgerStatus
     from fleetform.model.lineage import InputChange
+    from fleetform.model.offers import TriedOffer
     from fleetform.model.override import Override
     from fleetform.model.volume import Claim, RetainedData
     from fleetform.providers.offers.catalogue import Offer
@@ -206,6 +207,8 @@ class Live:
     """Names of hosts that a person says are gone for good: nothing is asked of them any more."""
     offers: Mapping[str, FleetOffers] = field(default_factory=dict)
     """By name of a fleet on a cloud that is declared: what its new hosts may be."""
+    refused_offers: Mapping[str, Sequence[TriedOffer]] = field(default_factory=dict)
+    """By name of a fleet on a cloud: the offers that its cloud has refused at any time, in their order."""
     observed_at_ms: int | None = None
     """When the actual state was read, Unix milliseconds; None: this is the ledger alone."""
 

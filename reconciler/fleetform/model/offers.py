@@ -11,16 +11,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 __all__ = [
+    "GIVEN_UP",
     "OFFERS_MAX",
     "REFUSED_MS",
+    "REFUSED_SINCE",
     "TERMS",
     "NoOffer",
     "Refusal",
     "TriedOffer",
     "identity_of",
+    "in_order_of_asking",
+    "is_given_up",
+    "lacks_offer",
+    "offer_facts",
     "offer_text",
     "price_terms",
     "terms_of",
+    "with_offer",
 ]
 
 TERMS = ("instance_type", "region", "zone", "spot", "price_micros")
@@ -36,6 +43,12 @@ Capacity comes back when others give theirs back, which takes minutes, and each 
 OFFERS_MAX = 16
 """Offers that a step has: a refusal takes up to 30 s, so all of them are tried before the first may be asked again."""
 
+REFUSED_SINCE = "refused_since_ms"
+"""In the endpoint of an instance: since when its cloud has refused all offers; kept until the instance is created."""
+
+GIVEN_UP = "is_refused"
+"""In the endpoint of an instance: its fleet does not retry, or no longer, so only a person has it asked for again."""
+
 
 class TriedOffer(NamedTuple):
     """
@@ -49,9 +62,14 @@ class TriedOffer(NamedTuple):
     refused_at_ms: int | None = None
     problem: str = ""
 
+    @property
+    def asked_again_at_ms(self) -> int:
+        """From when on it may be asked for; 0: at any time."""
+        return 0 if self.refused_at_ms is None else self.refused_at_ms + REFUSED_MS
+
     def is_refused(self, now_ms: int) -> bool:
         """Tell whether it must not be asked for now."""
-        return self.refused_at_ms is not None and now_ms < self.refused_at_ms + REFUSED_MS
+        return now_ms < self.asked_again_at_ms
 
 
 class Refusal(NamedTuple):
@@ -80,6 +98,16 @@ class NoOffer(NamedTuple):
     until_ms: int | None = None
 
 
+def lacks_offer(endpoint: Mapping[str, Any]) -> bool:
+    """Tell whether the cloud of an instance has refused all offers since the instance was last created."""
+    return REFUSED_SINCE in endpoint
+
+
+def is_given_up(endpoint: Mapping[str, Any]) -> bool:
+    """Tell whether no controller asks for an instance any more, because its cloud has refused all offers."""
+    return bool(endpoint.get(GIVEN_UP))
+
+
 def identity_of(terms: Mapping[str, Any]) -> tuple[str, str, str, bool]:
     """Return what tells an offer from others; its price may change."""
     return (
@@ -88,6 +116,15 @@ def identity_of(terms: Mapping[str, Any]) -> tuple[str, str, str, bool]:
         terms.get("zone", ""),
         bool(terms.get("spot")),
     )
+
+
+def in_order_of_asking(offers: Sequence[TriedOffer], now_ms: int) -> list[TriedOffer]:
+    """
+    Return the offers of a fleet in the order in which they are asked for now.
+
+    Those that were refused lately are the last ones, and of them the one that may be asked for soonest is the first.
+    """
+    return sorted(offers, key=lambda one: one.asked_again_at_ms if one.is_refused(now_ms) else 0)
 
 
 def price_terms(instance: Mapping[str, Any], offers: Sequence[TriedOffer]) -> dict[str, int]:
@@ -104,6 +141,24 @@ def offer_text(terms: Mapping[str, Any]) -> str:
     """Write `g5.xlarge in us-east-1a (spot)`."""
     place = terms.get("zone") or terms.get("region", "")
     return f"{terms['instance_type']} in {place}{' (spot)' if terms.get('spot') else ''}"
+
+
+def with_offer(endpoint: Mapping[str, Any], terms: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the endpoint of an instance with this offer in place of its own."""
+    rest = {name: endpoint[name] for name in endpoint if name not in TERMS}
+    return {**rest, **terms}
+
+
+def offer_facts(offer: TriedOffer, now_ms: int) -> dict[str, Any]:
+    """Return the terms of an offer and, if it was refused lately, when, why, and from when on it is asked for again."""
+    if not offer.is_refused(now_ms):
+        return dict(offer.terms)
+    return {
+        **offer.terms,
+        "refused_at_ms": offer.refused_at_ms,
+        "problem": offer.problem,
+        "asked_again_at_ms": offer.asked_again_at_ms,
+    }
 
 
 def terms_of(endpoint: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,12 +15,14 @@ from fleetform.model.drift import Drift
 from fleetform.model.figures import counted
 from fleetform.model.instance import CLOUDS, Instance, InstanceState
 from fleetform.model.live import Live
+from fleetform.model.offers import offer_facts
 from fleetform.model.plan import Action, Change, Plan
 from fleetform.model.run_state import Outdated
 from fleetform.model.verbs import Verb
 from fleetform.model.windows import loosened, next_spell, spell_at
 from fleetform.plan.draft import LEAVING, PlanDraft
 from fleetform.plan.impact import work_impacted
+from fleetform.plan.offers import asked_offers
 from fleetform.plan.run_costs import run_costs
 from fleetform.plan.status import outdated_by_plan, stale_results, still_aborted, unknown_runs
 from fleetform.spec.checks.hosts import provider_of
@@ -44,6 +46,8 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
     `hosts_created` those that its change buys from a cloud.
     `hosts_joining` has, by fleet, the hosts that it works without until they answer, with the reason,
     and `hosts_silent` those that were set up and cannot be reached now. `run_costs` are those of `run_costs`.
+    `offers` has, by fleet that changes, its offers in the order in which they are asked for at the time of the plan; absent unless
+    its cloud has refused one lately.
     """
     return {
         "depth": "ledger" if draft.live.observed_at_ms is None else "refresh",
@@ -88,6 +92,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
         **({"hosts_created": new} if (new := _hosts_brought_in(draft, bought=True)) else {}),
         **({"hosts_joining": late} if (late := _hosts_joining(draft)) else {}),
         **({"hosts_silent": silent} if (silent := _hosts_silent(draft)) else {}),
+        **({"offers": offers} if (offers := _refused_offers(draft)) else {}),
         **({"run_costs": costs} if (costs := run_costs(draft)) else {}),
     }
 
@@ -156,6 +161,18 @@ def _hosts_brought_in(draft: PlanDraft, *, bought: bool) -> dict[str, list[str]]
         ]
         if names:
             found[key.name] = sorted(names, key=natural_order)
+    return dict(sorted(found.items()))
+
+
+def _refused_offers(draft: PlanDraft) -> dict[str, list[dict[str, Any]]]:
+    """Return the offers of fleets that change in the order in which they are asked for, where that is not the order of the step."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for key, change in draft.changes.items():
+        if not any(step.arguments.get("offers") for step in change.steps):
+            continue
+        offers = asked_offers(draft, key.name)
+        if any(one.is_refused(draft.now_ms) for one in offers):
+            found[key.name] = [offer_facts(one, draft.now_ms) for one in offers]
     return dict(sorted(found.items()))
 
 
@@ -423,9 +440,9 @@ def _after(draft: PlanDraft, change: Change) -> int | None:
     making = [step.arguments for step in change.steps if "instances" in step.arguments]
     if making and provider_of(declared.document) in CLOUDS:
         kept = _kept(draft, change, making[-1])
-        return _sum_of_prices(
-            [kept.get(place["number"], place["endpoint"]) for place in making[-1]["instances"]]
-        )
+        # A blocked fleet may have no offer.
+        new = asked_offers(draft, change.key.name)[0].terms if "offers" in making[-1] else {}
+        return _sum_of_prices([kept.get(one["number"], new) for one in making[-1]["instances"]])
     return hourly_cost(declared.document)
 
 

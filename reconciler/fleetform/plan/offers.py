@@ -1,8 +1,9 @@
 """
 What the new hosts of a fleet on a cloud are: the cheapest offer that satisfies what it declares, and those after it.
 
-The order is part of the step, so apply chooses nothing: it takes the next offer when the cloud refuses one. Hosts that exist keep
-the offer that they were bought by.
+The order is part of the step, so apply chooses nothing: it takes the next offer when the cloud refuses one, and passes over those that
+were refused lately. Which ones those are passes with time, so it is in no step: notes and costs of the plan say it. Hosts
+that exist keep the offer that they were bought by.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fleetform.model.instance import CLOUDS
-from fleetform.model.offers import OFFERS_MAX
+from fleetform.model.live import FleetOffers
+from fleetform.model.offers import OFFERS_MAX, TriedOffer, identity_of, in_order_of_asking
 from fleetform.model.plan import Change, HeldBy, Step
 from fleetform.model.scaling import places_with_offers
+from fleetform.model.verbs import Verb
 from fleetform.plan.draft import PlanDraft
 from fleetform.plan.kinds.fleet import propose_asking_again
 from fleetform.spec.desired import ResourceKey
@@ -24,7 +27,7 @@ from fleetform.spec.names import region_of
 if TYPE_CHECKING:
     from fleetform.providers.offers.catalogue import Offer
 
-__all__ = ["ask_again", "choose_offers"]
+__all__ = ["ask_again", "asked_offers", "choose_offers"]
 
 
 def ask_again(draft: PlanDraft) -> None:
@@ -46,16 +49,33 @@ def choose_offers(draft: PlanDraft) -> None:
         if key.kind != "fleet" or not any(_places(step) for step in change.steps):
             continue
         found = draft.live.offers[key.name]
-        zones = draft.wanted[key].document.get("availability_zones")
-        offers = [(offer, one) for offer in found.offers for one in _terms(offer, zones)]
+        offers = _in_zones(found.offers, draft.wanted[key].document)
         if offers:
-            draft.changes[key] = _with_offers(change, offers[:OFFERS_MAX])
+            draft.changes[key] = _with_offers(change, offers)
         elif found.offers:
             draft.hold(
                 key, HeldBy.DEPENDENCY, _NO_ZONE, "add a zone of another region, or remove them"
             )
         else:
             draft.hold(key, HeldBy.DEPENDENCY, found.problem, found.advice)
+
+
+def asked_offers(draft: PlanDraft, fleet: str) -> list[TriedOffer]:
+    """Return the offers for the next hosts of a declared fleet on a cloud, in the order in which they are asked for now."""
+    key = ResourceKey("fleet", fleet)
+    change = draft.changes.get(key)
+    # The ledger forgets the offers of a fleet with all its hosts.
+    is_renewed = change is not None and any(one.verb == Verb.FLEET_REMOVE for one in change.steps)
+    refused = {
+        identity_of(one.terms): one
+        for one in (() if is_renewed else draft.live.refused_offers.get(fleet, ()))
+    }
+    found = draft.live.offers.get(fleet, FleetOffers())
+    tried = [
+        refused.get(identity_of(terms), TriedOffer(fleet, terms))._replace(terms=terms)
+        for _, terms in _in_zones(found.offers, draft.desired.resources[key].document)
+    ]
+    return in_order_of_asking(tried, draft.now_ms)
 
 
 _NO_ZONE = "no offer satisfies it in one of the `availability_zones`"
@@ -110,6 +130,14 @@ def _bought(place: Mapping[str, Any], offer: Offer, terms: Mapping[str, Any]) ->
             ],
         },
     }
+
+
+def _in_zones(
+    offers: Sequence[Offer], document: Mapping[str, Any]
+) -> Sequence[tuple[Offer, Mapping[str, Any]]]:
+    """Return the offers that a step has, each with its terms."""
+    zones = document.get("availability_zones")
+    return [(offer, one) for offer in offers for one in _terms(offer, zones)][:OFFERS_MAX]
 
 
 def _terms(offer: Offer, zones: Sequence[str] | None) -> Iterator[dict[str, Any]]:

@@ -93,7 +93,7 @@ def plan(
         live: One reading of the ledger.
         permissions: What is allowed beyond the rules last applied.
         scope: What the plan is made of, and what is done although nothing differs.
-        now_ms: Unix milliseconds. For the annex, and for which overrides and freeze windows hold.
+        now_ms: Unix milliseconds. For the annex, and for which overrides, freeze windows and refusals of offers hold.
 
     Returns:
         Changes and held changes by key. Carry them out, plan again, and nothing is left but

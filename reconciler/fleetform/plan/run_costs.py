@@ -13,6 +13,7 @@ from typing import Any
 from fleetform.model.instance import CLOUDS
 from fleetform.model.verbs import Verb
 from fleetform.plan.draft import PlanDraft
+from fleetform.plan.offers import asked_offers
 from fleetform.spec.checks.hosts import provider_of
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import split_element
@@ -71,8 +72,7 @@ def _price(draft: PlanDraft, name: str) -> int | None:
     fleet = draft.desired.resources.get(ResourceKey("fleet", name))
     if fleet is None or provider_of(fleet.document) not in CLOUDS:
         return None
-    offers = draft.live.offers.get(name)
     there = [one.endpoint.get("price_micros") for one in draft.live.instances if one.fleet == name]
-    new = [offers.offers[0].price_micros] if offers is not None and offers.offers else []
+    new = [one.terms.get("price_micros") for one in asked_offers(draft, name)[:1]]
     prices = [*there, *new]
     return None if not prices or None in prices else max(int(price or 0) for price in prices)

@@ -26,7 +26,7 @@ from fleetform.store.hosts import (
     outgrown_by,
 )
 from fleetform.store.observations import note_observations
-from fleetform.store.offers import refuse_offers, take_offers
+from fleetform.store.offers import refuse_offers, retry_offers, take_offers
 from fleetform.store.overrides import end_stopped, lift_overrides, put_overrides
 from fleetform.store.placements import commit_placements
 from fleetform.store.plans import accept, finish_apply, unfinished_apply
@@ -285,6 +285,10 @@ class StoredLedger(Reads):
     ) -> tuple[Override, ...]:
         with self._database.write() as transaction:
             return lift_overrides(transaction, numbers, who=who, now_ms=now_ms)
+
+    def retry_offers(self, fleet: str, *, who: str, now_ms: int) -> tuple[TriedOffer, ...]:
+        with self._database.write() as transaction:
+            return retry_offers(transaction, fleet, who=who, now_ms=now_ms)
 
     def note_observations(
         self,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from fleetform.model.instance import Instance
 from fleetform.model.ledger import LedgerStatus
 from fleetform.model.live import EarlierRun, Live, LiveResource, LiveRun, Rows, RowsOutdated, Work
+from fleetform.model.offers import TriedOffer
 from fleetform.model.run_state import NO_EVIDENCE, Outdated
 from fleetform.spec.desired import ResourceKey, Rules
 from fleetform.store.instances import read_instances
@@ -108,6 +109,7 @@ def read_live(
         outdated=lineage.outdated,
         dependents=lineage.dependents,
         recorded_drift=read_drift(connection),
+        refused_offers=_refused_offers(connection),
     )
 
 
@@ -122,6 +124,16 @@ def read_rows(connection: Statements, serial: int) -> dict[ResourceKey, LiveReso
     if now != serial:
         raise RowsOutdated
     return _resources(connection)
+
+
+def _refused_offers(connection: Statements) -> dict[str, list[TriedOffer]]:
+    found: dict[str, list[TriedOffer]] = {}
+    for fleet, terms, at_ms, why in connection.execute(
+        "SELECT fleet, terms, refused_at_ms, problem FROM offers WHERE refused_at_ms IS NOT NULL"
+        " ORDER BY fleet, position"
+    ):
+        found.setdefault(fleet, []).append(TriedOffer(fleet, json.loads(terms), at_ms, why))
+    return found
 
 
 def _compared(

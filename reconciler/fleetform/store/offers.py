@@ -12,7 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fleetform.lifecycle.offers import asked_again, must_be_released, next_offer, refused
-from fleetform.model.offers import NoOffer, Refusal, TriedOffer, identity_of, offer_text
+from fleetform.model.offers import (
+    NoOffer,
+    Refusal,
+    TriedOffer,
+    identity_of,
+    lacks_offer,
+    offer_text,
+)
 from fleetform.model.scaling import places_with_offers
 from fleetform.spec.desired import ResourceKey
 from fleetform.store.database import Transaction, to_json
@@ -28,6 +35,7 @@ __all__ = [
     "read_offers",
     "refuse_offers",
     "rename_offers",
+    "retry_offers",
     "take_offers",
 ]
 
@@ -52,15 +60,10 @@ def keep_offers(transaction: Transaction, step: Step) -> None:
             for position, (terms, one) in enumerate(zip(offers, known, strict=True))
         ),
     )
-    rows = transaction.execute(
-        "SELECT uid, endpoint FROM instances WHERE fleet = ? AND state <> 'terminated'"
-        " AND endpoint <> ''",
-        (fleet,),
-    ).fetchall()
     declared: Mapping[str, Any] = next(
         (one["endpoint"] for one in places_with_offers(step.arguments)), {}
     )
-    for uid, text in rows:
+    for uid, text in _endpoints(transaction, fleet):
         _write_endpoint(transaction, uid, text, asked_again(json.loads(text), declared))
 
 
@@ -83,6 +86,31 @@ def read_offers(connection: Statements | Transaction, fleet: str) -> tuple[Tried
         (fleet,),
     ).fetchall()
     return tuple(TriedOffer(fleet, json.loads(terms), at_ms, why) for terms, at_ms, why in rows)
+
+
+def retry_offers(
+    transaction: Transaction, fleet: str, *, who: str, now_ms: int
+) -> tuple[TriedOffer, ...]:
+    """See `model.cloud_ledger.CloudLedger.retry_offers`."""
+    offers = read_offers(transaction, fleet)
+    refused = tuple(one for one in offers if one.is_refused(now_ms))
+    transaction.execute(
+        "UPDATE offers SET refused_at_ms = NULL, problem = '' WHERE fleet = ?", (fleet,)
+    )
+    is_waiting = False
+    for uid, text in _endpoints(transaction, fleet):
+        endpoint = json.loads(text)
+        is_waiting |= lacks_offer(endpoint)
+        _write_endpoint(transaction, uid, text, asked_again(endpoint, endpoint))
+    if refused or is_waiting:
+        names = ", ".join(offer_text(one.terms) for one in refused or offers)
+        transaction.log(
+            "offer.retried",
+            now_ms,
+            f"{who} has {names} asked for again",
+            ResourceKey("fleet", fleet),
+        )
+    return refused
 
 
 def take_offers(
@@ -142,6 +170,15 @@ def _note(
         said = f"{offer_text(offer.terms)} was refused: {refusal.problem}"
         transaction.log("offer.refused", now_ms, said, ResourceKey("fleet", fleet))
         yield offer._replace(refused_at_ms=now_ms, problem=refusal.problem)
+
+
+def _endpoints(transaction: Transaction, fleet: str) -> list[tuple[str, str]]:
+    """Read the endpoints of the hosts of a fleet, as JSON, by uid."""
+    return transaction.execute(
+        "SELECT uid, endpoint FROM instances WHERE fleet = ? AND state <> 'terminated'"
+        " AND endpoint <> ''",
+        (fleet,),
+    ).fetchall()
 
 
 def _row_of(

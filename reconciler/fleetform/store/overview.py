@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from fleetform.model.apply import ApplyRecord
 from fleetform.model.ledger import LedgerStatus
+from fleetform.model.offers import GIVEN_UP, REFUSED_SINCE
 from fleetform.model.overview import OpenApply, Overview, TroubledHost, TroubledRun
 from fleetform.model.rollout import EXCHANGED_TEXTS
 from fleetform.model.run_state import NO_EVIDENCE, RunState
@@ -58,8 +59,13 @@ _QUARANTINE = (
 )
 _IS_QUARANTINED = f"state IN ('ready', 'suspect') AND {_QUARANTINE} IS NOT NULL"
 _COMES_QUARANTINED = f"state IN ('provisioning', 'recovering') AND {_QUARANTINE} IS NOT NULL"
+# As in `views.fleets`. Stored JSON has no blanks.
+_IS_REFUSED = f"i.state = 'provisioning' AND i.endpoint LIKE '%\"{REFUSED_SINCE}\":%'"
+_IS_GIVEN_UP = f"{_IS_REFUSED} AND i.endpoint LIKE '%\"{GIVEN_UP}\":true%'"
 _HOSTS = (
-    f"SELECT CASE WHEN {_IS_QUARANTINED} THEN 'quarantined' WHEN state <> 'ready' OR drained = '' THEN state"
+    f"SELECT CASE WHEN {_IS_QUARANTINED} THEN 'quarantined'"
+    f" WHEN {_IS_GIVEN_UP} THEN 'refused'"
+    f" WHEN {_IS_REFUSED} THEN 'waiting for capacity' WHEN state <> 'ready' OR drained = '' THEN state"
     " WHEN EXISTS (SELECT 1 FROM allocations a WHERE a.instance_uid = i.uid) THEN 'draining'"
     " ELSE 'drained' END, count(*), min(seen_at_ms)"
     " FROM instances i WHERE state <> 'terminated' GROUP BY 1"
@@ -83,7 +89,7 @@ _IDLE = "SELECT count(*) FROM instances WHERE idle_since_ms IS NOT NULL AND stat
 _JOINING = (
     "SELECT count(*) FROM instances i JOIN resources r ON r.kind = 'fleet' AND r.name = i.fleet"
     " AND r.digest <> '' WHERE i.provider <> 'local' AND i.install_id = ''"
-    " AND i.state NOT IN ('terminating', 'terminated')"
+    f" AND i.state NOT IN ('terminating', 'terminated') AND NOT ({_IS_GIVEN_UP})"
 )
 _APPLIES = (
     "SELECT a.uid, a.plan_digest, a.state, a.who, a.tree_commit, a.started_at_ms,"

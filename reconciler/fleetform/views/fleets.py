@@ -33,6 +33,8 @@ TONES = {
     InstanceState.UNREACHABLE: "bad",
     InstanceState.SUSPECT: "bad",
     InstanceState.QUARANTINED: "bad",
+    InstanceState.WAITING_FOR_CAPACITY: "warn",
+    InstanceState.REFUSED: "bad",
     InstanceState.TERMINATING: "dim",
     InstanceState.TERMINATED: "dim",
     InstanceState.UNCREATED: "dim",
@@ -86,7 +88,7 @@ class InstanceRow:
     One host of a fleet.
 
     `gpu_names` has each model once. `jobs` hold something of it now. `message` says why it is
-    not ready, or what a leaving host waits for. `drained` is why nothing more is placed on it.
+    not ready, or what a leaving host waits for. `capacity` is nothing for a host that its cloud has refused. `drained` is why nothing more is placed on it.
     `users` are the runs of those jobs, by name. `seen_at_ms` is when the ledger last recorded
     something that the host said; a ready, suspect or quarantined host has a connection, whatever that says.
     `gpu_users` are processes that use its GPUs and are of no job; those GPUs are not allotted.
@@ -162,13 +164,21 @@ def instance_rows(
         held.setdefault(one.instance_uid, []).append(one)
     there = (one for one in instances if one.state is not InstanceState.TERMINATED)
     return tuple(
-        _instance_row(_as_quarantined(one, overrides), held.get(one.uid, []), run_names or {})
+        _instance_row(_as_shown(one, overrides), held.get(one.uid, []), run_names or {})
         for one in sorted(there, key=_place)
     )
 
 
-def _as_quarantined(one: Instance, overrides: Iterable[Override]) -> Instance:
-    """Of a host that does not answer or leaves, that is what its row says."""
+def _as_shown(one: Instance, overrides: Iterable[Override]) -> Instance:
+    """
+    Return a host with the state that people read.
+
+    Of a host that does not answer or leaves, that is what its row says.
+    """
+    if one.state is InstanceState.PROVISIONING and one.waits_for_capacity:
+        state = InstanceState.REFUSED if one.is_refused else InstanceState.WAITING_FOR_CAPACITY
+        # Its row has the capacity of an offer that it did not get.
+        return replace(one, state=state, cpu_millicores=0, memory_bytes=0, disk_bytes=0, gpus=())
     if one.state not in SHOWN_AS_QUARANTINED:
         return one
     found = quarantine_of(overrides, one.name)

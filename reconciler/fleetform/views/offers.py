@@ -2,19 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import date
+from typing import Any
 
-from fleetform.model.figures import counted, dollars, size
-from fleetform.model.offers import REFUSED_MS, NoOffer, TriedOffer, offer_text
+from fleetform.model.figures import counted, dollars, size, span
+from fleetform.model.offers import REFUSED_MS, NoOffer, TriedOffer, identity_of, offer_text
 from fleetform.providers.offers.catalogue import Offer
 from fleetform.views.moments import age, moment
 from fleetform.views.table import Cell, Column, Table, make_table, row_of
 
 
-def offers_table(rows: Sequence[Offer]) -> Table:
-    columns: tuple[Column[Offer], ...] = (
+@dataclass(frozen=True, slots=True)
+class OfferRow(Offer):
+    """An offer of a catalogue; `refused` has what the cloud of a fleet has refused of it lately: of several zones, some or all."""
+
+    refused: tuple[TriedOfferRow, ...] = ()
+
+
+def offer_rows(
+    offers: Iterable[Offer], tried: Sequence[TriedOffer] = (), *, now_ms: int = 0
+) -> tuple[OfferRow, ...]:
+    """Make the rows; `tried` are the offers of a fleet, as the ledger has them."""
+    refused: dict[tuple[str, str, bool], list[TriedOffer]] = {}
+    for one in tried:
+        if one.is_refused(now_ms):
+            kind, region, _zone, spot = identity_of(one.terms)
+            refused.setdefault((kind, region, spot), []).append(one)
+    return tuple(
+        row_of(
+            OfferRow,
+            one,
+            refused=tried_offer_rows(refused.get((one.instance_type, one.region, one.spot), ())),
+        )
+        for one in offers
+    )
+
+
+def refused_texts(rows: Iterable[OfferRow], now_ms: int) -> tuple[str, ...]:
+    """Say which of the offers a fleet does not ask for now, as `refused_text` does."""
+    return tuple(refused_text(asdict(one), now_ms) for row in rows for one in row.refused)
+
+
+def offers_table(rows: Sequence[OfferRow]) -> Table:
+    columns: tuple[Column[OfferRow], ...] = (
         Column("BACKEND", lambda row: row.backend),
         Column("REGION", lambda row: row.region),
         Column("TYPE", lambda row: row.instance_type),
@@ -28,13 +60,13 @@ def offers_table(rows: Sequence[Offer]) -> Table:
     return make_table(columns, rows)
 
 
-def _gpu(row: Offer) -> str:
+def _gpu(row: OfferRow) -> str:
     if not row.gpu_count:
         return ""
     return f"{row.gpu_name}:{size(row.gpu_memory_bytes)}:{row.gpu_count}"
 
 
-def _price(row: Offer | TriedOfferRow) -> Cell | str:
+def _price(row: OfferRow | TriedOfferRow) -> Cell | str:
     return Cell("unknown", "warn") if row.price_micros is None else dollars(row.price_micros)
 
 
@@ -92,7 +124,7 @@ def tried_offer_rows(offers: Sequence[TriedOffer]) -> tuple[TriedOfferRow, ...]:
             zone=one.terms.get("zone", ""),
             spot=bool(one.terms.get("spot")),
             price_micros=one.terms.get("price_micros"),
-            asked_again_at_ms=None if one.refused_at_ms is None else one.refused_at_ms + REFUSED_MS,
+            asked_again_at_ms=one.asked_again_at_ms or None,
         )
         for one in offers
     )
@@ -121,13 +153,51 @@ def _asked_again(row: TriedOfferRow, now_ms: int) -> str:
     return "" if at_ms is None or at_ms <= now_ms else moment(at_ms)
 
 
+def refused_text(offer: Mapping[str, Any], now_ms: int) -> str:
+    """
+    Write `g5.xlarge in us-east-1, 3m00s ago, not asked for before 2026-11-21T10:26:30Z: no capacity`.
+
+    `offer` is as `model.offers.offer_facts` says it.
+    """
+    return (
+        f"{offer_text(offer)}, {age(offer['refused_at_ms'], now_ms)} ago,"
+        f" not asked for before {moment(offer['asked_again_at_ms'])}: {offer['problem']}"
+    )
+
+
+def asked_again_text(fleet: str, refused: Sequence[TriedOffer], *, hosts: int) -> str:
+    """Say which offers a fleet asks for again because a person wants it, and how many hosts it lacks."""
+    if not refused:
+        return f"fleet {fleet}: no offer was refused in the last {span(REFUSED_MS)}"
+    names = ", ".join(offer_text(one.terms) for one in refused)
+    rest = f", for {counted(hosts, 'host')}" if hosts else " when the fleet needs a host"
+    return f"fleet {fleet}: {names} may be asked for again{rest}"
+
+
+def apply_again_text(none: NoOffer, now_ms: int) -> str:
+    """Say what a person does about a fleet that has no offer left and does not wait."""
+    free_ms = min((one.asked_again_at_ms for one in none.refused), default=0)
+    again = "apply again"
+    if free_ms > now_ms:
+        again += f" after {moment(free_ms)}, or sooner after {_retry(none)}"
+    return (
+        f"{again}; else declare more types, zones or regions, or have the fleet wait with"
+        " `retry: {on: [no-capacity], duration: 1h}`"
+    )
+
+
+def _retry(none: NoOffer) -> str:
+    return f"`fleetform fleet retry {none.refused[0].fleet}`"
+
+
 def no_offer_left(none: NoOffer) -> str:
     """Say which offers a fleet has tried, why each was refused, and for how long it waits if it does."""
     tried = "; ".join(f"{offer_text(one.terms)}: {one.problem}" for one in none.refused)
     if none.next_ms is None:
         return f"no offer is left: {tried}"
     limit = "" if none.until_ms is None else f" until {moment(none.until_ms)}"
-    return f"waiting for capacity{limit}, asked again at {moment(none.next_ms)}: {tried}"
+    when = f"asked again at {moment(none.next_ms)}, or at once with {_retry(none)}"
+    return f"waiting for capacity{limit}, {when}: {tried}"
 
 
 def priced_on(days: Mapping[str, date]) -> str:

@@ -13,7 +13,14 @@ from fleetform.lifecycle.offers import (
     next_offer,
     refused,
 )
-from fleetform.model.offers import REFUSED_MS, NoOffer, TriedOffer, identity_of, terms_of
+from fleetform.model.offers import (
+    REFUSED_MS,
+    NoOffer,
+    TriedOffer,
+    identity_of,
+    in_order_of_asking,
+    terms_of,
+)
 
 CHEAP = {
     "instance_type": "g5.xlarge",
@@ -77,6 +84,22 @@ def test_a_refused_offer_is_asked_again_after_ten_minutes():
     assert (none.next_ms, none.until_ms) == (REFUSED_MS, None)
     endpoint, none = taken({**waiting, **DEAR}, tried(0, 1000), now_ms=REFUSED_MS)
     assert (none, endpoint["instance_type"]) == (None, "g5.xlarge")
+
+
+def test_the_cheaper_offer_is_asked_first_once_it_is_free():
+    """Whatever offer the instance had: a plan shows the order of the fleet."""
+    endpoint, none = taken({**PLACE, **DEAR}, tried(0, None), now_ms=REFUSED_MS)
+    assert (none, endpoint["instance_type"]) == (None, "g5.xlarge")
+    assert "spot" not in endpoint
+
+
+def test_the_order_of_asking():
+    """What was refused lately comes last, the one that is free soonest first."""
+    order = [identity_of(one.terms) for one in in_order_of_asking(tried(1, None), 2)]
+    assert order == [identity_of(DEAR), identity_of(CHEAP)]
+    order = [identity_of(one.terms) for one in in_order_of_asking(tried(2, 1), 3)]
+    assert order == [identity_of(DEAR), identity_of(CHEAP)]
+    assert in_order_of_asking(tried(1, 2), REFUSED_MS + 2) == tried(1, 2)
 
 
 def test_without_a_retry_only_the_next_apply_asks_again():

@@ -8,10 +8,13 @@ import pytest
 
 from fleetform.app.offers import offers_of_fleet
 from fleetform.model.instance import Instance, InstanceState
+from fleetform.model.offers import TriedOffer
 from fleetform.model.plan import Action, HeldBy
 from fleetform.plan.kinds.fleet import template_of
+from fleetform.views.moments import moment
+from fleetform.views.plan.json import to_json
 from fleetform.views.plan.text import render
-from unit.plan.trees import fleet, item, ledger, planned, row, task, tree
+from unit.plan.trees import NOW_MS, fleet, item, ledger, planned, row, task, tree
 
 AWS = {
     "regions": ["us-east-1"],
@@ -159,6 +162,95 @@ def test_more_nodes_leave_the_others_as_they_are():
     live = replace(ledger(row(on_aws(2))), instances=(bought(0), waiting))
     (change,) = plan_of(on_aws(3), live).changes
     assert (change.cost_before, change.cost_after) == (526_000, 526_000 + 2 * G5_MICROS)
+
+
+def refused_since(age_ms, *kinds, rows=()):
+    """The ledger so long after a cloud has refused types of `AWS`."""
+    offers = [
+        TriedOffer(
+            "gpus", {"instance_type": one, "region": "us-east-1"}, NOW_MS - age_ms, "no capacity"
+        )
+        for one in kinds
+    ]
+    return replace(ledger(*rows), refused_offers={"gpus": offers})
+
+
+def test_a_refused_offer_is_passed_over():
+    """The plan shows what is asked for next, at its price, and until when the refused one is not asked for."""
+    plan = plan_of(on_aws(1), refused_since(180_000, "g5.xlarge"))
+    shown = printed(plan)
+    assert "creates: gpus-0 (g5.2xlarge in us-east-1, $1.212/h," in shown
+    assert (
+        "refused lately: g5.xlarge in us-east-1, 3m00s ago, not asked for before"
+        f" {moment(NOW_MS + 420_000)}: no capacity; `fleetform fleet retry gpus` asks sooner"
+        in shown
+    )
+    assert "next offers" not in shown
+    (change,) = plan.changes
+    assert change.cost_after == 1_212_000
+    (body,) = to_json(plan, version="1")["resource_changes"]
+    assert [one["instance_type"] for one in body["offers"]] == ["g5.2xlarge", "g5.xlarge"]
+    assert body["offers"][1] == {
+        "instance_type": "g5.xlarge",
+        "region": "us-east-1",
+        "price_micros": G5_MICROS,
+        "refused_at_ms": NOW_MS - 180_000,
+        "problem": "no capacity",
+        "asked_again_at_ms": NOW_MS + 420_000,
+    }
+
+
+def test_a_refusal_passes_and_the_steps_stay():
+    """A plan of now may be applied later: its steps have the order of the fleet, and the refused offer is first again by then."""
+    before = plan_of(on_aws(1), refused_since(599_999, "g5.xlarge"))
+    after = plan_of(on_aws(1), refused_since(600_000, "g5.xlarge"))
+    assert before.steps == after.steps == plan_of(on_aws(1)).steps
+    assert before.predicates == after.predicates
+    assert "g5.xlarge in us-east-1, $1.006/h," in printed(after)
+    assert "refused lately" not in printed(after)
+    assert "offers" not in after.annex
+
+
+def test_a_plan_says_that_all_offers_were_refused():
+    """And when the first of them is asked for."""
+    shown = printed(plan_of(on_aws(1), refused_since(0, "g5.xlarge", "g5.2xlarge")))
+    free = moment(NOW_MS + 600_000)
+    assert f"refused lately: all offers, so no host is created before {free}: g5.xlarge" in shown
+
+
+def test_a_range_says_what_was_refused():
+    """Its next host is of the next offer, also if the plan creates none."""
+    shown = printed(plan_of(by_demand(0, 0, 3), refused_since(0, "g5.xlarge")))
+    assert "0 to 3 hosts by demand (g5.2xlarge in us-east-1," in shown
+    assert "refused lately: g5.xlarge" in shown
+
+
+def test_a_fleet_that_creates_no_host_says_nothing_of_refusals():
+    """It has its hosts, and asks for none."""
+    live = refused_since(0, "g5.xlarge", rows=[row(on_aws(1))])
+    live = replace(live, instances=(bought(0),))
+    assert "refused lately" not in printed(plan_of(on_aws(1, description="x"), live))
+
+
+def test_a_new_name_keeps_the_refusals():
+    """The ledger knows them by the earlier one."""
+    before, after = on_aws(1), fleet("cards", nodes=2, **AWS)
+    live = refused_since(0, "g5.xlarge", rows=[row(before)])
+    live = replace(live, offers={"cards": offers_of_fleet(after.document)})
+    plan = planned(replace(tree(after), moved={before.key: after.key}), live)
+    assert [one["instance_type"] for one in plan.annex["offers"]["cards"]] == [
+        "g5.2xlarge",
+        "g5.xlarge",
+    ]
+
+
+def test_a_run_costs_what_the_next_offer_costs():
+    """While the first one is not asked for."""
+    run = task("train", fleets=["gpus"], max_duration=3600)
+    gpus = on_aws(1)
+    live = replace(refused_since(0, "g5.xlarge"), offers={"gpus": offers_of_fleet(gpus.document)})
+    plan = planned(tree(gpus, run), live)
+    assert plan.annex["run_costs"] == {"train": {"runs": 1, "micros": 1_212_000}}
 
 
 def test_refused_hosts_are_asked_for_again():

@@ -100,8 +100,39 @@ def test_an_apply_asks_again(ledger):
     assert ledger.read_live().instances[0].is_refused
     (still,) = taken(ledger, now_ms=3_600_000)
     assert isinstance(still, NoOffer)
+    assert ledger.read_overview().hosts == {"refused": 1}
+    assert not ledger.read_overview().needs_controller
     declare(ledger, 1)
-    assert taken(ledger, now_ms=3_600_000) == ["g5.2xlarge"]
+    assert taken(ledger, now_ms=3_600_000) == ["g5.xlarge"]
+
+
+def test_a_person_asks_again(ledger):
+    """Refused offers are free at once, hosts without a retry are asked for by the controller again, and the event says who asked."""
+    declare(ledger, 1)
+    for terms in (CHEAP, DEAR):
+        taken(ledger, now_ms=1)
+        refuse(ledger, uids(ledger)[0], terms, now_ms=1)
+    taken(ledger, now_ms=2)
+    (before,) = ledger.read_live().refused_offers.values()
+    assert [one.terms for one in before] == [CHEAP, DEAR]
+    retried = ledger.retry_offers("gpus", who="ada", now_ms=3)
+    assert [one.terms for one in retried] == [CHEAP, DEAR]
+    assert ledger.read_live().refused_offers == {}
+    assert not ledger.read_live().instances[0].is_refused
+    assert taken(ledger, now_ms=3) == ["g5.xlarge"]
+    assert [one.message for one in ledger.read_events() if one.kind == "offer.retried"] == [
+        "ada has g5.xlarge in us-east-1, g5.2xlarge in us-east-1 asked for again"
+    ]
+
+
+def test_a_person_asks_again_for_nothing(ledger):
+    """No event says so, and a host whose creation has no answer yet stays at its offer."""
+    declare(ledger, 1)
+    assert taken(ledger, now_ms=1) == ["g5.xlarge"]
+    (before,) = ledger.read_live().instances
+    assert ledger.retry_offers("gpus", who="ada", now_ms=2) == ()
+    assert ledger.read_live().instances == (before,)
+    assert not [one for one in ledger.read_events() if one.kind == "offer.retried"]
 
 
 def test_another_template_renews_what_was_never_created(ledger):
@@ -130,6 +161,7 @@ def test_a_retry_counts_for_hosts_that_are_missing(ledger):
     declare(ledger, 1, retry_seconds=60)
     (none,) = taken(ledger, now_ms=3)
     assert (none.next_ms, none.until_ms) == (600_001, 60_003)
+    assert ledger.read_overview().hosts == {"waiting for capacity": 1}
     declare(ledger, 1)
     (none,) = taken(ledger, now_ms=4)
     assert none.next_ms is None

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from fleetform.model.instance import Allocation, Gpu, GpuUse, InstanceState
+from fleetform.model.offers import GIVEN_UP, REFUSED_SINCE
 from fleetform.model.override import Override, OverrideKind
-from fleetform.views.fleets import TONES, fleet_rows, fleets_table, instance_rows, instances_table
+from fleetform.views.fleets import (
+    TONES,
+    Amounts,
+    fleet_rows,
+    fleets_table,
+    instance_rows,
+    instances_table,
+)
 from fleetform.views.table import plain_lines
 from unit.views.rows import GB, instance, live, resource
 
@@ -36,6 +46,21 @@ def test_instances_come_in_order_of_number():
         "local-0   local  ready        127.0.0.1     1  1.5/8  2GB/64GB  1/2  NVIDIA A100  r (GPU 0)  -",
         "local-1   local  unreachable  127.0.0.1     0    0/8   0B/64GB    -  -            -          no answer",
     )
+
+
+@pytest.mark.parametrize(
+    ("more", "state"),
+    [({}, "waiting for capacity"), ({GIVEN_UP: True}, "refused"), ({"id": "i-1"}, "provisioning")],
+)
+def test_a_host_that_its_cloud_refuses_is_no_capacity(more, state):
+    """It is not being created, and nothing can run there."""
+    endpoint = {REFUSED_SINCE: 1, **more}
+    waiting = instance(3, state=InstanceState.PROVISIONING, provider="aws", endpoint=endpoint)
+    (row,) = instance_rows([waiting])
+    assert (row.state, row.capacity == Amounts()) == (state, state != "provisioning")
+    (fleet,) = fleet_rows(live(resource("fleet", "local", DOCUMENT), instances=[HOSTS[1], waiting]))
+    assert (fleet.ready, fleet.instances) == (1, 2)
+    assert fleet.capacity.cpu_millicores == (8000 if state != "provisioning" else 16_000)
 
 
 def test_runs_that_use_a_host_are_named_with_their_gpus():

@@ -41,6 +41,10 @@ _EXAMPLES = (
     ("fleetform fleet hosts gpus --format json", "List the hosts of one fleet for a script"),
     ("fleetform fleet adopt i-0f1e2d3c4b5a69788", "Adopt an unknown instance of a cloud"),
     ("fleetform fleet terminate i-0f1e2d3c4b5a69788", "Terminate an unknown instance of a cloud"),
+    (
+        "fleetform fleet retry gpus",
+        "Ask again for offers that a cloud refused, once a quota is raised",
+    ),
     ("fleetform fleet check", "Check the hosts of all declared fleets, before or after an apply"),
 )
 
@@ -155,7 +159,7 @@ def _host_rows(live: Live, book: SchedulerState) -> tuple[InstanceRow, ...]:
 
 @command.command(
     "check",
-    examples=_EXAMPLES[6:],
+    examples=_EXAMPLES[7:],
     codes=(
         (Exit.ERROR, "A host would not work."),
         (Exit.OK, "All hosts work, or have warnings only."),
@@ -246,6 +250,34 @@ def adopt_instances(ids: tuple[str, ...], path: str | None, as_json: bool) -> No
     with given_back(workspace) as notice:
         found = asyncio.run(adopt(workspace, loaded.desired, ids, who=who_asks(), notice=notice))
     screen().rows(found, recovered_table, none="nothing was adopted", as_json=as_json)
+
+
+@command.command("retry", examples=_EXAMPLES[6:7])
+@click.argument("name")
+@directory_option
+def retry_fleet(name: str, path: str | None) -> None:
+    """
+    Ask again for the offers that the cloud of the fleet NAME has refused.
+
+    A refused offer is not asked for again for 10 minutes; this ends that, for example after a quota was raised. A
+    controller creates the hosts that the fleet lacks. The events of the fleet say who asked.
+    """
+    from fleetform.app.offers import retry_offers
+    from fleetform.cli.background import leave, say_left
+    from fleetform.views.fleets import fleet_rows
+    from fleetform.views.offers import asked_again_text
+
+    workspace = open_to_write(or_default(path))
+    live = open_reader(workspace).read_live()
+    if name not in (names := [row.name for row in fleet_rows(live)]):
+        refuse_host(live.instances, name)
+        raise unknown("fleet", name, names)
+    missing = [one for one in live.instances if one.fleet == name and one.is_missing]
+    refused = retry_offers(workspace, name, who=who_asks())
+    screen().line(asked_again_text(name, refused, hosts=len(missing)))
+    say_left(workspace, controller := leave(workspace))
+    if missing and controller is None:
+        error_screen().labelled("help", "no controller is running; `fleetform apply` asks for them")
 
 
 @command.command("terminate", examples=_EXAMPLES[5:6])

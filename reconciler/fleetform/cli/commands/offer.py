@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,9 @@ from fleetform.cli.failure import Refused
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.selection import unknown
 from fleetform.cli.tree import load, open_workspace, or_default
+
+if TYPE_CHECKING:
+    from fleetform.model.offers import TriedOffer
 
 _EXAMPLES = (
     ("fleetform offer --gpu A100:80GB:8", "List hosts with eight such GPUs, the cheapest first"),
@@ -93,15 +96,25 @@ def command(
     List offers of clouds: instance types that satisfy a requirement, the cheapest first.
 
     NAME is a declared run or fleet: its resources, backends, regions, instance types, spot policy and
-    highest price count, and options override them. Prices come from a catalogue that is part of
+    highest price count, and options override them. Of a fleet, offers that its cloud has refused in the last
+    10 minutes are named: the fleet does not ask for them now. Prices come from a catalogue that is part of
     fleetform, and no cloud is asked without --refresh: it has AWS in us-east-1, with prices on demand.
     Offers of unknown price are listed last, as `unknown`.
     """
+    from fleetform.app.clock import SystemClock
     from fleetform.app.offers import find_offers, refresh_offers, refreshed_folder
     from fleetform.providers.offers import catalogue
-    from fleetform.views.offers import no_offer, not_shown, offers_table, priced_on, several_hosts
+    from fleetform.views.offers import (
+        no_offer,
+        not_shown,
+        offer_rows,
+        offers_table,
+        priced_on,
+        refused_texts,
+        several_hosts,
+    )
 
-    document, types = ({}, {}) if name is None else _declared(or_default(path), name)
+    document, types, tried = ({}, {}, ()) if name is None else _declared(or_default(path), name)
     typed = _typed(gpu, cpus, memory, max_price, narrowed)
     resources = {**document.get("resources", {}), **typed.pop("resources")}
     asked = {**document, **typed, "resources": resources}
@@ -111,7 +124,8 @@ def command(
     if not found.offers:
         spot = asked.get("spot_policy", "on-demand")
         error_screen().labelled("error", no_offer(found.reasons, spot))
-    rows = found.offers[:limit]
+    now_ms = SystemClock().now_ms()
+    rows = offer_rows(found.offers[:limit], tried, now_ms=now_ms)
     out = screen()
     if as_json:
         out.json(rows)
@@ -122,6 +136,8 @@ def command(
         out.line(priced_on(catalogue.priced_on(rows, refreshed_folder())), "dim")
         if (nodes := _nodes(document)) > 1:
             out.line(several_hosts(str(name), nodes), "dim")
+        for text in refused_texts(rows, now_ms):
+            out.line(f"refused lately: {text}", "warn")
     return Exit.OK if rows else Exit.ERROR
 
 
@@ -131,11 +147,14 @@ def _nodes(document: Mapping[str, Any]) -> int:
     return int(nodes if isinstance(nodes, int) else nodes["target"])
 
 
-def _declared(path: str | None, name: str) -> tuple[Mapping[str, Any], Mapping[str, str]]:
-    """Read what a declared run or fleet asks for, and the types of the declared backends."""
+def _declared(
+    path: str | None, name: str
+) -> tuple[Mapping[str, Any], Mapping[str, str], tuple[TriedOffer, ...]]:
+    """Read what a declared run or fleet asks for, the types of the declared backends, and what became of the offers of the fleet."""
     from fleetform.app.offers import backend_types, documents_called, names_with_offers
 
-    desired = load(open_workspace(path), keep_going=True).desired
+    workspace = open_workspace(path)
+    desired = load(workspace, keep_going=True).desired
     assert desired is not None, "loading has refused it"
     documents = documents_called(desired, name)
     if not documents:
@@ -146,7 +165,8 @@ def _declared(path: str | None, name: str) -> tuple[Mapping[str, Any], Mapping[s
             advice=f"name one of them: `fleetform offer {shlex.quote(next(iter(documents)))}`",
         )
     (document,) = documents.values()
-    return document, backend_types(desired)
+    tried = workspace.read(lambda reader: reader.read_offers(name), ())
+    return document, backend_types(desired), tried
 
 
 def _typed(

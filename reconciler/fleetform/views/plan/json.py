@@ -20,15 +20,14 @@ from fleetform.spec.findings import Finding
 from fleetform.views import json_value
 from fleetform.views.plan.groups import LEAVING, document_after, document_before, nested, path_parts
 from fleetform.views.plan.notes import (
-    hosts_created,
     hosts_removed,
     hosts_replaced,
     hosts_set_up,
     joining_hosts,
     preview_rows,
-    scaling_of,
     silent_hosts,
 )
+from fleetform.views.plan.offers import asked_offers, hosts_created, scaling_of
 from fleetform.views.plan.schema import (
     PLAN_FORMAT,
     ChangeBody,
@@ -39,6 +38,7 @@ from fleetform.views.plan.schema import (
     HostBody,
     ImpactBody,
     KeptBody,
+    OfferBody,
     OverrideBody,
     PermissionsBody,
     PlanDocument,
@@ -244,6 +244,8 @@ def change_json(plan: Plan, change: Change) -> ResourceChange:
             found["hosts_created"] = list(created)
         if replaced := hosts_replaced(change):
             found["hosts_replaced"] = dict(replaced)
+        if created or scaling_of(change):
+            found["offers"] = [cast("OfferBody", dict(one)) for one in asked_offers(plan, change)]
         if scaling := scaling_of(change):
             found["scaling"] = {
                 "min": scaling["min"],

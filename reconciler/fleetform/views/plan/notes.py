@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from fleetform.model import figures
 from fleetform.model.drift import expected_and_seen
 from fleetform.model.figures import counted, first_of
-from fleetform.model.offers import offer_text
 from fleetform.model.plan import Change, HeldBy, Impact, Plan, Reason, Settled
 from fleetform.model.run_state import RunState
 from fleetform.model.verbs import Verb
@@ -20,6 +19,12 @@ from fleetform.views.element_names import shorten_elements
 from fleetform.views.lines import printable
 from fleetform.views.moments import age
 from fleetform.views.plan.groups import Group
+from fleetform.views.plan.offers import (
+    hosts_created_text,
+    next_offers_text,
+    refused_offers_text,
+    scaling_text,
+)
 
 NAMES_MAX = 10
 
@@ -332,8 +337,9 @@ def block_facts(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[
         ("sets up", hosts_set_up_text(plan, change)),
         ("creates", hosts_created_text(plan, change)),
         ("replaces", hosts_replaced_text(change)),
-        ("scales", scaling_text(change)),
+        ("scales", scaling_text(plan, change)),
         ("next offers", next_offers_text(plan, change)),
+        ("refused lately", refused_offers_text(plan, change)),
         ("preview", preview_text(plan, change)),
         (
             "cost",
@@ -375,13 +381,6 @@ AGENT_DIR = "~/.local/state/fleetform"
 """Where agents are unless the fleet says another folder: `providers.ssh.host_program`."""
 
 
-def hosts_created(plan: Plan, change: Change) -> tuple[str, ...]:
-    """Name the hosts that the change of a fleet buys from a cloud."""
-    if change.key.kind != "fleet":
-        return ()
-    return tuple(plan.annex.get("hosts_created", {}).get(change.key.name, ()))
-
-
 def hosts_replaced(change: Change) -> Mapping[str, str]:
     """Return the hosts of a fleet on a cloud that another template replaces, with the reason."""
     found = (step.arguments.get("unfit", {}) for step in change.steps)
@@ -396,81 +395,12 @@ def hosts_replaced_text(change: Change) -> str:
     return "; ".join(f"{_host_names(names)} ({printable(why)})" for why, names in by_reason.items())
 
 
-def hosts_created_text(plan: Plan, change: Change) -> str:
-    """Write `gpus-0, gpus-1 (g5.xlarge in us-east-1, $1.01/h each)`; empty for a change that buys none."""
-    new = hosts_created(plan, change)
-    endpoints = [
-        place["endpoint"]
-        for step in change.steps
-        for place in step.arguments.get("instances", ())
-        if place["name"] in new
-    ]
-    if not endpoints:
-        return ""
-    return f"{_host_names(new)} ({_offer_text(endpoints[0], is_many=len(new) > 1)})"
-
-
-def _offer_text(offer: Mapping[str, Any], *, is_many: bool) -> str:
-    """Write `g5.xlarge in us-east-1, $1.01/h each, account 123456789012`."""
-    price = offer.get("price_micros")
-    each = " each" if is_many else ""
-    kind = "spot, " if offer.get("spot") else ""
-    cost = "at an unknown price" if price is None else f"{figures.dollars(price)}/h{each}"
-    # Here: a catalogue is read for it.
-    from fleetform.providers.offers.aws_images import image_parameter
-
-    image = offer.get("image") or image_parameter(offer["instance_type"])
-    orphan = offer.get("orphan_after", -1)
-    end = (
-        ""
-        if orphan < 0
-        else f", ends itself after {figures.span(orphan * 1000)} without jobs and controller"
-    )
-    return (
-        f"{offer['instance_type']} in {printable(offer['region'])}, {kind}{cost},"
-        f" account {offer['account']}{f', image {printable(image)}' if image else ''}{end}"
-    )
-
-
-def scaling_of(change: Change) -> Mapping[str, Any] | None:
-    """Return the limits of a fleet whose hosts follow demand after the change, as its step has them."""
-    found = (step.arguments.get("scaling") for step in change.steps)
-    return next((one for one in found if one is not None), None)
-
-
-def scaling_text(change: Change) -> str:
-    """Write `0 to 3 hosts by demand (…); hosts beyond 0 leave after 5m00s without jobs`; empty for a fixed number."""
-    scaling = scaling_of(change)
-    if scaling is None or "instance_type" not in scaling["host"]["endpoint"]:
-        return ""
-    least, most, idle = scaling["min"], scaling["max"], scaling["idle_seconds"]
-    end = (
-        "stay without jobs" if idle < 0 else f"leave after {figures.span(idle * 1000)} without jobs"
-    )
-    return (
-        f"{least} to {most} hosts by demand ({_offer_text(scaling['host']['endpoint'], is_many=True)});"
-        f" hosts {'' if not least else f'beyond {least} '}{end}"
-    )
-
-
 def preview_rows(plan: Plan, change: Change) -> Sequence[Mapping[str, str]]:
     """Return the resources of a cloud that a change creates; empty without a preview."""
     key = change.key
     name = key.name if key.kind == "fleet" else str(key)
     rows: Sequence[Mapping[str, str]] = plan.annex.get("preview", {}).get(name, ())
     return rows
-
-
-def next_offers_text(plan: Plan, change: Change) -> str:
-    """Write `g5.2xlarge in us-east-1 and 3 more`: what is asked for if the cloud refuses the first offer."""
-    if not hosts_created(plan, change):
-        return ""
-    offers = [one for step in change.steps for one in step.arguments.get("offers", ())[1:]]
-    return printable(figures.first_of([offer_text(one) for one in offers], _OFFERS_SHOWN))
-
-
-_OFFERS_SHOWN = 2
-"""Names in a line; the rest is counted."""
 
 
 def preview_text(plan: Plan, change: Change) -> str:

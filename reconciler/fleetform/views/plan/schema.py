@@ -120,6 +120,23 @@ class ScalingBody(TypedDict):
     ]
 
 
+class OfferBody(TypedDict):
+    """An offer by which hosts of a fleet are created; one that its cloud refused lately is passed over for some minutes."""
+
+    instance_type: str
+    region: str
+    zone: NotRequired[Annotated[str, "Absent where the cloud chooses it."]]
+    spot: NotRequired[Annotated[bool, "Absent on demand."]]
+    price_micros: NotRequired[
+        Annotated[int, "Micro-dollars per hour of one host; absent if unknown."]
+    ]
+    refused_at_ms: NotRequired[
+        Annotated[int, "When the cloud refused it; absent unless that was lately."]
+    ]
+    problem: NotRequired[Annotated[str, "Why the cloud refused it."]]
+    asked_again_at_ms: NotRequired[Annotated[int, "It is not asked for before."]]
+
+
 class ResourceChange(TypedDict):
     """One resource and its change."""
 
@@ -158,6 +175,12 @@ class ResourceChange(TypedDict):
         Annotated[
             list[str],
             "Of a fleet on a cloud: the hosts that the change creates; absent without any.",
+        ]
+    ]
+    offers: NotRequired[
+        Annotated[
+            list[OfferBody],
+            "Of a fleet on a cloud that creates hosts, now or by demand: its offers in the order in which they are asked for.",
         ]
     ]
     hosts_replaced: NotRequired[

@@ -152,6 +152,7 @@ _FACT_TONES = {
     "replaces": "warn",
     "scales": "info",
     "next offers": "dim",
+    "refused lately": "warn",
     "preview": "info",
     "cost": "info",
 }

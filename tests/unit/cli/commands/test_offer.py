@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
 
+import applied
+from fleetform.app.clock import SystemClock
+from fleetform.app.ledger import open_for_writing
+from fleetform.app.workspace import Workspace
+from fleetform.model.offers import Refusal
 from unit.spec.overlay.environments import write
 
 ENVIRONMENT = "type: environment\nname: lab\nuid: b4444444444444448444444444444444\n"
@@ -139,3 +145,59 @@ def test_json_without_an_offer_is_an_empty_list(typed, lab):
     assert (code, json.loads(out)) == (1, [])
     assert "no offer on demand: " in err
     assert " without the GPUs" in err
+
+
+AWS_FLEET = """\
+type: fleet
+name: cards
+nodes: 1
+regions: [us-east-1]
+instance_types: [g5.xlarge, g5.2xlarge]
+aws: {account: "123456789012", ssh_from: [203.0.113.7/32]}
+"""
+
+
+@pytest.fixture
+def refused(root, monkeypatch):
+    """A fleet on AWS whose first offer was refused, as an apply leaves it."""
+    (root / "cards.yaml").write_text(AWS_FLEET)
+    applied.enter(root)
+    with contextlib.closing(open_for_writing(Workspace.open(str(root)))) as ledger:
+        fence, now_ms = ledger.take_fence(who="tests", now_ms=1), SystemClock().now_ms()
+        uids = [one.uid for one in ledger.read_live().instances if one.fleet == "cards"]
+        (endpoint,) = ledger.take_offers(uids, fence=fence, now_ms=now_ms).values()
+        refusal = Refusal(uids[0], endpoint, "no capacity")
+        ledger.refuse_offers([refusal], fence=fence, now_ms=now_ms)
+    monkeypatch.chdir(root)
+    # It would ask AWS.
+    monkeypatch.setattr("fleetform.cli.background.leave", lambda _workspace: None)
+    return root
+
+
+def test_a_fleet_says_what_was_refused_lately(typed, refused):
+    """Until `fleet retry`: then the offer may be asked for, and the event names who did it."""
+    listed = typed("offer", "cards")[1]
+    assert "refused lately: g5.xlarge in us-east-1, " in listed
+    assert "not asked for before" in listed
+    first, second = json.loads(typed("offer", "cards", "--json")[1])
+    assert [one["problem"] for one in first["refused"]] == ["no capacity"]
+    assert second["refused"] == []
+
+    code, out, err = typed("fleet", "retry", "cards")
+    assert "no controller is running; `fleetform apply` asks for them" in err
+    assert (code, out) == (
+        0,
+        "fleet cards: g5.xlarge in us-east-1 may be asked for again, for 1 host\n",
+    )
+    assert "refused lately" not in typed("offer", "cards")[1]
+    assert "no offer was refused in the last 10m00s" in typed("fleet", "retry", "cards")[1]
+    assert (
+        "has g5.xlarge in us-east-1 asked for again" in typed("blame", "fleet/cards", "--events")[1]
+    )
+
+
+def test_only_an_applied_fleet_is_retried(typed, refused):
+    """Another name is told what was meant."""
+    code, _, err = typed("fleet", "retry", "card")
+    assert code == 1
+    assert "did you mean `cards`?" in err

@@ -1,0 +1,146 @@
+"""
+By which offers a plan creates hosts of clouds, in the order in which they are asked for at its time.
+
+The step of a fleet has the offers in the order of the fleet. Those that its cloud refused lately are passed over for some minutes: that is in the
+annex of the plan, because it passes with time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fleetform.model import figures
+from fleetform.model.offers import offer_text, terms_of, with_offer
+from fleetform.model.plan import Change, Plan
+from fleetform.views.lines import printable
+from fleetform.views.moments import moment
+
+__all__ = [
+    "asked_offers",
+    "hosts_created",
+    "hosts_created_text",
+    "next_offers_text",
+    "refused_offers_text",
+    "scaling_of",
+    "scaling_text",
+]
+
+_HOSTS_SHOWN = 10
+"""Names in a line; the rest is counted."""
+
+_OFFERS_SHOWN = 2
+"""Offers in a line; the rest is counted."""
+
+
+def asked_offers(plan: Plan, change: Change) -> Sequence[Mapping[str, Any]]:
+    """
+    Return the offers by which the change of a fleet creates hosts, in the order in which they are asked for.
+
+    One that was refused lately has `refused_at_ms`, `problem` and `asked_again_at_ms`.
+    """
+    refused: Sequence[Mapping[str, Any]] = plan.annex.get("offers", {}).get(change.key.name, ())
+    if change.key.kind == "fleet" and refused:
+        return refused
+    return next((found for one in change.steps if (found := one.arguments.get("offers"))), ())
+
+
+def hosts_created(plan: Plan, change: Change) -> tuple[str, ...]:
+    """Name the hosts that the change of a fleet buys from a cloud."""
+    if change.key.kind != "fleet":
+        return ()
+    return tuple(plan.annex.get("hosts_created", {}).get(change.key.name, ()))
+
+
+def hosts_created_text(plan: Plan, change: Change) -> str:
+    """Write `gpus-0, gpus-1 (g5.xlarge in us-east-1, $1.01/h each)`; empty for a change that buys none."""
+    new = hosts_created(plan, change)
+    endpoints = [
+        place["endpoint"]
+        for step in change.steps
+        for place in step.arguments.get("instances", ())
+        if place["name"] in new
+    ]
+    if not endpoints:
+        return ""
+    names = figures.first_of([printable(one) for one in new], _HOSTS_SHOWN)
+    return f"{names} ({_place_text(plan, change, endpoints[0], is_many=len(new) > 1)})"
+
+
+def _place_text(plan: Plan, change: Change, place: Mapping[str, Any], *, is_many: bool) -> str:
+    """Write `g5.xlarge in us-east-1, $1.01/h each, account 123456789012`."""
+    offer = with_offer(place, terms_of(next(iter(asked_offers(plan, change)), place)))
+    price = offer.get("price_micros")
+    each = " each" if is_many else ""
+    kind = "spot, " if offer.get("spot") else ""
+    cost = "at an unknown price" if price is None else f"{figures.dollars(price)}/h{each}"
+    # Here: a catalogue is read for it.
+    from fleetform.providers.offers.aws_images import image_parameter
+
+    image = offer.get("image") or image_parameter(offer["instance_type"])
+    orphan = offer.get("orphan_after", -1)
+    end = (
+        ""
+        if orphan < 0
+        else f", ends itself after {figures.span(orphan * 1000)} without jobs and controller"
+    )
+    return (
+        f"{offer['instance_type']} in {printable(offer['region'])}, {kind}{cost},"
+        f" account {offer['account']}{f', image {printable(image)}' if image else ''}{end}"
+    )
+
+
+def scaling_of(change: Change) -> Mapping[str, Any] | None:
+    """Return the limits of a fleet whose hosts follow demand after the change, as its step has them."""
+    found = (step.arguments.get("scaling") for step in change.steps)
+    return next((one for one in found if one is not None), None)
+
+
+def scaling_text(plan: Plan, change: Change) -> str:
+    """Write `0 to 3 hosts by demand (…); hosts beyond 0 leave after 5m00s without jobs`; empty for a fixed number."""
+    scaling = scaling_of(change)
+    if scaling is None or "instance_type" not in scaling["host"]["endpoint"]:
+        return ""
+    least, most, idle = scaling["min"], scaling["max"], scaling["idle_seconds"]
+    end = (
+        "stay without jobs" if idle < 0 else f"leave after {figures.span(idle * 1000)} without jobs"
+    )
+    host = _place_text(plan, change, scaling["host"]["endpoint"], is_many=True)
+    return f"{least} to {most} hosts by demand ({host}); hosts {'' if not least else f'beyond {least} '}{end}"
+
+
+def next_offers_text(plan: Plan, change: Change) -> str:
+    """Write `g5.2xlarge in us-east-1 and 3 more`: what is asked for if the cloud refuses the first offer."""
+    if not hosts_created(plan, change):
+        return ""
+    names = [offer_text(one) for one in asked_offers(plan, change)[1:] if not _is_refused(one)]
+    return printable(figures.first_of(names, _OFFERS_SHOWN))
+
+
+def refused_offers_text(plan: Plan, change: Change) -> str:
+    """
+    Write `g5.xlarge in us-east-1, 3m00s ago, not asked for before 2026-11-21T10:26:30Z: no capacity`.
+
+    Empty if no offer was refused lately, or the change creates no host now or later.
+    """
+    if not hosts_created(plan, change) and scaling_of(change) is None:
+        return ""
+    offers = asked_offers(plan, change)
+    refused = [one for one in offers if _is_refused(one)]
+    if not refused:
+        return ""
+    # Here: few plans name offers.
+    from fleetform.views.offers import refused_text
+
+    told = [refused_text(one, plan.annex["planned_at_ms"]) for one in refused]
+    more = f" and {len(told) - _OFFERS_SHOWN} more" if len(told) > _OFFERS_SHOWN else ""
+    named = printable("; ".join(told[:_OFFERS_SHOWN]) + more)
+    sooner = f"`fleetform fleet retry {change.key.name}` asks sooner"
+    if len(refused) < len(offers):
+        return f"{named}; {sooner}"
+    free = moment(refused[0]["asked_again_at_ms"])
+    return f"all offers, so no host is created before {free}: {named}; {sooner}"
+
+
+def _is_refused(offer: Mapping[str, Any]) -> bool:
+    return "refused_at_ms" in offer
