@@ -49,6 +49,10 @@ def test_a_fleet_on_aws_is_carried_out(tmp_path):
         ("  image", "  root_disk: {type: io2}\n  image", "needs `iops`"),
         ("  image", "  root_disk: {type: gp2, iops: 3000}\n  image", "has no `iops`"),
         ("  image", "  root_disk: {type: io1, iops: 3000, throughput: 500}\n  image", "Only `gp3`"),
+        ("  image", "  root_disk: {iops: 80001}\n  image", "has 80000 iops at most"),
+        ("  image", "  root_disk: {throughput: 2001}\n  image", "has 2000 throughput at most"),
+        ("  image", "  root_disk: {type: io1, iops: 64001}\n  image", "has 64000 iops at most"),
+        ("regions", "resources: {disk: 65TB..}\nregions", "`gp3` has 64TB at most"),
     ],
 )
 def test_refused(tmp_path, old, new, words):

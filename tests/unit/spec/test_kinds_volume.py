@@ -63,6 +63,11 @@ EFS = 'backend: aws\nregion: a\naws: {account: "123456789012", file_system: efs}
         ),
         ("backend: aws\nregion: a\nsize: 1GB..2GB", "bad-value", "1GB..2GB"),
         ("backend: aws\nregion: a\nsize: 0", "bad-value", "the least is 1"),
+        (
+            'backend: aws\nregion: a\nsize: 65TB\naws: {account: "123456789012"}',
+            "bad-value",
+            "`gp3` has 64TB at most",
+        ),
         ("backend: aws\nregion: a\nvolume_id: v\nsize: 1GB", "contradiction", "exists already"),
         (
             "backend: aws\nregion: a\nvolume_id: v\ndeletion_policy: delete",
@@ -190,3 +195,31 @@ def test_hosts_are_those_of_the_fleet(tmp_path, text: str, words: str) -> None:
     """A name that the fleet does not have is an error at the volume."""
     findings = load(tmp_path, text).findings
     assert any(words in one.detail for one in findings), findings
+
+
+RUN = "type: task\nname: train\ncommands: [echo]\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "is_refused"),
+    [
+        ("volumes: ['data:/etc']", True),
+        ("volumes: ['data:/usr/']", True),
+        ("volumes: ['data:/var/lib']", True),
+        ("volumes: ['data:/proc/data']", True),
+        ("volumes: ['data:/']", True),
+        ("volumes: ['data:/']\nimage: ubuntu", True),
+        ("volumes: ['data:/etc']\nimage: ubuntu", False),
+        ("volumes: ['data:/usr/share/data', 'other:/home', 'third:etc']", False),
+    ],
+)
+def test_no_mount_hides_the_system(tmp_path, more: str, is_refused: bool) -> None:
+    """The error is at the mount; in an image a job has system folders of its own, and only `/` is refused."""
+    volumes = "".join(
+        f"---\ntype: volume\nname: {name}\nfleet: local\npath: {name}\n"
+        for name in ("data", "other", "third")
+    )
+    fleet = "---\ntype: fleet\nname: local\nlocal: true\n"
+    loaded = load(tmp_path, f"{RUN}{more}\n{volumes}{fleet}")
+    told = [(one.code, one.address) for one in loaded.errors]
+    assert told == ([("bad-path", "task.train.volumes.0")] if is_refused else [])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
@@ -18,6 +18,7 @@ from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import Flag, Model, Whole, contradiction, listed, refuse
 from fleetform.spec.kinds.hosts import Jump
 from fleetform.spec.kinds.offers import Offable, Text
+from fleetform.spec.quantities import format_bytes
 from fleetform.spec.quantities.ranges import shown
 
 
@@ -55,6 +56,39 @@ _IMAGE = r"^(?:ami-[0-9a-f]{8,17}|(?:/[A-Za-z0-9_.-]{1,100}){1,15})$"
 ORPHAN_SECONDS_MIN = 3600
 
 
+class _DiskLimits(NamedTuple):
+    """What EBS has at most of one disk of a type; 0: a document cannot set it."""
+
+    size_bytes: int
+    iops: int = 0
+    throughput: int = 0
+
+
+_TIB = 1 << 40
+
+# docs.aws.amazon.com/ebs/latest/userguide/ebs-volume-types.html, with the larger gp3 of September 2025.
+_DISK_LIMITS = {
+    "gp3": _DiskLimits(64 * _TIB, 80_000, 2_000),
+    "gp2": _DiskLimits(16 * _TIB),
+    "io2": _DiskLimits(64 * _TIB, 256_000),
+    "io1": _DiskLimits(16 * _TIB, 64_000),
+}
+
+
+def disk_size_problems(
+    size_bytes: int | None, path: tuple[str, ...], type_: str = "gp3"
+) -> Iterator[Problem]:
+    """A disk that is larger than any of its type on AWS."""
+    most = _DISK_LIMITS[type_].size_bytes
+    if (size_bytes or 0) > most:
+        yield Problem(
+            "bad-value",
+            path,
+            f"A disk of type `{type_}` has {format_bytes(most)} at most on AWS.",
+            f"Write {format_bytes(most)} or less.",
+        )
+
+
 class RootDisk(Model):
     """The disk with the operating system of an instance."""
 
@@ -82,6 +116,18 @@ class RootDisk(Model):
             yield contradiction("iops", "A disk of type `gp2` has no `iops`.", "Remove it.")
         if type_ != "gp3" and self.throughput is not None:
             yield contradiction("throughput", "Only `gp3` has `throughput`.", "Remove it.")
+        limits = _DISK_LIMITS[type_]
+        for name, said, most in (
+            ("iops", self.iops, limits.iops),
+            ("throughput", self.throughput, limits.throughput),
+        ):
+            if said is not None and 0 < most < said:
+                yield Problem(
+                    "bad-value",
+                    (name,),
+                    f"A disk of type `{type_}` has {most} {name} at most.",
+                    f"Write {most} or less.",
+                )
 
 
 class AwsHosts(Model):
@@ -162,6 +208,11 @@ class AwsHosts(Model):
     How long an instance without jobs runs when no controller reaches it: then it shuts down, which
     terminates it. `off`: it runs on. Default: `24h`. Example: `2d`, `off`.
     """
+
+    @property
+    def disk_type(self) -> str:
+        """The type of the root disk."""
+        return (self.root_disk and self.root_disk.type) or "gp3"
 
     def problems(self) -> Iterator[Problem]:
         """What does not go together."""

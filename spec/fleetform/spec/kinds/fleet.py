@@ -19,7 +19,7 @@ from pydantic import (
 
 from fleetform.spec.field_facts import control
 from fleetform.spec.findings import Problem
-from fleetform.spec.kinds.aws import AwsHosts
+from fleetform.spec.kinds.aws import AwsHosts, disk_size_problems
 from fleetform.spec.kinds.backend import KubernetesHosts, SlurmHosts
 from fleetform.spec.kinds.base import (
     Model,
@@ -449,8 +449,13 @@ class Fleet(OfferChoice):
                 at_key=True,
             )
         assert self.aws is not None, "the source of the hosts"
-        for problem in self.aws.problems():
-            yield problem.below("aws")
+        yield from (problem.below("aws") for problem in self.aws.problems())
+        least = (
+            None
+            if self.resources is None or self.resources.disk is None
+            else self.resources.disk.min
+        )
+        yield from disk_size_problems(least, ("resources", "disk"), self.aws.disk_type)
         yield from self._place_problems()
         yield from self._retry_problems()
         if "Name" in (self.tags or {}):

@@ -459,7 +459,7 @@ class Run(OfferChoice):
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()
-        yield from mount_problems(self.volumes or ())
+        yield from mount_problems(self.volumes or (), in_image=self.image is not None)
         yield from code_problems(self.code, self.working_dir)
         yield from source_problems(self.is_set)
         yield from warn_in_clear(

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from fleetform.spec.field_facts import UNSUPPORTED, control, default, execution, replaced
 from fleetform.spec.findings import Level, Problem
-from fleetform.spec.kinds.aws import AwsDisk
+from fleetform.spec.kinds.aws import AwsDisk, disk_size_problems
 from fleetform.spec.kinds.base import (
     NAME_PATTERN,
     Document,
@@ -152,7 +152,7 @@ class Volume(Document):
     """
 
     size: Annotated[Size, Field(ge=1), control("providers.aws")] | None = None
-    """The size of the disk. It can grow, but not shrink. Example: `500GB`."""
+    """The size of the disk, on AWS up to `64TB`. It can grow, but not shrink. Example: `500GB`."""
 
     volume_id: Annotated[Text | None, replaced("providers.aws")] = None
     """
@@ -296,6 +296,7 @@ class Volume(Document):
                 "Remove one of the two.",
             )
         yield from self._file_system_problems(disk)
+        yield from disk_size_problems(self.size, ("size",))
         zone, region = self.availability_zone, self.region or ""
         is_known = region and EXPRESSION_MARK not in f"{zone}{region}"
         if zone is not None and is_known and region_of(zone) != region:
@@ -508,10 +509,28 @@ def _check_mount(value: Mount) -> Mount:
     return value
 
 
-def mount_problems(mounts: Sequence[Mount]) -> Iterator[Problem]:
-    """Two mounts at one place."""
+_SYSTEM_FOLDERS = frozenset({
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/run", "/sbin", "/sys",
+    "/usr", "/usr/bin", "/usr/lib", "/usr/lib64", "/usr/sbin", "/var", "/var/lib",
+})  # fmt: skip
+"""What a command needs of its host, such as its shell, its accounts and the folder of its job."""
+
+_KERNEL_FOLDERS = ("/proc/", "/sys/")
+"""No directory can be created there to mount at."""
+
+
+def mount_problems(mounts: Sequence[Mount], *, in_image: bool) -> Iterator[Problem]:
+    """Two mounts at one place, or one over what the job needs; a job in an image has its own system folders."""
     seen: set[str] = set()
     for number, mount in enumerate(mounts):
+        is_of_host = mount.path in _SYSTEM_FOLDERS or mount.path.startswith(_KERNEL_FOLDERS)
+        if mount.path == "/" or (is_of_host and not in_image):
+            yield Problem(
+                "bad-path",
+                ("volumes", number),
+                f"A volume at {shown(mount.path)} would hide the system files that the job needs.",
+                "Mount it at a directory of its own, such as `/mnt/data`, or at a relative path.",
+            )
         if mount.path in seen:
             yield Problem(
                 "said-twice",
