@@ -126,7 +126,8 @@ def test_another_zone_is_another_disk(site):
     first = site.the_disk()["VolumeId"]
     site.declare_volume(zone="us-east-1b")
     shown = site.run("apply", "-y", code=3)
-    assert f"none: {first} in us-east-1a stays, with its data" in shown
+    assert f"the new disk is empty; {first} in us-east-1a stays, with its data" in shown
+    assert "AWS bills it until you delete it (`deletion_policy: retain`)" in shown
     assert "--allow-destroy" in shown
     assert site.the_disk()["VolumeId"] == first
     site.run("apply", "-y", "--allow-destroy")

@@ -171,6 +171,9 @@ def _replaced(
     """Another volume in the place of this one."""
     fate = _fate(before, declared.document)
     old = _drop(row, before, fate)
+    impact = _impact(row, before, fate)
+    if is_disk(before) and is_disk(declared.document):
+        impact = f"{_new_disk(declared.document)}; {impact.removeprefix('none: ')}"
     return propose_change_of(
         row,
         declared,
@@ -180,7 +183,7 @@ def _replaced(
         old,
         make_step(Verb.VOLUME_MAKE, declared.key, _arguments(declared), (old.key,)),
         destructive=True,
-        at_stake=_impact(row, before, fate),
+        at_stake=impact,
     )
 
 
@@ -342,10 +345,28 @@ def _impact(row: LiveResource, document: Mapping[str, Any], fate: _Fate, hosts: 
 def _disk_impact(row: LiveResource, document: Mapping[str, Any], fate: _Fate) -> str:
     disk = disk_of(row.outputs)
     where = f"{'its disk' if disk is None else disk.id} in {document.get('availability_zone') or document.get('region', '')}"
+    if "volume_id" in document:
+        return f"none: {where} stays, with its data, as every disk that `volume_id` names"
+    why = f"`deletion_policy: {_DATA[fate]}`"
     match fate:
         case _Fate.FORGOTTEN:
-            return f"none: {where} stays, with its data"
+            return (
+                f"none: {where} stays, with its data, and AWS bills it until you delete it ({why})"
+            )
         case _Fate.PUT_ASIDE:
-            return f"none: a snapshot of {where} is kept, and the disk is deleted"
+            return (
+                f"none: {where} is deleted once a snapshot of it is complete, and AWS bills the snapshot until you"
+                f" delete it ({why})"
+            )
         case _Fate.REMOVED:
-            return f"all data on {where}"
+            return f"all data on {where}, which is deleted without a snapshot ({why})"
+
+
+def _new_disk(document: Mapping[str, Any]) -> str:
+    """Say with what data the disk begins that takes the place of another one."""
+    if "volume_id" in document:
+        return (
+            f"the volume has the data of {document['volume_id']} then, and not that of the old disk"
+        )
+    snapshot = document.get("aws", {}).get("snapshot_id")
+    return f"the new disk begins with {snapshot}" if snapshot else "the new disk is empty"

@@ -86,6 +86,57 @@ def test_another_disk_needs_a_permission(changed: dict[str, Any]) -> None:
     assert change.steps[1].arguments[DISK]["id"] == ""
 
 
+EMPTY = "the new disk is empty"
+KEPT_AS_SNAPSHOT = (
+    "vol-1 in us-east-1a is deleted once a snapshot of it is complete, and AWS bills the snapshot until you"
+    " delete it (`deletion_policy: snapshot`)"
+)
+RETAINED = (
+    "vol-1 in us-east-1a stays, with its data, and AWS bills it until you delete it"
+    " (`deletion_policy: retain`)"
+)
+
+
+@pytest.mark.parametrize(
+    ("policy", "changed", "new", "old"),
+    [
+        ("retain", {}, EMPTY, RETAINED),
+        (
+            "snapshot",
+            {},
+            EMPTY,
+            KEPT_AS_SNAPSHOT,
+        ),
+        (
+            "delete",
+            {},
+            EMPTY,
+            "all data on vol-1 in us-east-1a, which is deleted without a snapshot (`deletion_policy: delete`)",
+        ),
+        (
+            "retain",
+            {"aws": {"account": ACCOUNT, "snapshot_id": "snap-1"}},
+            "the new disk begins with snap-1",
+            RETAINED,
+        ),
+        (
+            "retain",
+            {"volume_id": "vol-2", "size": None},
+            "the volume has the data of vol-2 then, and not that of the old disk",
+            RETAINED,
+        ),
+    ],
+)
+def test_a_replacement_says_what_becomes_of_the_data(
+    policy: str, changed: dict[str, Any], new: str, old: str
+) -> None:
+    """Of both disks: with what the new one begins, and whether the old one stays and costs something."""
+    live = ledger(there(disk(deletion_policy=policy)))
+    after = disk(availability_zone="us-east-1b", deletion_policy=policy, **changed)
+    (held,) = planned(tree(after), live).held
+    assert held.change.at_stake == f"{new}; {old}"
+
+
 def test_a_default_that_is_written_changes_no_disk() -> None:
     """`encrypted: true` is what the disk is."""
     live = ledger(there(disk()))
@@ -164,4 +215,5 @@ def test_a_file_system_is_released() -> None:
     """The plan says where it stays."""
     (change,) = planned(tree(), ledger(there(efs()))).changes
     assert [step.verb for step in change.steps] == ["volume.forget"]
-    assert change.at_stake == "none: vol-1 in us-east-1 stays, with its data"
+    stays = "none: vol-1 in us-east-1 stays, with its data, as every disk that `volume_id` names"
+    assert change.at_stake == stays
