@@ -83,7 +83,11 @@ class VolumeProvider(Protocol):
         ...
 
     async def detach(self, request: VolumeRequest, report: Report) -> None:
-        """Detach the disk from its instance; by force if the instance does not release it."""
+        """
+        Detach the disk from its host; by force if the host does not release it.
+
+        From an instance that is no host of the environment nothing is detached.
+        """
         ...
 
     async def snapshot(self, request: VolumeRequest, operation_uid: str, report: Report) -> str:
@@ -91,7 +95,12 @@ class VolumeProvider(Protocol):
         ...
 
     async def delete(self, request: VolumeRequest, report: Report) -> None:
-        """Delete the disk with its data."""
+        """
+        Delete the disk with its data.
+
+        Raises:
+            AttachedElsewhere: It is attached to something that is no host of the environment.
+        """
         ...
 
     async def release(self, request: VolumeRequest) -> None:

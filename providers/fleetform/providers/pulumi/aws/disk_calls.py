@@ -16,7 +16,7 @@ from fleetform.providers.contract.errors import PermanentError, ProviderError, T
 from fleetform.providers.contract.hosts import Report
 from fleetform.providers.contract.volumes import DiskSeen
 from fleetform.providers.pulumi.aws.clients import cloud_failures
-from fleetform.providers.pulumi.aws.program import OPERATION_TAG
+from fleetform.providers.pulumi.aws.program import ENVIRONMENT_TAG, OPERATION_TAG
 
 __all__ = ["DEVICES", "DiskCalls"]
 
@@ -58,6 +58,11 @@ class DiskCalls:
             row["Size"],
             held[0]["InstanceId"] if held else "",
         )
+
+    async def environment_of(self, instance: str) -> str:
+        """Return the uid of the environment that an instance is a host of; empty: of none."""
+        tags = (await self._instance(instance)).get("Tags", ())
+        return next((str(one["Value"]) for one in tags if one["Key"] == ENVIRONMENT_TAG), "")
 
     async def untag(self, disk: str, names: Sequence[str]) -> None:
         await self._call("delete_tags", Resources=[disk], Tags=[{"Key": name} for name in names])
@@ -133,9 +138,12 @@ class DiskCalls:
         return next((state for state in states if state != "detached"), "")
 
     async def _devices(self, instance: str) -> Sequence[str]:
-        found = await self._call("describe_instances", InstanceIds=[instance])
-        rows = found["Reservations"][0]["Instances"][0].get("BlockDeviceMappings", [])
+        rows = (await self._instance(instance)).get("BlockDeviceMappings", [])
         return [one["DeviceName"] for one in rows]
+
+    async def _instance(self, instance: str) -> Any:
+        found = await self._call("describe_instances", InstanceIds=[instance])
+        return found["Reservations"][0]["Instances"][0]
 
     async def _attached(self, disk: str) -> None:
         while True:

@@ -105,12 +105,7 @@ class AwsVolumes:
             seen = await _existing(calls, request, request.id)
             if seen.instance == instance:
                 return
-            if seen.instance:
-                raise AttachedElsewhere(
-                    f"volume {request.name}: {seen.id} is attached to {seen.instance}, which is no"
-                    " host that mounts it",
-                    advice=f"detach it there: `aws ec2 detach-volume --volume-id {seen.id}`",
-                )
+            _require_free(request, seen)
             report(f"volume {request.name}: attaching {seen.id} to {instance}")
             await calls.attach(seen.id, instance)
 
@@ -118,8 +113,17 @@ class AwsVolumes:
         async with self._lock(request):
             calls, _ = await self._cloud(request)
             seen = await calls.look(request.id)
-            if seen is not None and seen.instance:
+            if seen is None or not seen.instance:
+                return
+            # The ledger notes an instance before the disk is attached to it: a controller that was killed in
+            # between has attached nothing, and a person may have attached the disk elsewhere since.
+            if await calls.environment_of(seen.instance) == self._environment_uid:
                 await calls.detach(seen.id, report)
+            else:
+                report(
+                    f"volume {request.name}: {seen.id} stays attached to {seen.instance}, which is no host of"
+                    " this environment"
+                )
 
     async def snapshot(self, request: VolumeRequest, operation_uid: str, report: Report) -> str:
         async with self._lock(request):
@@ -127,6 +131,7 @@ class AwsVolumes:
             seen = await calls.look(request.id)
             if seen is None:
                 return ""
+            _require_free(request, seen)
             tags = {
                 "Name": request.name,
                 ENVIRONMENT_TAG: self._environment_uid,
@@ -150,8 +155,8 @@ class AwsVolumes:
                 await _settle(stack, program, inventory, request, record, report, must_exist=False)
                 state = await stack.export_state()
                 seen = await calls.look(_id_in(state)) if _id_in(state) else None
-                if seen is not None and seen.instance:
-                    await calls.detach(seen.id, report)
+                if seen is not None:
+                    _require_free(request, seen)
                 # The plan that this step is of has shown the loss; nothing else lifts the protection.
                 await stack.import_state(_unprotected(state))
                 (await stack.destroy()).require()
@@ -350,9 +355,34 @@ async def _existing(calls: DiskCalls, request: VolumeRequest, disk: str) -> Disk
     return seen
 
 
+def _require_free(request: VolumeRequest, seen: DiskSeen) -> None:
+    """
+    Make sure that a disk is attached to nothing.
+
+    Raises:
+        AttachedElsewhere: It is, and not by this environment.
+    """
+    if seen.instance:
+        raise AttachedElsewhere(
+            f"volume {request.name}: {seen.id} is attached to {seen.instance}, which is no host that"
+            " mounts it",
+            advice=f"detach it there: `aws ec2 detach-volume --volume-id {seen.id}`",
+        )
+
+
 def _gone(request: VolumeRequest, disk: str) -> PermanentError:
+    where = f"account {request.place['account']} in {request.place['region']}"
+    if request.registered:
+        return PermanentError(
+            f"volume {request.name}: {disk} does not exist in {where}",
+            advice=(
+                "correct `volume_id`, `region` or `account`; a disk of another account cannot be attached:"
+                " share a snapshot of it with this account, and write its id as `aws.snapshot_id`, with"
+                " `size` in place of `volume_id`"
+            ),
+        )
     return PermanentError(
-        f"volume {request.name}: {disk} no longer exists in {request.place['region']}",
+        f"volume {request.name}: {disk} no longer exists in {where}",
         advice=(
             "start with an empty disk, or with one from a snapshot (`aws.snapshot_id`):"
             f" `fleetform apply --allow-destroy --replace volume/{request.name}`"
