@@ -135,6 +135,9 @@ class ShelfInventory:
             for key, item in self._shelf.items().items()
         ]
 
+    async def ended(self) -> list[Existing]:
+        return []
+
 
 def items(*names: str, **properties: Any) -> Program:
     """Return a program with the provider and an item for each name, tagged with its name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ from fleetform.providers.pulumi.recovery.existence import LISTED, compare_existe
 from fleetform.providers.pulumi.recovery.inventory import Existing
 from fleetform.providers.pulumi.recovery.pending import settle, waits_for
 from fleetform.providers.pulumi.recovery.rebuild import providers_only, rebuild
+from fleetform.providers.pulumi.recovery.recover import listed, recover
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TYPE = "aws:ec2/instance:Instance"
@@ -114,6 +116,44 @@ def test_a_wait_is_for_what_would_be_dropped(drawn):
     """Those creates and no others."""
     state, things = drawn
     assert sorted(waits_for(state, things)) == sorted(settle(state, things).dropped)
+
+
+class Ended:
+    """A stack with one pending create, and the inventory, which lists its instance as terminated and no other."""
+
+    def __init__(self):
+        self.state = {
+            "resources": [],
+            "pending_operations": [{"type": "creating", "resource": entry("a")}],
+        }
+
+    async def export_state(self):
+        return self.state
+
+    async def import_state(self, state):
+        self.state = state
+
+    async def refresh(self, program):
+        pass
+
+    async def existing(self):
+        return []
+
+    async def ended(self):
+        return [existing("a", "i-1")]
+
+
+def test_nothing_is_waited_for_that_has_ended():
+    """A terminated instance proves that its create was done: its place is free at once, not after ten minutes."""
+    one = Ended()
+
+    async def story():
+        async with asyncio.timeout(60):
+            settlement = await recover(one, PROGRAM, one, look_seconds=LISTED.total_seconds())
+            assert settlement.dropped == ("a",)
+            assert await listed(one, frozenset("a"), look_seconds=LISTED.total_seconds()) == []
+
+    asyncio.run(story())
 
 
 def test_the_first_of_several_is_adopted():

@@ -243,7 +243,7 @@ class Batches:
             program = batch_program(record.account, record.batch({}), parts)
             there = await settled_hosts(stack, program, inventory, record, report)
             if record.asked:
-                ended = await inventory.ended()
+                ended = {one.tags[IDENTITY_TAG]: one.id for one in await inventory.ended()}
                 record = record.with_created(
                     {uid: ended[uid] for uid in ended if uid in record.hosts}
                 )

@@ -93,13 +93,13 @@ class AwsInventory:
         """List every instance of the environment, also those that have ended, by the time of their creation."""
         return await asyncio.to_thread(self._mapped, self._instances)
 
-    async def ended(self) -> Mapping[str, str]:
-        """Return the ids of instances that have ended, by uid; EC2 lists them for about an hour."""
-        return {
-            one.tags[IDENTITY_TAG]: one.id
+    async def ended(self) -> Sequence[Existing]:
+        """List the instances that have ended; EC2 does so for about an hour."""
+        return [
+            Existing(_LISTINGS[0].type, one.id, one.tags)
             for one in await self.instances()
             if one.state in _ENDED and IDENTITY_TAG in one.tags
-        }
+        ]
 
     def _mapped(self, call: Callable[[], T]) -> T:
         with cloud_failures(self._client.meta.region_name):

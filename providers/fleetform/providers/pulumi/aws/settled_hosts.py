@@ -39,10 +39,6 @@ class HostInventory(Inventory, Protocol):
 
     async def terminate(self, ids: Sequence[str]) -> None: ...
 
-    async def ended(self) -> Mapping[str, str]:
-        """Return the ids of instances that have ended in the last hour, by uid."""
-        ...
-
 
 async def settled_hosts(
     stack: Stack, program: Program, inventory: HostInventory, record: BatchRecord, report: Report
@@ -73,10 +69,7 @@ async def settled_hosts(
     await _recovered(stack, program, ordered, report)
     deployment = await stack.export_state()
     unknown = frozenset(record.asked) - hosts_of(deployment, record.template).keys()
-    # What has ended already is never listed.
-    existing = await listed(
-        ordered, unknown - (await inventory.ended()).keys() if unknown else unknown
-    )
+    existing = await listed(ordered, unknown)
     now = datetime.fromtimestamp(time.time(), UTC)
     found = compare_existence({stack.name: deployment}, existing, now=now)
     if _of(record, found.unknown):

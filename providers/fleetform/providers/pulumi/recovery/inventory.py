@@ -38,6 +38,10 @@ class Inventory(Protocol):
         """
         ...
 
+    async def ended(self) -> Sequence[Existing]:
+        """List the instances that have ended in the last hour: they were created, and are not waited for."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class KnownFirst:
@@ -52,6 +56,9 @@ class KnownFirst:
 
     async def existing(self) -> Sequence[Existing]:
         return sorted(await self.inventory.existing(), key=lambda one: one.id not in self.ids)
+
+    async def ended(self) -> Sequence[Existing]:
+        return await self.inventory.ended()
 
 
 def matches(existing: Existing, resource_type: str, inputs: Mapping[str, Any]) -> bool:

@@ -36,9 +36,9 @@ class Settlement:
     orphans: tuple[Existing, ...] = ()
 
 
-def waits_for(deployment: Deployment, existing: Sequence[Existing]) -> tuple[str, ...]:
+def waits_for(deployment: Deployment, shown: Sequence[Existing]) -> tuple[str, ...]:
     """
-    Name the pending creates that the inventory does not show.
+    Name the pending creates of which the inventory shows nothing, neither existing nor ended.
 
     A cloud lists new things late, so their absence counts only after a wait.
     """
@@ -46,7 +46,7 @@ def waits_for(deployment: Deployment, existing: Sequence[Existing]) -> tuple[str
     return tuple(
         _name(entry)
         for kind, entry in _pending(deployment)
-        if kind == "creating" and _uid(entry) and not _created(entry, existing, known)
+        if kind == "creating" and _uid(entry) and not _created(entry, shown, known)
     )
 
 

@@ -42,7 +42,7 @@ async def recover(
         program: As of the change that was cut off.
         inventory: Of the account and region of the stack.
         settle_seconds: For how long a create that the inventory does not show is waited for,
-            before it counts as not done.
+            before it counts as not done. One whose instance has ended already is not.
         look_seconds: Between two looks.
     """
     deployment = await stack.export_state()
@@ -50,7 +50,10 @@ async def recover(
         return None
     deadline = asyncio.get_running_loop().time() + settle_seconds
     existing = await inventory.existing()
-    while waits_for(deployment, existing) and asyncio.get_running_loop().time() < deadline:
+    while (
+        waits_for(deployment, [*existing, *await inventory.ended()])
+        and asyncio.get_running_loop().time() < deadline
+    ):
         await asyncio.sleep(look_seconds)
         existing = await inventory.existing()
     settlement = settle(deployment, existing)
@@ -67,17 +70,23 @@ async def listed(
     look_seconds: float = LOOK_SECONDS,
 ) -> Sequence[Existing]:
     """
-    List everything, once all of these uids are there or have been missing for long enough.
+    List everything, once all of these uids are there, have ended, or have been missing for long enough.
 
     A cloud lists new things late, so their absence counts only after `settle_seconds`.
     """
     deadline = asyncio.get_running_loop().time() + settle_seconds
     while True:
         found = await inventory.existing()
-        is_complete = uids <= {one.tags.get(IDENTITY_TAG) for one in found}
-        if is_complete or asyncio.get_running_loop().time() >= deadline:
+        missing = uids - _uids(found)
+        if missing:
+            missing -= _uids(await inventory.ended())
+        if not missing or asyncio.get_running_loop().time() >= deadline:
             return found
         await asyncio.sleep(look_seconds)
+
+
+def _uids(things: Sequence[Existing]) -> frozenset[str]:
+    return frozenset(one.tags.get(IDENTITY_TAG, "") for one in things)
 
 
 async def adopt(stack: Stack, program: Program, existing: Sequence[Existing]) -> Rebuilt:
