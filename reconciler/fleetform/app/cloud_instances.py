@@ -52,7 +52,8 @@ async def list_instances(live: Live, hosts: HostProvider, desired: Desired | Non
     problems = []
     for place, answer in zip(requests, answers, strict=True):
         if isinstance(answer, ProviderError):
-            problems.append(f"instances in {place.region} are not listed: {answer}")
+            why = str(answer).removeprefix(f"{place.region}: ")
+            problems.append(f"instances in {place.region} are not listed: {why}")
         elif isinstance(answer, BaseException):
             raise answer
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -155,12 +156,17 @@ def refuse_with_refresh_only(options: Mapping[str, Any]) -> None:
 def look_first(workspace: Workspace) -> Look | None:
     """Read the actual state; None where nothing has been applied yet, so that nothing can have drifted."""
     from fleetform.app.observe import refreshed
+    from fleetform.cli.progress.status_line import status_line
+    from fleetform.views.drift import asked_text
 
     reader = workspace.reader()
     if reader is None:
         return None
-    reader.close()
-    return refreshed(workspace)
+    with contextlib.closing(reader):
+        asked = asked_text(reader.read_live())
+    # This machine answers at once; others take seconds.
+    with status_line(asked) if asked else contextlib.nullcontext():
+        return refreshed(workspace)
 
 
 def look_only(workspace: Workspace) -> Look:

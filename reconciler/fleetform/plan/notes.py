@@ -192,7 +192,8 @@ def _hosts_silent(draft: PlanDraft) -> dict[str, dict[str, str]]:
     for one in draft.live.instances:
         stays = ResourceKey("fleet", one.fleet) in draft.wanted
         if one.is_silent and one.state is InstanceState.UNREACHABLE and stays:
-            found.setdefault(one.fleet, {})[one.name] = one.message
+            asks = "`fleetform drift` asks its cloud whether it exists" if one.is_bought else ""
+            found.setdefault(one.fleet, {})[one.name] = "; ".join(filter(None, (one.message, asks)))
     return dict(sorted(found.items()))
 
 

@@ -9,12 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fleetform.model.drift import TABLE, Drift, DriftClass, Remedy
 from fleetform.model.figures import counted
+from fleetform.model.instance import LOCAL
+from fleetform.model.volume import disk_of
 from fleetform.views.lines import BLANK, Line, line, printable
 from fleetform.views.moments import moment
 from fleetform.views.table import row_of
+
+if TYPE_CHECKING:
+    from fleetform.model.live import Live
 
 _TONES = {DriftClass.ENFORCED: "bad", DriftClass.FLOOR: "warn", DriftClass.OBSERVED: "info"}
 
@@ -111,3 +117,14 @@ def _last(drifts: Sequence[Drift], looked: str) -> Iterator[Line]:
 
 def _have(drifts: Sequence[Drift]) -> str:
     return "has" if len(drifts) == 1 else "have"
+
+
+def asked_text(live: Live) -> str:
+    """Say what a look at the actual state asks beyond this machine; empty: nothing."""
+    hosts = sum(one.provider != LOCAL for one in live.instances)
+    disks = sum(
+        key.kind == "volume" and disk_of(row.outputs) is not None
+        for key, row in live.resources.items()
+    )
+    asked = [counted(count, noun) for count, noun in ((hosts, "host"), (disks, "disk")) if count]
+    return f"reading the actual state of {' and '.join(asked)}" if asked else ""

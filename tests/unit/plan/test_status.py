@@ -117,6 +117,16 @@ def test_a_fleet_with_a_host_that_cannot_be_reached_is_not_as_declared() -> None
     assert plan.digest == planned(desired, replace(live, instances=(ready,))).digest
 
 
+def test_a_plan_says_who_knows_whether_a_silent_instance_exists() -> None:
+    """The plan asks no cloud; `drift` does."""
+    silent = Instance(
+        "i", "gpus-0", "gpus", 0, InstanceState.UNREACHABLE, provider="aws", install_id="a"
+    )
+    live = replace(ledger(row(fleet("gpus"))), instances=(silent,))
+    said = [one.text for one in render(planned(tree(fleet("gpus")), live))]
+    assert any("`fleetform drift` asks its cloud whether it exists" in one for one in said)
+
+
 def test_a_plan_names_hosts_that_are_not_set_up_yet() -> None:
     """It says why, outside its digest, in text, in Markdown and in JSON."""
     why = "port 22 refuses connections"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fleetform.model.drift import TABLE, Drift
 from fleetform.spec.desired import ResourceKey
-from fleetform.views.drift import drift_rows, render
+from fleetform.views.drift import asked_text, drift_rows, render
+from unit.views.rows import instance, live, resource
 
 AT_MS = 1_700_000_000_000
 
@@ -68,3 +69,16 @@ def test_rows_say_the_same_as_json() -> None:
     assert (row.resource, row.path) == ("fleet/data", "hosts[local-0].agent")
     assert (row.drift_class, row.remedy) == ("enforced", "apply")
     assert (row.right_at_ms, row.changed_at_ms, row.by) == (5, None, "")
+
+
+def test_what_is_asked_elsewhere() -> None:
+    """This machine answers at once, so nothing is said of it."""
+    volume = resource(
+        "volume", "data", {}, outputs='{"disk": {"id": "v", "zone": "z", "size_gb": 1}}'
+    )
+    assert asked_text(live(instances=(instance(0),))) == ""
+    far = [instance(number, provider="aws") for number in (1, 2)]
+    assert (
+        asked_text(live(volume, instances=tuple(far)))
+        == "reading the actual state of 2 hosts and 1 disk"
+    )

@@ -7,7 +7,7 @@ import click
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import directory_argument, json_option
 from fleetform.cli.exit import Exit
-from fleetform.cli.plan import show_drift, warn_incomplete
+from fleetform.cli.plan import look_only, show_drift, warn_incomplete
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_reader, open_workspace, or_default
 
@@ -36,13 +36,12 @@ def command(path: str | None, as_json: bool, detailed: bool) -> int:
     corrected or a later check no longer finds it. `docs/drift.md` lists the compared fields.
     `plan --refresh` shows the corrections.
     """
-    from fleetform.app.observe import refreshed
     from fleetform.views.drift import drift_rows
 
     workspace = open_workspace(or_default(path))
     # Where nothing was applied, nothing can have drifted, and no ledger is made for the asking.
     open_reader(workspace).close()
-    found = refreshed(workspace)
+    found = look_only(workspace)
     drifts = found.live.drift
     if as_json:
         warn_incomplete(found)

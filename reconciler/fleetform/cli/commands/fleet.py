@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +12,7 @@ from fleetform.cli.arguments import who_asks
 from fleetform.cli.command import directory_option, group, json_option
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused
+from fleetform.cli.progress.status_line import status_line
 from fleetform.cli.screen import error_screen, screen
 from fleetform.cli.selection import refuse_host, unknown
 from fleetform.cli.tree import (
@@ -197,8 +197,16 @@ def check_fleets(names: tuple[str, ...], path: str | None, as_json: bool) -> int
     instances = reader.read_live().instances if reader is not None else ()
     questions = questions_of((declared[name] for name in names or declared), instances)
     uid = workspace.environment.uid
-    with _progress(len(questions)) as report:
-        results = asyncio.run(check_hosts(questions, host_checker(workspace), uid, report))
+    checking = f"checking {counted(len(questions), 'host')}"
+    with status_line(checking) as show:
+        results = asyncio.run(
+            check_hosts(
+                questions,
+                host_checker(workspace),
+                uid,
+                lambda done: show(f"{checking}: {done} answered"),
+            )
+        )
     found = check_report(results)
     out = screen()
     if as_json:
@@ -206,23 +214,6 @@ def check_fleets(names: tuple[str, ...], path: str | None, as_json: bool) -> int
     else:
         out.lines(render(found))
     return Exit.ERROR if found.error else Exit.OK
-
-
-@contextlib.contextmanager
-def _progress(count: int) -> Iterator[Callable[[int], None]]:
-    """Show on standard error how many hosts have answered; in a pipe say once what is done."""
-    error = error_screen()
-    if not error.interactive:
-        error.line(f"checking {counted(count, 'host')}", "dim")
-        yield lambda _done: None
-        return
-    from rich.console import Console
-
-    def text(done: int) -> str:
-        return f"checking {counted(count, 'host')}: {done} answered"
-
-    with Console(stderr=True).status(text(0)) as status:
-        yield lambda done: status.update(text(done))
 
 
 @command.command("adopt", examples=_EXAMPLES[4:5])

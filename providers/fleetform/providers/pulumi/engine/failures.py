@@ -267,7 +267,9 @@ def failure_of(text: str, *, where: str) -> Failure:
             # A group of a second spelling has the name with a digit.
             values = {name.rstrip("2"): value for name, value in found.groupdict().items() if value}
             filled = (_filled(row.what, values), _filled(row.advice, values))
-            return Failure(row.kind, where, filled[0], _short(text), filled[1])
+            # What is wrong with the account is all in the sentence.
+            why = "" if row.kind is FailureKind.OTHER_ACCOUNT else _short(text)
+            return Failure(row.kind, where, filled[0], why, filled[1])
     return Failure(FailureKind.UNKNOWN, where, "the cloud or the engine refuses it", _short(text))
 
 
