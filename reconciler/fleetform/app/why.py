@@ -61,7 +61,10 @@ def why_resource(reader: Reader, key: ResourceKey, *, now_ms: int) -> Why | None
 
     live = reader.read_live()
     row = live.resources.get(key)
-    return why_absent(reader, key) if row is None else resource_why(row, live, now_ms=now_ms)
+    if row is None:
+        return why_absent(reader, key)
+    events = reader.read_resource_events(key)
+    return resource_why(row, live, events=events, now_ms=now_ms)
 
 
 def why_absent(reader: Reader, key: ResourceKey) -> Why | None:

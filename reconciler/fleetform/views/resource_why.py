@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from fleetform.model.drift import TABLE, expected_and_seen
-from fleetform.model.figures import counted
+from fleetform.model.figures import counted, first_of
+from fleetform.model.instance import InstanceState
 from fleetform.model.volume import volume_hosts
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.moments import age
@@ -14,9 +15,11 @@ from fleetform.views.runs import WaitingRow
 from fleetform.views.why import SILENT, Why
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from fleetform.model.drift import RecordedDrift
+    from fleetform.model.history import LoggedEvent
+    from fleetform.model.instance import Instance
     from fleetform.model.live import Live, LiveResource
     from fleetform.model.plan import Held
 
@@ -28,22 +31,33 @@ class VolumeTrouble(NamedTuple):
     cure: str
 
 
-def resource_why(row: LiveResource, live: Live, *, now_ms: int) -> Why:
-    """Answer for a fleet or a volume: what looks have seen of it, and which hosts do not answer."""
+def resource_why(
+    row: LiveResource, live: Live, *, events: Sequence[LoggedEvent] = (), now_ms: int
+) -> Why:
+    """
+    Answer for a fleet or a volume: how its last change failed, what it waits for, and what has drifted.
+
+    `events` are those of the resource, oldest first.
+    """
     name = f"{row.key.kind} {row.key.name}"
     drifts = [one for one in live.recorded_drift if one.drift.resource == row.key]
-    reasons = [WaitingRow("drift", _seen(one, now_ms)) for one in drifts]
+    reasons, cures = _failure(events, now_ms)
+    reasons += [WaitingRow("drift", _seen(one, now_ms)) for one in drifts]
     if row.key.kind == "fleet":
-        reasons += _silent_hosts(live, row.key.name)
+        hosts = [one for one in live.instances if one.fleet == row.key.name]
+        waiting = [*_waiting_hosts(hosts, now_ms), *_silent_hosts(hosts)]
+        reasons += [reason for reason, _ in waiting]
+        cures += [cure for _, cure in waiting if cure]
     there = volume_hosts(row.outputs)
     for host, why in sorted(there.not_on.items()) if there is not None else ():
         reasons.append(WaitingRow("host", f"host {host} does not have its directory: {why}"))
     if row.operation:
         reasons.append(WaitingRow("operation", "an apply that changes it has not finished"))
-    cures = [_cure(one) for one in drifts]
+    cures += [_cure(one) for one in drifts]
     if there is not None and there.not_on:
         cures.append("`fleetform apply` creates the directory once the host answers")
-    state = "archived" if row.archived else row.state
+    # Of a volume that could not be created only its uid is kept.
+    state = "not created" if row.archived else row.state
     verb = "is" if len(reasons) == 1 else "are"
     summary = (
         f"{name} is {state}; {counted(len(reasons), 'thing')} {verb} not as applied:"
@@ -131,11 +145,61 @@ def _missing(key: ResourceKey, held: Held | None) -> VolumeTrouble:
     return VolumeTrouble(WaitingRow("volume", detail), held.cure or "`fleetform plan` shows it")
 
 
-def _silent_hosts(live: Live, fleet: str) -> Iterator[WaitingRow]:
-    for one in live.instances:
-        if one.fleet == fleet and one.state in SILENT:
+def _failure(events: Sequence[LoggedEvent], now_ms: int) -> tuple[list[WaitingRow], list[str]]:
+    """Say how the last change failed, and what to do, unless a change has succeeded since."""
+    for one in reversed(events):
+        if one.kind == "step.failed":
+            ago = f"{age(one.at_ms, now_ms)} ago"
+            _, _, problem = one.message.partition(" failed: ")
+            reason = WaitingRow("failed", f"its last change failed {ago}: {problem or one.message}")
+            return [reason], ["correct what the message names, then `fleetform apply` tries again"]
+        if one.kind.startswith(("fleet.", "volume.")) and one.kind != "fleet.scaled":
+            break
+    return [], []
+
+
+def _waiting_hosts(hosts: Iterable[Instance], now_ms: int) -> Iterator[tuple[WaitingRow, str]]:
+    """Say what hosts wait for that are not ready yet, one sentence for all that wait for the same."""
+    alike: dict[tuple[str, str], list[Instance]] = {}
+    for one in hosts:
+        if one.state is InstanceState.PROVISIONING:
+            code = "capacity" if one.waits_for_capacity else "provisioning"
+            alike.setdefault((code, one.message), []).append(one)
+    for (code, message), members in alike.items():
+        names = first_of([one.name for one in members], _HOSTS_SHOWN)
+        which = f"host {names} is" if len(members) == 1 else f"hosts {names} are"
+        state = "not created" if code == "capacity" else "not ready yet"
+        since = [one.endpoint["refused_since_ms"] for one in members if one.waits_for_capacity]
+        how_long = f", for {age(min(since), now_ms)} now" if since else ""
+        why = f": {message}" if message else ""
+        is_given_up = any(one.is_refused for one in members)
+        yield (
+            WaitingRow(code, f"{which} {state}{how_long}{why}"),
+            _MORE_OFFERS[is_given_up] if code == "capacity" else "",
+        )
+
+
+_HOSTS_SHOWN = 3
+
+_MORE_OFFERS = {
+    False: "a controller asks again by itself; more `instance_types`, `regions` or `availability_zones`, or"
+    " `spot_policy: auto`, give it more offers",
+    True: "`fleetform apply` asks again; `retry: {on: [no-capacity]}` of the fleet lets the controller do so, and"
+    " more `instance_types`, `regions` or `availability_zones` give it more offers",
+}
+"""What to do about hosts without capacity, by whether the controller asks no more."""
+
+
+def _silent_hosts(hosts: Iterable[Instance]) -> Iterator[tuple[WaitingRow, str]]:
+    for one in hosts:
+        if one.state in SILENT:
             message = f": {one.message}" if one.message else ""
-            yield WaitingRow("host", f"host {one.name} does not answer{message}")
+            cure = (
+                "`fleetform drift` asks the cloud whether the instance exists"
+                if one.is_bought
+                else ""
+            )
+            yield WaitingRow("host", f"host {one.name} does not answer{message}"), cure
 
 
 def _seen(one: RecordedDrift, now_ms: int) -> str:

@@ -35,8 +35,8 @@ def command(resource: str, path: str | None, as_json: bool) -> None:
     Show why RESOURCE is in its state: a run, `fleet/NAME` or `volume/NAME`.
 
     A run that waits shows all of its reasons at once, with what it needs and what is free. A run
-    that has ended shows how, attempt by attempt. A fleet or volume shows its drift: what differs
-    from what was applied.
+    that has ended shows how, attempt by attempt. A fleet or volume shows how its last change
+    failed, what its hosts wait for, and its drift: what differs from what was applied.
     """
     from fleetform.app.controllers import find_controller
     from fleetform.views.why import Why, why_elements_lines, why_lines
@@ -48,7 +48,7 @@ def command(resource: str, path: str | None, as_json: bool) -> None:
     if as_json:
         out.json(found if isinstance(found, Why) else answers)
         return
-    waits = any(one.state in _OPEN for one in answers) and find_controller(workspace) is None
+    waits = any(_is_driven(one) for one in answers) and find_controller(workspace) is None
     for line in why_lines(found) if isinstance(found, Why) else why_elements_lines(found):
         label, colon, rest = line.partition("help: ")
         if label or not colon:
@@ -60,6 +60,13 @@ def command(resource: str, path: str | None, as_json: bool) -> None:
 
 
 _OPEN = frozenset(RunState) - FINAL
+
+_HOSTS_TO_COME = frozenset({"capacity", "provisioning"})
+
+
+def _is_driven(why: Why) -> bool:
+    """Tell whether a controller brings it further: a run that is not over, or hosts that are to come."""
+    return why.state in _OPEN or any(one.code in _HOSTS_TO_COME for one in why.reasons)
 
 
 def _why(reader: Reader, resource: str) -> Why | tuple[WhyElement, ...]:
