@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fleetform.agents.host.volumes import MARK
 from fleetform.spec import schema
 from fleetform.spec.nodes import plain
 from fleetform.spec.syntax import read_documents
@@ -35,6 +36,12 @@ def test_links_lead_somewhere(page):
     """A link to a file of this repository finds it."""
     links = _LINK.findall(page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", ["how-to/guards.md", "how-to/aws.md", "reference/volume.md"])
+def test_the_marker_of_a_volume_is_explained(page):
+    """A person who finds the file on a volume can look up that it must not be deleted."""
+    assert f"`{MARK}`" in (ROOT / "docs" / page).read_text(encoding="utf-8")
 
 
 HOW_TO = sorted((ROOT / "docs" / "how-to").glob("*.md"))

@@ -94,6 +94,8 @@ class Volume(Document):
     """
     A directory or disk that is kept from run to run.
 
+    Its file `.fleetform-volume` is the marker that names its owner. Jobs must not delete it.
+
     Example:
         type: volume
         name: checkpoints
