@@ -9,8 +9,9 @@ are asked one by one, and prove whom they obey when they are greeted.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from fleetform.agents.protocol.messages import Cursor
 from fleetform.providers.contract.checks import HostChecked
@@ -121,6 +122,20 @@ class RoutedHosts:
             mine = [one for one in instances if one.provider == name]
             adopted += await self._creator(name).adopt(mine, report)
         return adopted
+
+    async def preview_shared(
+        self, fleet: str, requests: Sequence[InstanceRequest], shared: Mapping[str, Any]
+    ) -> Sequence[PreviewedChange]:
+        return await self._creator(shared["cloud"]).preview_shared(fleet, requests, shared)
+
+    async def update_shared(
+        self,
+        fleet: str,
+        requests: Sequence[InstanceRequest],
+        shared: Mapping[str, Any],
+        report: Report,
+    ) -> None:
+        await self._creator(shared["cloud"]).update_shared(fleet, requests, shared, report)
 
     async def forget_fleet(self, cloud: str, fleet: str) -> None:
         await self._creator(cloud).forget_fleet(cloud, fleet)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fleetform.app.ledger import routed_hosts
 from fleetform.app.problems import PlanProblem
-from fleetform.model.instance import CLOUDS
+from fleetform.model.instance import CLOUDS, request_of
 from fleetform.model.offers import terms_of, with_offer
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import DISK
@@ -45,7 +45,9 @@ def previewed(workspace: Workspace, plan: Plan, *, notice: Callable[[str], None]
     Raises:
         PlanProblem: The engine or a cloud refuses, so that apply would fail.
     """
-    if not any(_new_hosts(plan, change) or _new_disks(change) for change in plan.changes):
+    if not any(
+        _new_hosts(plan, change) or _new_disks(change) or _shared(change) for change in plan.changes
+    ):
         return plan
     try:
         return with_preview(workspace, plan)
@@ -58,7 +60,7 @@ def previewed(workspace: Workspace, plan: Plan, *, notice: Callable[[str], None]
 
 def with_preview(workspace: Workspace, plan: Plan) -> Plan:
     """
-    Return the plan with `preview` in its annex: by fleet, or by `volume/NAME`, the resources that its change creates.
+    Return the plan with `preview` in its annex: by fleet, or by `volume/NAME`, the resources that its change creates or updates.
 
     Raises:
         PlanProblem: A cloud or the engine does not say; the message says why.
@@ -70,15 +72,25 @@ def with_preview(workspace: Workspace, plan: Plan) -> Plan:
         if (requests := _new_hosts(plan, change))
     }
     disks = {str(change.key): request for change in plan.changes for request in _new_disks(change)}
+    # By the name that the ledger has: a plan may rename the fleet.
+    shared = {
+        change.moved_from or change.key.name: said
+        for change in plan.changes
+        if (said := _shared(change))
+    }
+    there = _hosts_by_fleet(workspace) if shared else {}
     try:
         found = asyncio.run(_preview(hosts, wanted, disks))
+        for name, said in shared.items():
+            updates = asyncio.run(hosts.preview_shared(name, there.get(name, ()), said))
+            found[name] = [*found.get(name, ()), *updates]
     except ProviderError as problem:
         advice = problem.advice if isinstance(problem, PermanentError) else ""
         raise PlanProblem(f"the preview failed: {problem}", advice) from problem
-    preview = {
-        name: [dataclasses.asdict(one) for one in changes] for name, changes in found.items()
-    }
-    depth = {"depth": "preview"} if plan.annex["depth"] == "ledger" else {}
+    preview = {name: [_row(one) for one in changes] for name, changes in found.items() if changes}
+    # What changes in place is told without asking a cloud.
+    is_asked = wanted or disks or not shared
+    depth = {"depth": "preview"} if is_asked and plan.annex["depth"] == "ledger" else {}
     return dataclasses.replace(plan, annex={**plan.annex, **depth, "preview": preview})
 
 
@@ -92,6 +104,25 @@ async def _preview(
         *(hosts.volume_provider(one.provider).preview(one) for one in disks.values()),
     )
     return dict(zip((*wanted, *disks), changes, strict=True))
+
+
+def _hosts_by_fleet(workspace: Workspace) -> dict[str, list[InstanceRequest]]:
+    book = workspace.read(lambda reader: reader.read_book([]), None)
+    found: dict[str, list[InstanceRequest]] = {}
+    for one in book.instances if book else ():
+        found.setdefault(one.fleet, []).append(request_of(one))
+    return found
+
+
+def _row(change: PreviewedChange) -> dict[str, Any]:
+    """Return a previewed change as the annex has it: `properties` only where some differ."""
+    return {name: value for name, value in dataclasses.asdict(change).items() if value}
+
+
+def _shared(change: Change) -> Mapping[str, Any]:
+    """Return what the hosts of a fleet share after its change; empty: nothing that exists by now."""
+    updates = (step for step in change.steps if step.verb == Verb.FLEET_UPDATE)
+    return next((step.arguments.get("shared", {}) for step in updates), {})
 
 
 def _new_disks(change: Change) -> list[VolumeRequest]:

@@ -66,6 +66,14 @@ class HostAccess(Protocol):
             ProviderError: It cannot be released; the message says why.
         """
 
+    async def update_shared(self, fleet: str, shared: Mapping[str, Any]) -> None:
+        """
+        Change in place what the hosts of a fleet on a cloud share, as a step of it says; nothing where it is so.
+
+        Raises:
+            ProviderError: It may be changed in part; asking again continues.
+        """
+
     async def forget_fleet(self, cloud: str, fleet: str) -> None:
         """See `providers.contract.hosts.HostCreator.forget_fleet`."""
 

@@ -109,6 +109,17 @@ class BoughtHosts:
             return False
         return True
 
+    async def update_shared(
+        self, fleet: str, instances: Sequence[Instance], shared: Mapping[str, Any]
+    ) -> None:
+        """See `apply.host_access.HostAccess.update_shared`; `instances` are all that the fleet has."""
+        await self._creator().update_shared(
+            fleet,
+            [request_of(one) for one in instances],
+            shared,
+            lambda said: self._notices.sharing(fleet, said),
+        )
+
     async def forget_fleet(self, cloud: str, fleet: str) -> None:
         """See `apply.host_access.HostAccess.forget_fleet`."""
         await self._creator().forget_fleet(cloud, fleet)

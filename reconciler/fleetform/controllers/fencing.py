@@ -8,6 +8,7 @@ must not find that out from what it has already done. Looking is always allowed.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any
 
 from fleetform.agents.protocol.host_report import GpuProcess
 from fleetform.agents.protocol.messages import Cursor, Event, JobKey, LogData, Reply, StartJob
@@ -92,6 +93,21 @@ class FencedHosts:
     ) -> Sequence[InstanceSeen]:
         self._manager_lease.require()
         return await self._creator().adopt(instances, report)
+
+    async def preview_shared(
+        self, fleet: str, requests: Sequence[InstanceRequest], shared: Mapping[str, Any]
+    ) -> Sequence[PreviewedChange]:
+        return await self._creator().preview_shared(fleet, requests, shared)
+
+    async def update_shared(
+        self,
+        fleet: str,
+        requests: Sequence[InstanceRequest],
+        shared: Mapping[str, Any],
+        report: Report,
+    ) -> None:
+        self._manager_lease.require()
+        await self._creator().update_shared(fleet, requests, shared, report)
 
     async def forget_fleet(self, cloud: str, fleet: str) -> None:
         self._manager_lease.require()

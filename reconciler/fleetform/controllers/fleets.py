@@ -19,7 +19,7 @@ from fleetform.agents.protocol.states import JobState
 from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.task_group import TaskGroup
-from fleetform.lifecycle.rollout import Place, next_moves
+from fleetform.lifecycle.rollout import next_moves, place_of
 from fleetform.model.history import LogLevel
 from fleetform.model.instance import LOCAL, Instance, InstanceState
 from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, Progress
@@ -112,7 +112,7 @@ class Departures:
     ) -> None:
         """Write down what is next for the hosts of a fleet whose template changed."""
         instances = [one for one in mirror.instances if one.fleet == fleet]
-        hosts = [_place(one, template, occupied) for one in instances]
+        hosts = [place_of(one, template, occupied) for one in instances]
         # What is being made is waited for; work that goes on is not, nor capacity, nor the first boot of an instance after
         # which no other host is replaced.
         is_last = not any(one.is_outdated for one in hosts)
@@ -222,18 +222,6 @@ class Departures:
         for uid, removal in self._removals.items():
             if uid not in there and not removal.gone.done():
                 removal.gone.set_result(None)
-
-
-def _place(instance: Instance, template: Template, occupied: AbstractSet[str]) -> Place:
-    return Place(
-        uid=instance.uid,
-        number=instance.number,
-        is_outdated=instance.template_digest not in {"", template.digest},
-        is_ready=instance.state is InstanceState.READY,
-        is_idle=instance.uid not in occupied,
-        is_resting=bool(instance.drained),
-        is_leaving=instance.state is InstanceState.TERMINATING,
-    )
 
 
 def _jobs_by_instance(mirror: Mirror) -> dict[str, list[Job]]:

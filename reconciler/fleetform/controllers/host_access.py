@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fleetform.controllers.disks import Disks
 from fleetform.controllers.fleets import Departures
@@ -44,6 +45,9 @@ class ManagedHostAccess:
 
     async def depart(self, instance: Instance) -> None:
         await self.departures.depart(instance)
+
+    async def update_shared(self, fleet: str, shared: Mapping[str, Any]) -> None:
+        await self.hosts.update_shared(fleet, shared)
 
     async def forget_fleet(self, cloud: str, fleet: str) -> None:
         await self.hosts.forget_fleet(cloud, fleet)

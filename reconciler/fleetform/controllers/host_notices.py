@@ -50,6 +50,10 @@ class HostNotices:
         """Say how far the creation of an instance is; `said` may be about others of its batch."""
         self._progress.notice(said, event="host.creating", details={"fleet": instance.fleet})
 
+    def sharing(self, fleet: str, said: str) -> None:
+        """Say what changes of that which the hosts of a fleet share."""
+        self._progress.notice(said, event="fleet.sharing", details={"fleet": fleet})
+
     def refused(self, offers: Iterable[TriedOffer]) -> None:
         """Say which offers a cloud has refused, and why."""
         for one in offers:

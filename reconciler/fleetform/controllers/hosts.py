@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import Any
 
 from fleetform.agents.protocol.messages import (
     Cursor,
@@ -438,6 +439,10 @@ class HostSessions:
         self.rows_changed = True
         self.wake()
         return is_created
+
+    async def update_shared(self, fleet: str, shared: Mapping[str, Any]) -> None:
+        """See `apply.host_access.HostAccess.update_shared`."""
+        await self._bought.update_shared(fleet, await self.instances(fleet), shared)
 
     async def forget_fleet(self, cloud: str, fleet: str) -> None:
         """See `apply.host_access.HostAccess.forget_fleet`."""

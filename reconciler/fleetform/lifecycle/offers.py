@@ -32,6 +32,9 @@ _EXISTS = "refused_and_exists"
 _RETRY = "retry_seconds"
 """In an endpoint: for how long offers are asked for again; negative: without limit; missing: they are not."""
 
+_IN_PLACE = (_RETRY, "proxy_jump", "ssh_from")
+"""What a fleet changes in the endpoints of instances that it has."""
+
 
 def next_offer(
     uid: str, endpoint: Mapping[str, Any], offers: Sequence[TriedOffer], *, now_ms: int
@@ -83,10 +86,11 @@ def asked_again(endpoint: Mapping[str, Any], declared: Mapping[str, Any]) -> dic
     """
     Return the endpoint of an instance that an apply asks for again, whatever was refused before.
 
-    `declared` is the endpoint of a new host of its fleet: for how long it is asked for is as declared now.
+    `declared` is the endpoint of a new host of its fleet: for how long the instance is asked for, and how it is reached, is
+    as declared now.
     """
-    retry = {name: declared[name] for name in (_RETRY,) if name in declared}
-    return {**_without(endpoint, REFUSED_SINCE, GIVEN_UP, _RETRY), **retry}
+    now = {name: declared[name] for name in _IN_PLACE if name in declared}
+    return {**_without(endpoint, REFUSED_SINCE, GIVEN_UP, *_IN_PLACE), **now}
 
 
 def created(endpoint: Mapping[str, Any]) -> dict[str, Any]:

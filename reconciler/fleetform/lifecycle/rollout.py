@@ -9,11 +9,14 @@ dead one stopped.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.rollout import SURGE, Exchange, Move, Template
+from fleetform.model.rollout_status import RolloutStatus
 
-__all__ = ["Place", "next_moves"]
+__all__ = ["Place", "next_moves", "place_of", "status_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,32 @@ class Place:
     is_idle: bool = True
     is_resting: bool = False
     is_leaving: bool = False
+
+
+def place_of(instance: Instance, template: Template, occupied: AbstractSet[str]) -> Place:
+    """Return what a rollout sees of an instance; `occupied` are the uids of those that are not idle."""
+    return Place(
+        uid=instance.uid,
+        number=instance.number,
+        is_outdated=instance.template_digest not in {"", template.digest},
+        is_ready=instance.state is InstanceState.READY,
+        is_idle=instance.uid not in occupied,
+        is_resting=bool(instance.drained),
+        is_leaving=instance.state is InstanceState.TERMINATING,
+    )
+
+
+def status_of(template: Template, hosts: Sequence[Place]) -> RolloutStatus:
+    """Say how far the rollout of a fleet is."""
+    there = {one.number: one for one in hosts if not one.is_leaving}
+    placed = [there[number] for number in template.places if number in there]
+    waiting = [one for one in placed if one.is_outdated]
+    return RolloutStatus(
+        hosts=len(template.places),
+        updated=len(placed) - len(waiting),
+        waiting=len(waiting),
+        busy=sum(not one.is_idle for one in waiting),
+    )
 
 
 def next_moves(template: Template, hosts: Iterable[Place]) -> tuple[Exchange, ...]:

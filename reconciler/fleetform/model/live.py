@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fleetform.model.lineage import InputChange
     from fleetform.model.offers import TriedOffer
     from fleetform.model.override import Override
+    from fleetform.model.rollout_status import RolloutStatus
     from fleetform.model.volume import Claim, RetainedData
     from fleetform.providers.offers.catalogue import Offer
 
@@ -177,8 +178,8 @@ class Live:
     """The highest that the ledger has given out; a host that knows a higher one knows more."""
     notes: tuple[str, ...] = field(default_factory=tuple)
     """Sentences for people: why it is recovering, which host is silent."""
-    exchanging: frozenset[str] = frozenset()
-    """Fleets whose hosts are being exchanged for others of a new template."""
+    exchanging: Mapping[str, RolloutStatus] = field(default_factory=dict)
+    """By name of a fleet whose hosts are being replaced by others of a new template: how far that is."""
     released_hosts: frozenset[str] = frozenset()
     """Uids of hosts that are up and were released, so that they belong to no fleet any more."""
     released_host_names: frozenset[str] = frozenset()

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fleetform.model.plan import FieldChange
 
 __all__ = [
     "EARLY",
@@ -23,6 +27,7 @@ __all__ = [
     "Exchange",
     "Move",
     "Template",
+    "divides_otherwise",
 ]
 
 SURGE = 1_000_000
@@ -69,6 +74,19 @@ _ENDED_BEFORE = "it makes room for another host of its fleet, and what runs ther
 RESTING_TEXTS = (RESTING, _RESTING_BEFORE)
 ENDED_TEXTS = (ENDED, _ENDED_BEFORE)
 EXCHANGED_TEXTS = (EXCHANGED, _EXCHANGED_BEFORE, *ENDED_TEXTS)
+
+
+_DIVIDING = {"sharing": "exact", "blocks": 1}
+"""Fields of a fleet that make all of its hosts others, with what one has that does not say."""
+
+
+def divides_otherwise(change: FieldChange) -> bool:
+    """Tell whether a changed field makes other hosts; to write down what they are already does not."""
+    if change.path not in _DIVIDING:
+        return False
+    before = change.before if change.before_set else _DIVIDING[change.path]
+    after = change.after if change.after_set else _DIVIDING[change.path]
+    return bool(before != after)
 
 
 class Move(enum.Enum):

@@ -16,6 +16,7 @@ from fleetform.model.plan import Change, Step
 from fleetform.model.verbs import Verb
 from fleetform.plan.draft import PlanDraft
 from fleetform.plan.kinds.fleet import recreated_hosts_impact, root_gb, template_of, was_made
+from fleetform.spec import fields
 from fleetform.spec.names import region_of
 
 if TYPE_CHECKING:
@@ -73,8 +74,7 @@ def _sorted(
         after
     ) and root_gb(before) == root_gb(after)
     why = {
-        one.name: _why_not(one, after, offers) if is_alike else "its template changes"
-        for one in hosts
+        one.name: _why_not(one, after, offers) if is_alike else _changes(change) for one in hosts
     }
     replaced = {name: text for name, text in why.items() if text}
     kept = sorted(one.uid for one in hosts if one.name not in replaced)
@@ -87,6 +87,16 @@ def _sorted(
         destructive=bool(replaced),
         at_stake=recreated_hosts_impact(sorted(replaced)) if replaced else "",
     )
+
+
+def _changes(change: Change) -> str:
+    """Name the changed fields by which every instance is created: `` `aws.image` and `sharing` change ``."""
+    paths = [
+        f"`{one.path}`"
+        for one in change.fields
+        if fields.row("fleet", one.path).on_change is fields.OnChange.HOSTS
+    ]
+    return f"{', '.join(paths)} change{'s' if len(paths) == 1 else ''}"
 
 
 def _with_hosts(step: Step, kept: list[str], replaced: Mapping[str, str]) -> Step:

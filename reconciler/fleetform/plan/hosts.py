@@ -48,7 +48,7 @@ def hasten_exchanges(draft: PlanDraft) -> None:
     The document says how the next rollout goes, and the one under way follows it as well. A fleet that was never created
     completely has no document, and may have hosts all the same.
     """
-    there = draft.live.exchanging | {one.fleet for one in draft.live.instances}
+    there = {*draft.live.exchanging, *(one.fleet for one in draft.live.instances)}
     for key in sorted(ResourceKey("fleet", name) for name in there):
         change, declared = draft.changes.get(key), draft.wanted.get(key)
         if change is None or declared is None or change.action is not Action.UPDATE:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from fleetform.model.live import LiveResource, Work, changed_rows
-from fleetform.model.plan import Action, Change, FieldChange, Held, HeldBy, Impact
+from fleetform.model.plan import Action, Change, Held, HeldBy, Impact
+from fleetform.model.rollout import divides_otherwise
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import mounted_volumes
 from fleetform.plan.draft import PlanDraft
@@ -19,7 +20,6 @@ from fleetform.plan.phase import Execution, documents_at_work, executions, is_at
 from fleetform.spec.desired import ResourceKey
 
 __all__ = [
-    "DIVIDING",
     "User",
     "add_stakes",
     "ends_with",
@@ -28,10 +28,6 @@ __all__ = [
     "users",
     "work_impacted",
 ]
-
-
-DIVIDING = {"sharing": "exact", "blocks": 1}
-"""Fields of a fleet that make all of its hosts others, with what one has that does not say."""
 
 
 def add_stakes(draft: PlanDraft) -> None:
@@ -74,7 +70,7 @@ def ends_with(draft: PlanDraft, change: Change, work: Work) -> bool:
 
 def hosts_ended(draft: PlanDraft, change: Change) -> frozenset[str]:
     """Name the hosts of a fleet that give way to others; empty where it is all of them, or none."""
-    if change.key in draft.hastened or any(_repartitions(one) for one in change.fields):
+    if change.key in draft.hastened or any(map(divides_otherwise, change.fields)):
         return frozenset()
     return frozenset(
         host
@@ -82,15 +78,6 @@ def hosts_ended(draft: PlanDraft, change: Change) -> frozenset[str]:
         for argument in ("exchange", "unfit")
         for host in step.arguments.get(argument, ())
     )
-
-
-def _repartitions(one: FieldChange) -> bool:
-    """Tell whether it makes other hosts; to write down what they are already does not."""
-    if one.path not in DIVIDING:
-        return False
-    before = one.before if one.before_set else DIVIDING[one.path]
-    after = one.after if one.after_set else DIVIDING[one.path]
-    return bool(before != after)
 
 
 def _would_end_work(held: Held) -> bool:

@@ -8,7 +8,7 @@ equal plans differ.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from fleetform.model.drift import Drift
@@ -44,7 +44,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
     because runs do not report their checkpoints yet. `hosts_removed` names, by fleet, the hosts
     that its change removes, `removal_waits_for` the runs with jobs there, `hosts_set_up` those on which its change installs and starts the agent,
     `hosts_created` those that its change buys from a cloud.
-    `hosts_joining` has, by fleet, the hosts that it works without until they answer, with the reason,
+    `rollouts` says, by fleet, how far its rollout is. `hosts_joining` has, by fleet, the hosts that it works without until they answer, with the reason,
     and `hosts_silent` those that were set up and cannot be reached now. `run_costs` are those of `run_costs`.
     `offers` has, by fleet that changes, its offers in the order in which they are asked for at the time of the plan; absent unless
     its cloud has refused one lately.
@@ -90,6 +90,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
         **({"removal_waits_for": runs} if (runs := _removal_waits_for(draft, removed)) else {}),
         **({"hosts_set_up": new} if (new := _hosts_brought_in(draft, bought=False)) else {}),
         **({"hosts_created": new} if (new := _hosts_brought_in(draft, bought=True)) else {}),
+        **({"rollouts": rollouts} if (rollouts := _rollouts(draft)) else {}),
         **({"hosts_joining": late} if (late := _hosts_joining(draft)) else {}),
         **({"hosts_silent": silent} if (silent := _hosts_silent(draft)) else {}),
         **({"offers": offers} if (offers := _refused_offers(draft)) else {}),
@@ -174,6 +175,11 @@ def _refused_offers(draft: PlanDraft) -> dict[str, list[dict[str, Any]]]:
         if any(one.is_refused(draft.now_ms) for one in offers):
             found[key.name] = [offer_facts(one, draft.now_ms) for one in offers]
     return dict(sorted(found.items()))
+
+
+def _rollouts(draft: PlanDraft) -> dict[str, dict[str, int]]:
+    """Say by fleet how far its rollout is."""
+    return {name: asdict(one) for name, one in sorted(draft.live.exchanging.items())}
 
 
 def _hosts_joining(draft: PlanDraft) -> dict[str, dict[str, str]]:

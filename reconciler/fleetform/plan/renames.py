@@ -78,7 +78,9 @@ def moved_live(desired: Desired, live: Live) -> tuple[Live, Moves]:
                 )
                 for one in live.instances
             ),
-            exchanging=frozenset(renames.name("fleet", one) for one in live.exchanging),
+            exchanging={
+                renames.name("fleet", one): live.exchanging[one] for one in live.exchanging
+            },
             work=tuple(
                 replace(
                     one,

@@ -29,6 +29,7 @@ from fleetform.store.run_state import RUN_STATES
 from fleetform.store.volumes import read_left
 
 if TYPE_CHECKING:
+    from fleetform.model.rollout_status import RolloutStatus
     from fleetform.store.statements import Statements
 
 __all__ = ["read_live", "read_rows"]
@@ -104,7 +105,7 @@ def read_live(
         released_hosts=frozenset(released),
         released_host_names=frozenset(released.values()),
         left=read_left(connection),
-        exchanging=frozenset(read_templates(connection)),
+        exchanging=_rollouts(connection, instances),
         work=_work(connection),
         outdated=lineage.outdated,
         dependents=lineage.dependents,
@@ -220,6 +221,23 @@ def _made(
             bool(archived), bool(protected), parent, element, operation, run, outputs,
         )  # fmt: skip
     return resources
+
+
+def _rollouts(connection: Statements, instances: Sequence[Instance]) -> dict[str, RolloutStatus]:
+    templates = read_templates(connection)
+    if not templates:
+        return {}
+    # Here: few plans are made during a rollout.
+    from fleetform.lifecycle.rollout import place_of, status_of
+
+    rows = connection.execute("SELECT DISTINCT instance_uid FROM allocations").fetchall()
+    occupied = {uid for (uid,) in rows}
+    return {
+        fleet: status_of(
+            template, [place_of(one, template, occupied) for one in instances if one.fleet == fleet]
+        )
+        for fleet, template in templates.items()
+    }
 
 
 def _work(connection: Statements) -> tuple[Work, ...]:

@@ -24,6 +24,7 @@ from fleetform.views.table import Cell, Column, Table, make_table, row_of
 
 if TYPE_CHECKING:
     from fleetform.model.live import Live, LiveResource
+    from fleetform.model.rollout_status import RolloutStatus
     from fleetform.providers.contract.observed import InstanceSeen
 
 TONES = {
@@ -123,7 +124,8 @@ class FleetRow:
     `nodes_*` are as declared, null where the bound is open; `scales` says that hosts follow demand. `ready` of `instances` take jobs,
     `draining` of them get no new ones and still have some, and `drained` of them have none left;
     capacity and use are theirs together, those that are not ready too. `newer_image` is the id of an image that the
-    parameter of the fleet named at the last look, and that its hosts do not boot from; empty: none is known.
+    parameter of the fleet named at the last look, and that its hosts do not boot from; empty: none is known. `rollout`
+    says how far a rollout is, null without one.
     """
 
     name: str
@@ -143,6 +145,7 @@ class FleetRow:
     draining: int = 0
     scales: bool = False
     newer_image: str = ""
+    rollout: RolloutStatus | None = None
 
 
 def instance_rows(
@@ -202,7 +205,12 @@ def fleet_rows(live: Live, allocations: Iterable[Allocation] = ()) -> tuple[Flee
         if one.drift.resource.kind == "fleet" and one.drift.field == "image"
     }
     return tuple(
-        _fleet_row(live.resources[key], by_fleet.get(key.name, []), newer.get(key, ""))
+        _fleet_row(
+            live.resources[key],
+            by_fleet.get(key.name, []),
+            newer.get(key, ""),
+            live.exchanging.get(key.name),
+        )
         for key in sorted(live.resources)
         if key.kind == "fleet" and not live.resources[key].archived
     )
@@ -349,7 +357,10 @@ def _leaving(instance: Instance, jobs: int) -> str:
 
 
 def _fleet_row(
-    resource: LiveResource, instances: Sequence[InstanceRow], newer_image: str
+    resource: LiveResource,
+    instances: Sequence[InstanceRow],
+    newer_image: str,
+    rollout: RolloutStatus | None,
 ) -> FleetRow:
     document = resource.parsed
     nodes = document.get("nodes") or {}
@@ -374,6 +385,7 @@ def _fleet_row(
         description=document.get("description", ""),
         protected=resource.protected,
         newer_image=newer_image,
+        rollout=rollout,
     )
 
 

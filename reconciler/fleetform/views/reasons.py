@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from fleetform.model.drift import OTHER_DATA
 from fleetform.model.plan import Action, Change, HeldBy, Reason
+from fleetform.model.rollout import divides_otherwise
 from fleetform.spec.names import split_element
 
 REASONS: Mapping[Reason, str] = {
@@ -89,6 +90,8 @@ def reason_sentence(change: Change, *others: Change) -> str:
 def _sentence(reason: Reason, change: Change, others: Sequence[Change]) -> str:
     if reason in {Reason.EXECUTION_CHANGED, Reason.DEFERRED}:
         return _execution_sentence(change, others)
+    if reason is Reason.CONTROL_CHANGED and _replaces_hosts(change):
+        return "its hosts are replaced"
     if reason is Reason.RETURNED and change.key.kind != "run":
         return "restored with its data"
     if reason is Reason.REPLACE_ASKED:
@@ -102,6 +105,14 @@ def _sentence(reason: Reason, change: Change, others: Sequence[Change]) -> str:
         same = element and element == change.element and not change.replaces
         return f"renamed from {before if same else change.moved_from}"
     return REASONS[reason]
+
+
+def _replaces_hosts(change: Change) -> bool:
+    """Tell whether a fleet stays and hosts of it are replaced."""
+    if change.key.kind != "fleet":
+        return False
+    unfit = (step.arguments.get("unfit") for step in change.steps)
+    return any(unfit) or any(map(divides_otherwise, change.fields))
 
 
 def _execution_sentence(change: Change, others: Sequence[Change]) -> str:

@@ -39,6 +39,12 @@ class OnChange(enum.StrEnum):
     """The object is recreated: it cannot be changed in place."""
     UPDATE = "update"
     """In place, without ending anything that runs."""
+    HOSTS = "hosts"
+    """The hosts of the fleet are replaced one after the other, as its `update` says."""
+    UNFIT_HOSTS = "unfit-hosts"
+    """The same, but for hosts that the fleet could create now: those stay."""
+    NEW_HOSTS = "new-hosts"
+    """In place; a host keeps what it was created by, and only later ones are created otherwise."""
     RECORD = "record"
     """Nothing outside the ledger."""
     IDENTITY = "identity"
@@ -89,6 +95,13 @@ def control(supported_by: str = "", *, essential: bool = True, default: Default 
         essential=essential,
         default=default,
     )
+
+
+def of_hosts(
+    supported_by: str, on_change: OnChange = OnChange.HOSTS, *, default: Default = None
+) -> Row:
+    """A field of a fleet by which its hosts are created; the fleet stays."""
+    return Row(FieldClass.CONTROL, on_change, supported_by, default=default)
 
 
 def replaced(supported_by: str = "", *, default: Default = None) -> Row:

@@ -131,9 +131,22 @@ def _rule(row: _Row) -> Outputs:
 def update(aws: Aws, identity: str, old: Values, new: Values, changed: set[str]) -> None:
     change_tags(aws, identity, old, new)
     for direction in sorted(changed & _CALLS.keys()):
-        before, after = old.get(direction, []), new.get(direction, [])
+        # By source, and what is no longer wanted first: so does the plugin of AWS.
+        before, after = _single(old.get(direction, [])), _single(new.get(direction, []))
         _revoke(aws, identity, direction, [rule for rule in before if rule not in after])
         _authorize(aws, identity, direction, [rule for rule in after if rule not in before])
+
+
+def _single(rules: list[Any]) -> list[dict[str, Any]]:
+    """Return one rule for each source of these."""
+    lists = ("cidrBlocks", "ipv6CidrBlocks", "securityGroups")
+    found = []
+    for rule in rules:
+        head = {name: value for name, value in rule.items() if name not in {*lists, "self"}}
+        found += [{**head, name: [one]} for name in lists for one in rule.get(name) or ()]
+        if rule.get("self"):
+            found.append({**head, "self": True})
+    return found
 
 
 def delete(aws: Aws, identity: str, state: Values) -> None:

@@ -80,6 +80,14 @@ class Cloud(SimulatedHosts):
     async def terminate(self, instance: object, report: object) -> None:
         raise AssertionError("an instance that the ledger knows is released")
 
+    async def preview_shared(self, fleet: str, requests: object, shared: object) -> tuple[()]:
+        return ()
+
+    async def update_shared(
+        self, fleet: str, requests: object, shared: object, report: object
+    ) -> None:
+        """Update nothing: hosts share nothing here."""
+
     async def forget_fleet(self, cloud: str, fleet: str) -> None:
         """Forget nothing: nothing is chosen once for a fleet here."""
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetform.lifecycle.rollout import Place, next_moves
+from fleetform.lifecycle.rollout import Place, next_moves, status_of
 from fleetform.model.rollout import SURGE, Exchange, Move, Template
+from fleetform.model.rollout_status import RolloutStatus
 
 
 def template(strategy="drain", at_once=1, places=3):
@@ -137,3 +138,10 @@ def test_one_that_came_early_for_nothing_goes_again(strategy):
     assert moves(wanted, new(0), busy) == [(Move.REST, early.uid)]
     assert moves(wanted, new(0), replace(busy, is_resting=True)) == []
     assert moves(wanted, new(0), replace(early, is_leaving=True)) == []
+
+
+def test_how_far_a_rollout_is():
+    """Each place counts once: its host has the new template, waits, or is being replaced."""
+    hosts = [new(0), old(1, is_idle=False), old(2), old(3, is_leaving=True), new(SURGE + 1)]
+    found = status_of(template(places=5), hosts)
+    assert found == RolloutStatus(hosts=5, updated=1, waiting=2, busy=1)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from fleetform.model.live import EarlierRun, Live, LiveResource, Work
 from fleetform.model.override import Override, OverrideKind
 from fleetform.model.plan import Permissions, Scope
+from fleetform.model.rollout_status import RolloutStatus
 from fleetform.model.run import RunState
 from fleetform.model.run_state import NO_EVIDENCE
 from fleetform.model.volume import RetainedData
@@ -229,7 +230,10 @@ def _live(source: _Source, declared: Tree) -> Live:
             RetainedData(source.choice(VOLUMES), str(number) * 32, path)
             for number, path in enumerate(source.some(["/p", "/q"], 0.2))
         ),
-        exchanging=frozenset(source.some([k.name for k in declared if k.kind == "fleet"], 0.3)),
+        exchanging=dict.fromkeys(
+            source.some([k.name for k in declared if k.kind == "fleet"], 0.3),
+            RolloutStatus(2, 1, 1, 1),
+        ),
         overrides=(stop,) if source.chance(0.2) else (),
     )
 

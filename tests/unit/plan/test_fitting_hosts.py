@@ -70,9 +70,12 @@ def test_what_still_fits_stays(more, strategy):
         ),
         (
             {"aws": {"account": "123456789012", "ssh_from": ["203.0.113.7/32"], "image": "ami-2"}},
-            dict.fromkeys(("gpus-0", "gpus-1"), "its template changes"),
+            dict.fromkeys(("gpus-0", "gpus-1"), "`aws.image` changes"),
         ),
-        ({"sharing": "whole"}, dict.fromkeys(("gpus-0", "gpus-1"), "its template changes")),
+        (
+            {"sharing": "whole", "placement": "cluster"},
+            dict.fromkeys(("gpus-0", "gpus-1"), "`placement`, `sharing` change"),
+        ),
     ],
 )  # fmt: skip
 def test_what_no_longer_fits_is_replaced(declared, replaced):

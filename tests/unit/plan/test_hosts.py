@@ -11,6 +11,7 @@ from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.live import Live, Work
 from fleetform.model.plan import HeldBy, Permissions, Plan, Scope
 from fleetform.model.predicates import AtWork
+from fleetform.model.rollout_status import RolloutStatus
 from fleetform.model.run import RunState
 from fleetform.spec.desired import Desired
 from fleetform.views.plan.json import to_json
@@ -18,6 +19,8 @@ from fleetform.views.plan.markdown import render as markdown
 from fleetform.views.plan.text import render
 from unit.plan.blockers.guards import make
 from unit.plan.trees import fleet, ledger, planned, row, task, tree
+
+UNDER_WAY = RolloutStatus(hosts=3, updated=1, waiting=1, busy=1)
 
 RECREATE = {"update": {"strategy": "recreate"}}
 
@@ -74,7 +77,7 @@ def test_an_exchange_that_hurries_takes_more_than_the_host_asked_for(under_way: 
     )
     live = replace(three_up(nodes=3), work=two)
     if under_way:
-        live = replace(live, exchanging=frozenset({"gpu"}))
+        live = replace(live, exchanging={"gpu": UNDER_WAY})
     made = make(tree(fleet("gpu", nodes=3, **RECREATE)), live, Scope(replaces=("host/gpu-1",)))
     (change,) = made.changes
     assert change.stake is not None
@@ -101,7 +104,7 @@ def test_an_exchange_under_way_that_shall_wait_for_nobody_ends_work(under_way: b
     """The plan says so and needs permission; where none is under way, it is a word for the next."""
     live = ledger(row(fleet("pool")))
     if under_way:
-        live = replace(live, exchanging=frozenset({"pool"}), work=(Work("train", "pool", 1, 0),))
+        live = replace(live, exchanging={"pool": UNDER_WAY}, work=(Work("train", "pool", 1, 0),))
     desired = tree(fleet("pool", update={"strategy": "recreate"}))
     made = planned(desired, live)
     assert check(made, desired, live, Permissions()) == ()
@@ -210,3 +213,16 @@ def test_no_host_is_named_that_stays_or_leaves_already() -> None:
     leaving = replace(live, instances=(*stay, replace(last, state=InstanceState.TERMINATING)))
     smaller = planned(tree(fleet("gpu", nodes=1)), leaving)
     assert smaller.annex["hosts_removed"] == {"gpu": ["gpu-1"]}
+
+
+def test_a_rollout_that_is_under_way_is_noted():
+    """A plan that changes nothing says how far it is, as text, Markdown and JSON."""
+    live = replace(ledger(row(fleet("gpu", nodes=3))), exchanging={"gpu": UNDER_WAY})
+    plan = planned(tree(fleet("gpu", nodes=3)), live)
+    assert plan.changes == ()
+    sentence = "rollout of fleet/gpu: 1 of 3 hosts have the new template; 1 waits (1 busy), 1 is being replaced"
+    assert sentence in "\n".join(one.text for one in render(plan))
+    assert sentence in markdown(plan)
+    counts = {"hosts": 3, "updated": 1, "waiting": 1, "busy": 1}
+    assert to_json(plan, version="1")["rollouts"] == [{"fleet": "gpu", **counts}]
+    assert "rollout" not in "\n".join(one.text for one in render(planned(tree(), ledger())))

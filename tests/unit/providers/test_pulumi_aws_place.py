@@ -50,13 +50,14 @@ def test_names_of_stacks_fit(tmp_path):
 
 
 def test_hosts_share_what_was_declared_alike():
-    """Another range of addresses, VPC or fleet has shared parts of its own, another type has not."""
+    """Another account, VPC or placement has shared parts of its own; another type or range of addresses has not."""
 
     def name(**place):
         return record_of(replace(REQUEST, endpoint={**PLACE, **place}), ACCOUNT, "ami-1").shared
 
     assert name() == name(instance_type="p5.48xlarge") == name(stack="gpus-5")
-    others = [name(ssh_from=["198.51.100.1/32"]), name(vpc="vpc-1"), name(placement="cluster")]
+    assert name() == name(ssh_from=["198.51.100.1/32"])
+    others = [name(account="2" * 12), name(vpc="vpc-1"), name(placement="cluster")]
     assert len({name(), *others}) == 4
     assert shared_of(replace(REQUEST, endpoint={**PLACE, "placement": "cluster"}), "k").is_cluster
 

@@ -331,6 +331,17 @@ class PreviewedChange:
     action: str
     type: str
     name: str
+    properties: tuple[PreviewedProperty, ...] = ()
+    """Of an update: what differs."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewedProperty:
+    """A property of a resource from one value to another; `path` is as the engine writes it."""
+
+    path: str
+    before: Any
+    after: Any
 
 
 Report = Callable[[str], None]
@@ -386,6 +397,34 @@ class HostCreator(Protocol):
 
         Raises:
             ProviderError: It may still exist.
+        """
+        ...
+
+    async def preview_shared(
+        self, fleet: str, requests: Sequence[InstanceRequest], shared: Mapping[str, Any]
+    ) -> Sequence[PreviewedChange]:
+        """Say what `update_shared` would change, without asking the cloud."""
+        ...
+
+    async def update_shared(
+        self,
+        fleet: str,
+        requests: Sequence[InstanceRequest],
+        shared: Mapping[str, Any],
+        report: Report,
+    ) -> None:
+        """
+        Change in place what the hosts of a fleet share; nothing where it is so.
+
+        Args:
+            fleet: Its name.
+            requests: For all hosts that it has.
+            shared: `cloud` is the name of the provider, all others are in its terms. For `aws`: `ssh_from`, the addresses
+                from which connections are accepted. They are accepted before earlier ones no longer are.
+            report: Told what is happening.
+
+        Raises:
+            ProviderError: It may be changed in part; asking again continues.
         """
         ...
 
@@ -445,6 +484,16 @@ class CloudProvider(Protocol):
         self, environment_uid: str, request: InstanceRequest
     ) -> Sequence[InstanceSeen]: ...
     async def terminate(self, instance: InstanceSeen, report: Report) -> None: ...
+    async def preview_shared(
+        self, fleet: str, requests: Sequence[InstanceRequest], shared: Mapping[str, Any]
+    ) -> Sequence[PreviewedChange]: ...
+    async def update_shared(
+        self,
+        fleet: str,
+        requests: Sequence[InstanceRequest],
+        shared: Mapping[str, Any],
+        report: Report,
+    ) -> None: ...
     async def forget_fleet(self, cloud: str, fleet: str) -> None: ...
     async def adopt(
         self, instances: Sequence[InstanceSeen], report: Report

@@ -21,6 +21,9 @@ async def make(step: Step, begun: Begun, access: HostAccess) -> None:
     Of other machines one that cannot be reached does not keep the others from work: the step is
     done with those that answer, and fails only where none does.
     """
+    if shared := step.arguments.get("shared"):
+        # First: hosts that exist may be reached from then on.
+        await access.update_shared(step.resource.name, shared)
     instances = [
         instance
         for instance in await access.instances(step.resource.name)

@@ -79,6 +79,7 @@ def show_fleet(name: str, path: str | None, as_json: bool) -> None:
     from fleetform.app.clock import SystemClock
     from fleetform.views.fleets import fleet_rows, fleets_table, instances_table
     from fleetform.views.offers import tried_offer_rows, tried_offers_table
+    from fleetform.views.rollouts import rollout_text
 
     workspace = open_workspace(or_default(path))
     reader = open_reader(workspace)
@@ -100,6 +101,9 @@ def show_fleet(name: str, path: str | None, as_json: bool) -> None:
         out.line()
         out.table(instances_table(hosts, now_ms=SystemClock().now_ms()))
         _say_age(workspace, [one for one in live.instances if one.fleet == name])
+    if found[0].rollout is not None:
+        out.line()
+        out.line(rollout_text(name, found[0].rollout))
     if found[0].newer_image:
         out.line()
         out.line(

@@ -218,6 +218,8 @@ def _arguments(declared: Declared) -> dict[str, Any]:
     }
     if scaling := scaling_of(document):
         arguments["scaling"] = scaling
+    if "aws" in document:
+        arguments["shared"] = {"cloud": "aws", "ssh_from": document["aws"]["ssh_from"]}
     lost = lost_hosts(document)
     return {**arguments, "lost": lost} if lost else arguments
 
@@ -373,13 +375,26 @@ def has_other_source(before: Mapping[str, Any], after: Mapping[str, Any]) -> boo
     return provider_of(before) != provider_of(after) or folders[0] != folders[1]
 
 
-_CHOICE = ("aws", "regions", "availability_zones", "instance_types", "resources", "placement",
-           "reservation")  # fmt: skip
+_CHOICE = ("regions", "availability_zones", "instance_types", "resources", "reservation")
+
+_AWS_DEFAULTS = {"image_renewal": 0, "orphan_after": ORPHAN_SECONDS, "public_ips": True}
+"""To write one of them down replaces no host."""
+
+_NOT_OF_INSTANCES = frozenset({"host_key", "proxy_jump", "ssh_from"})
+"""Fields of `aws` that are of the fleet, and hold for its instances without being a part of them."""
 
 
 def _bought_as(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return what an instance of a cloud is created by: it cannot become another one."""
-    return {name: document.get(name) for name in _CHOICE} if "aws" in document else {}
+    if "aws" not in document:
+        return {}
+    aws = {
+        name: value
+        for name, value in {**_AWS_DEFAULTS, **document["aws"]}.items()
+        if name not in _NOT_OF_INSTANCES
+    }
+    chosen = {name: document.get(name) for name in _CHOICE}
+    return {**chosen, "aws": aws, "placement": document.get("placement", "any")}
 
 
 def lost_hosts(document: Mapping[str, Any]) -> dict[str, str]:

@@ -21,13 +21,13 @@ from fleetform.views import json_value
 from fleetform.views.plan.groups import LEAVING, document_after, document_before, nested, path_parts
 from fleetform.views.plan.notes import (
     hosts_removed,
-    hosts_replaced,
     hosts_set_up,
     joining_hosts,
-    preview_rows,
     silent_hosts,
 )
 from fleetform.views.plan.offers import asked_offers, hosts_created, scaling_of
+from fleetform.views.plan.preview import preview_rows
+from fleetform.views.plan.rollouts import hosts_replaced, rollouts
 from fleetform.views.plan.schema import (
     PLAN_FORMAT,
     ChangeBody,
@@ -45,6 +45,7 @@ from fleetform.views.plan.schema import (
     PredicateBody,
     PreviewedResource,
     ResourceChange,
+    RolloutBody,
     ScopeBody,
     SettledBody,
     StepBody,
@@ -99,6 +100,7 @@ def to_json(plan: Plan, *, version: str) -> PlanDocument:
         progressing=[str(key) for key in plan.progressing],
         hosts_joining=[_body_of(HostBody, one) for one in joining_hosts(plan)],
         hosts_silent=[_body_of(HostBody, one) for one in silent_hosts(plan)],
+        rollouts=[_body_of(RolloutBody, one, fleet=name) for name, one in rollouts(plan).items()],
         overrides=[_body_of(OverrideBody, one) for one in plan.overrides],
         steps=[_body_of(StepBody, step) for step in plan.steps],
         predicates=[_body_of(PredicateBody, one) for one in plan.predicates],

@@ -43,6 +43,7 @@ from fleetform.views.plan.notes import (
     total_cost_text,
     unknown_texts,
 )
+from fleetform.views.plan.rollouts import rollout_texts
 from fleetform.views.plan.summary import executions, summary
 from fleetform.views.plan.text import SIGNS, short_commit
 from fleetform.views.reasons import HELD_BY, blocked_text, reason_sentence
@@ -119,7 +120,7 @@ def _blocks(plan: Plan) -> Iterator[str]:
         if more := _more(earlier.runs[LIST_MAX:]):
             yield f"| {more} | | |\n"
         yield "\n"
-    absent = (*joining_texts(plan), *silent_texts(plan))
+    absent = (*rollout_texts(plan), *joining_texts(plan), *silent_texts(plan))
     for sentence in (still_aborted_text(plan), *absent, *unknown_texts(plan)):
         if sentence:
             yield f"{_escaped(sentence)}\n\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,15 +17,15 @@ from fleetform.spec.names import natural_order, split_element
 from fleetform.views.element_names import shorten_elements
 from fleetform.views.lines import printable
 from fleetform.views.moments import age
-from fleetform.views.plan.groups import Group
+from fleetform.views.plan.groups import NAMES_MAX, Group
 from fleetform.views.plan.offers import (
     hosts_created_text,
     next_offers_text,
     refused_offers_text,
     scaling_text,
 )
-
-NAMES_MAX = 10
+from fleetform.views.plan.preview import preview_text
+from fleetform.views.plan.rollouts import hosts_replaced_text
 
 
 def progressing(plan: Plan) -> tuple[ResourceKey, ...]:
@@ -379,37 +378,6 @@ _RUNS_SHOWN = 3
 
 AGENT_DIR = "~/.local/state/fleetform"
 """Where agents are unless the fleet says another folder: `providers.ssh.host_program`."""
-
-
-def hosts_replaced(change: Change) -> Mapping[str, str]:
-    """Return the hosts of a fleet on a cloud that another template replaces, with the reason."""
-    found = (step.arguments.get("unfit", {}) for step in change.steps)
-    return next((one for one in found if one), {})
-
-
-def hosts_replaced_text(change: Change) -> str:
-    """Write `gpus-1 (us-east-1 is no longer in `regions`)`; empty for a change that replaces no host of a cloud."""
-    by_reason: dict[str, list[str]] = {}
-    for name, why in hosts_replaced(change).items():
-        by_reason.setdefault(why, []).append(name)
-    return "; ".join(f"{_host_names(names)} ({printable(why)})" for why, names in by_reason.items())
-
-
-def preview_rows(plan: Plan, change: Change) -> Sequence[Mapping[str, str]]:
-    """Return the resources of a cloud that a change creates; empty without a preview."""
-    key = change.key
-    name = key.name if key.kind == "fleet" else str(key)
-    rows: Sequence[Mapping[str, str]] = plan.annex.get("preview", {}).get(name, ())
-    return rows
-
-
-def preview_text(plan: Plan, change: Change) -> str:
-    """Write `create 1 aws:ec2/keyPair:KeyPair, 2 aws:ec2/instance:Instance`; empty without a preview."""
-    counts = Counter((row["action"], row["type"]) for row in preview_rows(plan, change))
-    by_action: dict[str, list[str]] = {}
-    for (action, kind), count in sorted(counts.items()):
-        by_action.setdefault(action, []).append(f"{count} {kind}")
-    return "; ".join(f"{action} {', '.join(parts)}" for action, parts in by_action.items())
 
 
 def hosts_set_up(plan: Plan, change: Change) -> tuple[str, ...]:

@@ -102,12 +102,23 @@ class ImpactBody(TypedDict):
     gpus: int
 
 
+class PreviewedPropertyBody(TypedDict):
+    """A property of a resource of a cloud: `before` and `after` an update."""
+
+    path: Annotated[str, "In the terms of Pulumi, such as `ingress[0].cidrBlocks`."]
+    before: Any
+    after: Any
+
+
 class PreviewedResource(TypedDict):
-    """A resource of a cloud that the change of a fleet creates, as the engine says."""
+    """A resource of a cloud that the change of a fleet or volume creates or updates."""
 
     action: Annotated[str, "A verb, such as `create`."]
     type: Annotated[str, "The type in the terms of Pulumi, such as `aws:ec2/instance:Instance`."]
     name: str
+    properties: NotRequired[
+        Annotated[list[PreviewedPropertyBody], "Of an update: the properties that differ."]
+    ]
 
 
 class ScalingBody(TypedDict):
@@ -289,6 +300,18 @@ class HostBody(TypedDict):
     reason: Annotated[str, "The last failure to reach or to set up the host; empty if unknown."]
 
 
+class RolloutBody(TypedDict):
+    """A rollout that an earlier plan began; hosts that are neither updated nor waiting are being replaced."""
+
+    fleet: str
+    hosts: Annotated[int, "So many hosts as the fleet shall have."]
+    updated: Annotated[int, "So many of them have the new template."]
+    waiting: Annotated[
+        int, "So many have an earlier template, and their replacement has not begun."
+    ]
+    busy: Annotated[int, "So many of those that wait have jobs."]
+
+
 class OverrideBody(TypedDict):
     """A limited-time decision of a person that outranks the configuration."""
 
@@ -395,6 +418,7 @@ class PlanDocument(TypedDict):
         "The hosts that are not set up yet, in fleets that the plan does not change.",
     ]
     hosts_silent: Annotated[list[HostBody], "The hosts that were set up and are unreachable now."]
+    rollouts: Annotated[list[RolloutBody], "The rollouts that are under way."]
     overrides: list[OverrideBody]
     steps: list[StepBody]
     predicates: list[PredicateBody]

@@ -43,6 +43,7 @@ from fleetform.views.plan.notes import (
     total_cost_text,
     unknown_texts,
 )
+from fleetform.views.plan.rollouts import rollout_texts
 from fleetform.views.plan.summary import executions, summary
 from fleetform.views.reasons import HELD_BY, blocked_text, reason_sentence
 
@@ -284,6 +285,9 @@ def _progressing(plan: Plan) -> Iterator[Line]:
         yield line(("In progress: ", "info"), names_text(keys))
         for sentence in joining_texts(plan):
             yield line(("  ! ", "warn"), sentence)
+        yield BLANK
+    for sentence in rollout_texts(plan):
+        yield line(("~ ", "info"), sentence)
         yield BLANK
     for sentence in silent_texts(plan)[:LIST_MAX]:
         yield line(("! ", "warn"), sentence)

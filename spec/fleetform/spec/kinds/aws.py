@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from fleetform.spec.field_facts import unit
+from fleetform.spec.field_facts import OnChange, control, of_hosts, unit
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import Flag, Model, Whole, contradiction, listed, refuse
 from fleetform.spec.kinds.hosts import Jump
@@ -139,7 +139,9 @@ class AwsHosts(Model):
     `"123456789012"`.
     """
 
-    ssh_from: Annotated[tuple[_Range, ...], Field(min_length=1), *listed(_Range)]
+    ssh_from: Annotated[
+        tuple[_Range, ...], Field(min_length=1), *listed(_Range), control("providers.aws")
+    ]
     """
     The addresses from which SSH connections are accepted, in CIDR notation. Example:
     `[203.0.113.7/32]`.
@@ -181,13 +183,15 @@ class AwsHosts(Model):
     Whether instances have public addresses. Default: `true`. Example: `false`.
     """
 
-    proxy_jump: Jump | None = None
+    proxy_jump: Annotated[Jump | None, control("providers.aws")] = None
     """
     The jump host through which instances are reached, such as one in their VPC. Default: none.
     Example: `ubuntu@jump.example.com`.
     """
 
-    host_key: Literal["user-data", "console"] | None = None
+    host_key: Annotated[
+        Literal["user-data", "console"] | None, of_hosts("providers.aws", OnChange.NEW_HOSTS)
+    ] = None
     """
     How the first connection recognises an instance. `user-data`: by a host key that its user data gives
     it. `console`: by the host key that it prints on its console when it boots, which EC2 shows some

@@ -17,7 +17,7 @@ from pydantic import (
     Field,
 )
 
-from fleetform.spec.field_facts import control
+from fleetform.spec.field_facts import OnChange, control, of_hosts
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.aws import AwsHosts, disk_size_problems
 from fleetform.spec.kinds.backend import KubernetesHosts, SlurmHosts
@@ -243,7 +243,7 @@ class Fleet(OfferChoice):
     ~/.ssh/id_ed25519, hosts: ["gpu[01-16]"]}`.
     """
 
-    aws: Annotated[AwsHosts | None, control("providers.aws")] = None
+    aws: Annotated[AwsHosts | None, of_hosts("providers.aws")] = None
     """
     Create instances on AWS. Their type is the cheapest in `regions` that satisfies `resources` and
     `instance_types` and that AWS has. Example: `{account: "123456789012", ssh_from:
@@ -270,7 +270,7 @@ class Fleet(OfferChoice):
     ) = None
     """Allocations of a Slurm cluster. Example: `{partitions: [gpu], account: vision}`."""
 
-    resources: Annotated[Resources | None, control("plan")] = None
+    resources: Annotated[Resources | None, of_hosts("plan", OnChange.UNFIT_HOSTS)] = None
     """
     The resources that each host must have, where there is a choice of hosts. Example: `{gpu:
     A100:80GB:8, memory: 200GB..}`.
@@ -283,12 +283,12 @@ class Fleet(OfferChoice):
     """
 
     placement: Annotated[
-        Literal["any", "cluster"] | None, control("spec.checks", default="any")
+        Literal["any", "cluster"] | None, of_hosts("spec.checks", default="any")
     ] = None
     """
     How close to each other the hosts are. `any`: anywhere. `cluster`: in one network that is suited
-    to runs on several nodes; without it `validate` warns of such runs on hosts over SSH. Example:
-    `cluster`.
+    to runs on several nodes; without it `validate` warns of such runs on hosts over SSH, which no change
+    of it replaces. Example: `cluster`.
     """
 
     env: Annotated[Variables | None, control("agents.host")] = None
@@ -298,14 +298,14 @@ class Fleet(OfferChoice):
     """
 
     sharing: Annotated[
-        Literal["whole", "blocks", "exact"] | None, control("schedule", default="exact")
+        Literal["whole", "blocks", "exact"] | None, of_hosts("schedule", default="exact")
     ] = None
     """
     How runs share a host. `whole`: one run at a time. `blocks`: in equal blocks, as many as
     `blocks` says. `exact`: each run receives the least that it requires. Example: `exact`.
     """
 
-    blocks: Annotated[Blocks | None, control("schedule")] = None
+    blocks: Annotated[Blocks | None, of_hosts("schedule")] = None
     """
     Number of equal blocks of each host, with `sharing: blocks`. `auto`: one block per GPU. Example:
     `8`, `auto`.

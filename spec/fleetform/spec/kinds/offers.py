@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from fleetform.spec.field_facts import control, execution, per_kind, unit
+from fleetform.spec.field_facts import OnChange, control, execution, of_hosts, per_kind, unit
 from fleetform.spec.kinds.base import (
     Document,
     Entries,
@@ -84,8 +84,9 @@ class BackendOptions(Model):
 
 # What a run takes over from a profile is judged as a field of the run.
 _LENT = control("spec.overlay")
-_OFFER = per_kind(run=execution(), fleet=control("plan"), profile=_LENT)
-_RESERVED = per_kind(run=execution(), fleet=control("providers"), profile=_LENT)
+_BACKENDS = per_kind(run=execution(), fleet=control("plan"), profile=_LENT)
+_OFFER = per_kind(run=execution(), fleet=of_hosts("plan", OnChange.UNFIT_HOSTS), profile=_LENT)
+_RESERVED = per_kind(run=execution(), fleet=of_hosts("providers"), profile=_LENT)
 # Nothing creates other hosts for a run, and nobody takes back those that are there.
 _UPKEEP = per_kind(run=control(essential=False), fleet=control(), profile=_LENT)
 
@@ -93,7 +94,7 @@ _UPKEEP = per_kind(run=control(essential=False), fleet=control(), profile=_LENT)
 class OfferChoice(Document):
     """The fields that choose among the offers of backends."""
 
-    backends: Annotated[Names | None, _OFFER] = None
+    backends: Annotated[Names | None, _BACKENDS] = None
     """
     The backends that may provide hosts, by type or by the name of a declared backend. Default: all
     declared backends. Example: `[aws, gcp]`.
@@ -124,7 +125,7 @@ class OfferChoice(Document):
         Literal["spot", "on-demand", "auto"] | None,
         per_kind(
             run=execution(essential=False, default="on-demand"),
-            fleet=control("plan", default="on-demand"),
+            fleet=of_hosts("plan", OnChange.NEW_HOSTS, default="on-demand"),
             profile=_LENT,
         ),
     ] = None
@@ -136,7 +137,11 @@ class OfferChoice(Document):
 
     max_price: Annotated[
         Price | None,
-        per_kind(run=control(essential=False), fleet=control("plan"), profile=_LENT),
+        per_kind(
+            run=control(essential=False),
+            fleet=of_hosts("plan", OnChange.NEW_HOSTS),
+            profile=_LENT,
+        ),
     ] = None
     """The highest price of one host, in US dollars per hour. Default: no limit. Example: `2.5`."""
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import model_validator
 
-from fleetform.spec.field_facts import UNSUPPORTED, Facts, supported_by, unit
+from fleetform.spec.field_facts import UNSUPPORTED, Facts, of_hosts, per_kind, supported_by, unit
 from fleetform.spec.kinds.base import Model, read_by, refuse
 from fleetform.spec.quantities import (
     OFF,
@@ -354,7 +354,7 @@ class Resources(Model):
     Memory, or a range. The job is limited to the memory that it receives. Example: `8GB..`, `16GB`.
     """
 
-    disk: DiskRange | None = None
+    disk: Annotated[DiskRange | None, per_kind(fleet=of_hosts("plan"))] = None
     """Free disk space, or a range. Example: `100GB..`, `{size: 100GB}`."""
 
     shm_size: Annotated[Size | None, supported_by("agents.host")] = None

@@ -145,6 +145,9 @@ CHANGE: Mapping[str, str] = {
     OnChange.RERUN: "must re-run; blocked while the run is running",
     OnChange.REPLACE: "must be replaced",
     OnChange.UPDATE: "updated in place",
+    OnChange.HOSTS: "hosts are replaced, as `update` of the fleet says",
+    OnChange.UNFIT_HOSTS: "hosts that no longer fit are replaced, as `update` of the fleet says",
+    OnChange.NEW_HOSTS: "applies to hosts that are created later",
     OnChange.RECORD: "recorded only",
     OnChange.IDENTITY: "declares another resource",
 }

@@ -26,6 +26,7 @@ __all__ = [
     "BatchRecord",
     "SharedRecord",
     "keep_host_key",
+    "read_all_shared",
     "read_host_keys",
     "read_record",
     "read_records",
@@ -92,11 +93,21 @@ class BatchRecord:
 
 @dataclass(frozen=True, slots=True)
 class SharedRecord:
-    """The shared parts of hosts as they were asked for; `parts` are their ids, None until all were created."""
+    """
+    The shared parts of hosts as they were asked for.
+
+    `parts` are their ids, None until all were created. `is_changing`: a change of them was begun, and its end is not
+    recorded.
+    """
 
     account: AwsAccount
     request: SharedRequest
     parts: SharedParts | None = None
+    is_changing: bool = False
+
+    def is_open_to(self, ssh_from: tuple[str, ...]) -> bool:
+        """Tell whether SSH is accepted from these addresses and no others, as far as it is recorded."""
+        return not self.is_changing and {*self.request.ssh_from} == {*ssh_from}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> SharedRecord:
@@ -105,6 +116,7 @@ class SharedRecord:
             AwsAccount(**value["account"]),
             SharedRequest(**{**request, "ssh_from": tuple(request["ssh_from"])}),
             None if parts is None else SharedParts(**parts),
+            value.get("is_changing", False),
         )
 
 
@@ -140,6 +152,14 @@ def read_shared(records: StackRecords, stack: str) -> SharedRecord | None:
     """Return the record of a stack of shared parts; None: they were never asked for."""
     text = records.read(stack, SHARED)
     return None if text is None else SharedRecord.from_json(json.loads(text))
+
+
+def read_all_shared(records: StackRecords) -> dict[str, SharedRecord]:
+    """Return the records of all stacks of shared parts, by stack."""
+    return {
+        stack: SharedRecord.from_json(json.loads(text))
+        for stack, text in records.read_all(SHARED).items()
+    }
 
 
 def write_shared(records: StackRecords, stack: str, record: SharedRecord) -> None:

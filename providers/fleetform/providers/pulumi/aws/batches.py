@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import copy
 import shutil
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeGuard
@@ -30,6 +30,7 @@ from fleetform.providers.pulumi.aws.batch_record import (
     SHARED,
     BatchRecord,
     SharedRecord,
+    read_all_shared,
     read_record,
     read_records,
     read_shared,
@@ -40,6 +41,8 @@ from fleetform.providers.pulumi.aws.preflight import require_ready
 from fleetform.providers.pulumi.aws.program import (
     ADDRESS,
     INTERFACES,
+    SECURITY_GROUP,
+    AwsAccount,
     SharedParts,
     SharedRequest,
     address_name,
@@ -53,6 +56,7 @@ from fleetform.providers.pulumi.aws.settled_hosts import (
     hosts_of,
     settle_shared,
     settled_hosts,
+    ssh_ranges,
 )
 from fleetform.providers.pulumi.engine.changes import Action, Change, Phase
 from fleetform.providers.pulumi.engine.deployment import resources_of
@@ -90,6 +94,9 @@ _ROOT_TAGS = "rootBlockDevice.tags"
 
 OpenStack = Callable[[str], contextlib.AbstractAsyncContextManager[Stack]]
 """Opens a stack by its name."""
+
+InventoryOf = Callable[[AwsAccount], Awaitable[HostInventory]]
+"""Returns the inventory of an account and region."""
 
 
 class Batches:
@@ -335,6 +342,67 @@ class Batches:
 
     # -- shared parts -----------------------------------------------------------------------------
 
+    def outdated_access(
+        self, fleet: str, stacks: frozenset[str], ssh_from: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        """
+        Name the stacks with shared parts of a fleet that accept SSH from other addresses than these.
+
+        `stacks` are those of its hosts: a fleet that was renamed has parts with its earlier name.
+        """
+        used = {one.shared for one in read_records(self._records) if one.stack in stacks}
+        return tuple(
+            name
+            for name, one in read_all_shared(self._records).items()
+            if (name in used or one.request.fleet == fleet) and not one.is_open_to(ssh_from)
+        )
+
+    async def update_access(
+        self, name: str, ssh_from: tuple[str, ...], inventory_of: InventoryOf, report: Report
+    ) -> None:
+        """
+        Have the security group in a stack accept SSH from these addresses alone.
+
+        The new ones are accepted before the others no longer are: the plugin takes rules away first, and may fail in between.
+
+        Raises:
+            ProviderError: Some addresses may be missing, or too many; asking again continues.
+        """
+        async with self._lock(name):
+            shared = read_shared(self._records, name)
+            if shared is None or shared.is_open_to(ssh_from):
+                return
+            request = replace(shared.request, ssh_from=ssh_from)
+            # Parts that were not created completely are created by this.
+            shared = replace(shared, request=request, is_changing=shared.parts is not None)
+            write_shared(self._records, name, shared)
+            if shared.parts is None:
+                return
+            inventory = await inventory_of(shared.account)
+            async with self._slots.take(), self._opened(name) as stack:
+                await self._change_access(stack, shared, inventory, report)
+            write_shared(self._records, name, replace(shared, is_changing=False))
+
+    async def _change_access(
+        self, stack: Stack, shared: SharedRecord, inventory: HostInventory, report: Report
+    ) -> None:
+        request = shared.request
+        program = shared_program(shared.account, request)
+        await settle_shared(stack, program, inventory, request.uid, report)
+        # A rule that was added by hand cannot be added again, and one that was deleted not be deleted.
+        await stack.refresh(program)
+        now = ssh_ranges(await stack.export_state())
+        for ranges in (
+            (*now, *(one for one in request.ssh_from if one not in now)),
+            request.ssh_from,
+        ):
+            program = shared_program(shared.account, replace(request, ssh_from=ranges))
+            planned = await stack.preview(program)
+            _require_only(stack.name, planned, Action.UPDATE, frozenset({SECURITY_GROUP}))
+            if planned:
+                report(f"fleet {request.fleet} accepts SSH from {', '.join(ranges)}")
+                (await stack.up(program)).require()
+
     async def _shared(
         self, record: BatchRecord, request: SharedRequest, inventory: HostInventory, report: Report
     ) -> SharedParts:
@@ -356,7 +424,7 @@ class Batches:
                     report(f"creating what the hosts of fleet {record.fleet} share")
                     (await stack.up(program)).require()
                 ids = {one.name: one.id for one in resources_of(await stack.export_state())}
-            parts = SharedParts(ids["security-group"], ids["key"], ids.get("placement-group", ""))
+            parts = SharedParts(ids[SECURITY_GROUP], ids["key"], ids.get("placement-group", ""))
             write_shared(self._records, record.shared, replace(shared, parts=parts))
             return parts
 

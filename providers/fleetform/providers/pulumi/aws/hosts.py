@@ -59,7 +59,7 @@ from fleetform.providers.pulumi.aws.place import (
     shared_of,
     stack_of,
 )
-from fleetform.providers.pulumi.aws.preview import preview_batch
+from fleetform.providers.pulumi.aws.preview import preview_batch, previewed_access
 from fleetform.providers.pulumi.aws.program import OPERATION_TAG, AwsAccount
 from fleetform.providers.pulumi.aws.requirements import SERVICE, require_installed
 from fleetform.providers.pulumi.aws.tools import check_tools
@@ -284,6 +284,30 @@ class AwsHosts:
         # The cloud may have chosen another zone for each instance of one batch.
         return replace(record, template=replace(record.template, zone=""))
 
+    async def preview_shared(
+        self, fleet: str, requests: Sequence[InstanceRequest], shared: Mapping[str, Any]
+    ) -> Sequence[PreviewedChange]:
+        stacks, ssh_from = _stacks(requests), tuple(shared["ssh_from"])
+        return [
+            change
+            for name in self._batches.outdated_access(fleet, stacks, ssh_from)
+            for change in previewed_access(self._records, name, ssh_from)
+        ]
+
+    async def update_shared(
+        self,
+        fleet: str,
+        requests: Sequence[InstanceRequest],
+        shared: Mapping[str, Any],
+        report: Report,
+    ) -> None:
+        stacks, ssh_from = _stacks(requests), tuple(shared["ssh_from"])
+        names = self._batches.outdated_access(fleet, stacks, ssh_from)
+        if names:
+            require_installed(fleet)
+        for name in names:
+            await self._batches.update_access(name, ssh_from, self._inventory, report)
+
     async def forget_fleet(self, cloud: str, fleet: str) -> None:
         self._images.forget(fleet)
 
@@ -449,6 +473,10 @@ class _Gathered(Generic[T]):
                 del self._results[uid]
         for uid, future in results.items():
             _settle(future, found[uid])
+
+
+def _stacks(requests: Sequence[InstanceRequest]) -> frozenset[str]:
+    return frozenset(map(stack_of, requests))
 
 
 def _settle(future: asyncio.Future[T], result: T | Exception) -> None:

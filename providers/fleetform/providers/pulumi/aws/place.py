@@ -92,11 +92,12 @@ def record_of(
     )
 
 
-_SHARED_FIELDS = ("account", "region", "vpc", "ssh_from", "placement")
+_SHARED_FIELDS = ("account", "region", "vpc", "placement")
 
 
 def _shared_name(request: InstanceRequest) -> str:
-    # By content: hosts that were declared otherwise keep the parts that they were created with.
+    # By content: hosts that were declared otherwise keep the parts that they were created with. Who may connect is changed
+    # in place.
     said = {name: request.endpoint.get(name) for name in _SHARED_FIELDS}
     mark = digest({**said, "fleet": request.fleet})[:8]
     return f"{request.fleet[:_FLEET_CHARACTERS]}-{mark}{SHARED_SUFFIX}"

@@ -12,16 +12,22 @@ import asyncio
 import json
 import os
 import tempfile
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from fleetform.providers.contract.hosts import PreviewedChange
+from fleetform.providers.contract.hosts import PreviewedChange, PreviewedProperty
 from fleetform.providers.contract.stacks import StackRecords
 from fleetform.providers.private_files import replace_private
 from fleetform.providers.pulumi.aws.batch_record import BatchRecord, read_shared
 from fleetform.providers.pulumi.aws.preflight import require_ready
-from fleetform.providers.pulumi.aws.program import SharedRequest, batch_program, whole_program
+from fleetform.providers.pulumi.aws.program import (
+    SharedRequest,
+    batch_program,
+    shared_program,
+    whole_program,
+)
+from fleetform.providers.pulumi.engine.changes import Action
 from fleetform.providers.pulumi.engine.installation import plugins, pulumi_program
 from fleetform.providers.pulumi.engine.program import Program
 from fleetform.providers.pulumi.engine.runner_slots import RunnerSlots
@@ -29,7 +35,7 @@ from fleetform.providers.pulumi.engine.stack import open_stack
 from fleetform.providers.pulumi.engine.stack_settings import StackSettings, passphrase_file
 from fleetform.spec.canonical import digest
 
-__all__ = ["preview_batch", "preview_program"]
+__all__ = ["preview_batch", "preview_program", "previewed_access"]
 
 
 async def preview_batch(
@@ -62,6 +68,34 @@ async def preview_batch(
     return await preview_program(folder, program, slots, lambda: require_ready(record))
 
 
+def previewed_access(
+    records: StackRecords, name: str, ssh_from: tuple[str, ...]
+) -> Iterator[PreviewedChange]:
+    """
+    Yield the change of the security group in a stack of shared parts for which SSH is to be accepted from other addresses.
+
+    Both programs are compared, not the state: the stack may be in use, and a plan must not lock it.
+    """
+    shared = read_shared(records, name)
+    assert shared is not None, f"{name} has a record"
+    before, after = (
+        shared_program(shared.account, replace(shared.request, ssh_from=ranges)).resources
+        for ranges in (shared.request.ssh_from, ssh_from)
+    )
+    for old, new in zip(before, after, strict=True):
+        rules = zip(
+            old.properties.get("ingress", ()), new.properties.get("ingress", ()), strict=True
+        )
+        differences = tuple(
+            PreviewedProperty(f"ingress[{number}].{name}", rule[name], now[name])
+            for number, (rule, now) in enumerate(rules)
+            for name in rule
+            if rule[name] != now[name]
+        )
+        if differences:
+            yield PreviewedChange(Action.UPDATE, new.type, new.name, differences)
+
+
 async def preview_program(
     folder: Path, program: Program, slots: RunnerSlots, check: Callable[[], None] = lambda: None
 ) -> tuple[PreviewedChange, ...]:
@@ -72,7 +106,8 @@ async def preview_program(
     """
     kept = folder / "previews" / f"{digest([program.digest, *_engine()])[:32]}.json"
     if kept.exists():
-        return tuple(PreviewedChange(**one) for one in json.loads(kept.read_bytes()))
+        rows = json.loads(kept.read_bytes())
+        return tuple(PreviewedChange(one["action"], one["type"], one["name"]) for one in rows)
     await asyncio.to_thread(check)
     async with slots.take():
         changes = await _preview(program)

@@ -29,6 +29,8 @@ __all__ = [
     "FLEET_TAG",
     "INTERFACES",
     "OPERATION_TAG",
+    "SECURITY_GROUP",
+    "SSH_PORT",
     "VOLUME",
     "AwsAccount",
     "Batch",
@@ -49,8 +51,13 @@ ENVIRONMENT_TAG = "fleetform:environment"
 OPERATION_TAG = "fleetform:operation"
 FLEET_TAG = "fleetform:fleet"
 
+SECURITY_GROUP = "security-group"
+"""The name of the security group in the stack of shared parts."""
+
 INTERFACES = "interfaces"
 """The name of the launch template with the network interfaces of a batch."""
+
+SSH_PORT = 22
 
 RETRIES_MAX = 3
 """
@@ -197,8 +204,8 @@ def shared_program(account: AwsAccount, request: SharedRequest) -> Program:
     ingress = [
         {
             "protocol": "tcp",
-            "fromPort": 22,
-            "toPort": 22,
+            "fromPort": SSH_PORT,
+            "toPort": SSH_PORT,
             "cidrBlocks": list(request.ssh_from),
             "description": "SSH from fleetform",
         },
@@ -219,7 +226,7 @@ def shared_program(account: AwsAccount, request: SharedRequest) -> Program:
     }
     resources = [
         _provider(account),
-        _resource(_GROUP, "security-group", group),
+        _resource(_GROUP, SECURITY_GROUP, group),
         _resource(_KEY, "key", {"keyName": name, "publicKey": request.public_key, "tags": tags}),
     ]
     if request.is_cluster:
@@ -237,7 +244,7 @@ def whole_program(account: AwsAccount, batch: Batch, request: SharedRequest) -> 
     """Return the hosts of a batch with what they share, for a preview before any of it exists."""
     shared = shared_program(account, request)
     parts = SharedParts(
-        output_of("security-group"),
+        output_of(SECURITY_GROUP),
         output_of("key", "keyName"),
         output_of("placement-group") if request.is_cluster else "",
     )

@@ -11,12 +11,18 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from fleetform.providers.contract.errors import StateLost
 from fleetform.providers.contract.hosts import CreatedHost, Report
 from fleetform.providers.pulumi.aws.batch_record import BatchRecord
-from fleetform.providers.pulumi.aws.program import ADDRESS, HostTemplate, host_uid
+from fleetform.providers.pulumi.aws.program import (
+    ADDRESS,
+    SECURITY_GROUP,
+    SSH_PORT,
+    HostTemplate,
+    host_uid,
+)
 from fleetform.providers.pulumi.engine.deployment import Deployment, resources_of
 from fleetform.providers.pulumi.engine.program import Program
 from fleetform.providers.pulumi.engine.stack import Stack
@@ -29,7 +35,7 @@ from fleetform.providers.pulumi.recovery.inventory import (
 )
 from fleetform.providers.pulumi.recovery.recover import adopt, listed, recover
 
-__all__ = ["INSTANCE", "HostInventory", "hosts_of", "settle_shared", "settled_hosts"]
+__all__ = ["INSTANCE", "HostInventory", "hosts_of", "settle_shared", "settled_hosts", "ssh_ranges"]
 
 INSTANCE = "aws:ec2/instance:Instance"
 
@@ -127,6 +133,19 @@ def hosts_of(deployment: Deployment, template: HostTemplate) -> dict[str, Create
         for one in resources
         if one.type == INSTANCE
     }
+
+
+def ssh_ranges(deployment: Deployment) -> tuple[str, ...]:
+    """Return the addresses from which the security group of a state accepts SSH, in order."""
+    groups = [one for one in resources_of(deployment) if one.name == SECURITY_GROUP]
+    rules = [rule for one in groups for rule in one.outputs.get("ingress") or ()]
+    ranges = [rule.get("cidrBlocks") or () for rule in rules if _is_ssh(rule)]
+    return tuple(dict.fromkeys(one for some in ranges for one in some))
+
+
+def _is_ssh(rule: Mapping[str, Any]) -> bool:
+    ports = (rule.get("fromPort"), rule.get("toPort"))
+    return rule.get("protocol") == "tcp" and ports == (SSH_PORT, SSH_PORT)
 
 
 async def _end_doubles(

@@ -1,0 +1,47 @@
+"""What a preview says that a change creates or updates in a cloud."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fleetform.model.plan import Change, Plan
+from fleetform.views.lines import printable
+
+__all__ = ["preview_rows", "preview_text"]
+
+
+def preview_rows(plan: Plan, change: Change) -> Sequence[Mapping[str, Any]]:
+    """Return the resources of a cloud that a change creates or updates; empty without a preview."""
+    key = change.key
+    name = key.name if key.kind == "fleet" else str(key)
+    rows: Sequence[Mapping[str, Any]] = plan.annex.get("preview", {}).get(name, ())
+    return rows
+
+
+def preview_text(plan: Plan, change: Change) -> str:
+    """
+    Write `create 1 aws:ec2/keyPair:KeyPair, 2 aws:ec2/instance:Instance`; empty without a preview.
+
+    An update names the properties that differ: `update 1 aws:ec2/securityGroup:SecurityGroup
+    (ingress[0].cidrBlocks: 203.0.113.7/32 → 198.51.100.9/32)`.
+    """
+    rows = preview_rows(plan, change)
+    counts = Counter((row["action"], row["type"], _differences(row)) for row in rows)
+    by_action: dict[str, list[str]] = {}
+    for (action, kind, differences), count in sorted(counts.items()):
+        by_action.setdefault(action, []).append(f"{count} {kind}{differences}")
+    return "; ".join(f"{action} {', '.join(parts)}" for action, parts in by_action.items())
+
+
+def _differences(row: Mapping[str, Any]) -> str:
+    said = [
+        printable(f"{one['path']}: {_value(one['before'])} → {_value(one['after'])}")
+        for one in row.get("properties", ())
+    ]
+    return f" ({'; '.join(said)})" if said else ""
+
+
+def _value(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
