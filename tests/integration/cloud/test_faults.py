@@ -74,22 +74,39 @@ def test_a_region_that_does_not_exist(site, cloud):
 
 
 def test_a_vpc_that_was_deleted(site, cloud):
-    """The error names the VPC and what to do; with a network that exists the same fleet is created."""
+    """Plan and apply name the VPC and what to do; with a network that exists the same fleet is created."""
     ec2 = cloud.client()
     vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
-    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.0.0/24")["Subnet"]["SubnetId"]
-    ec2.delete_subnet(SubnetId=subnet)
     ec2.delete_vpc(VpcId=vpc)
-    site.declare(2, more=f"  vpc: {vpc}\n  subnet: {subnet}\n")
-    said = site.run("apply", "-y", code=1)
-    print(said)
-    assert f"'{vpc}' does not exist" in said
-    assert "correct the id" in said
+    site.declare(2, more=f"  vpc: {vpc}\n")
+    for command in (("plan", "--preview"), ("apply", "-y")):
+        said = site.run(*command, code=1)
+        assert f"account 123456789012 in us-east-1 has no VPC {vpc}" in said
+        assert "correct `aws.vpc` of the fleet" in said
     assert cloud.instances() == []
     site.declare(2)
     site.run("apply", "-y", "--allow-destroy")
     assert sorted(one.tags["Name"] for one in cloud.instances()) == ["gpus-0", "gpus-1"]
     assert site.plan()["resource_changes"] == []
+
+
+def test_networks_that_do_not_belong_together(site, cloud):
+    """The preview names the field; nothing was created."""
+    ec2 = cloud.client()
+    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.0.0/24", AvailabilityZone="us-east-1a")
+    subnet = subnet["Subnet"]["SubnetId"]
+    group = ec2.create_security_group(VpcId=vpc, GroupName="efs", Description="files")["GroupId"]
+    missing = "subnet-0f1e2d3c4b5a69788"
+    for network, cause in (
+        (f"  subnet: {subnet}\n", f"subnet {subnet} is in VPC {vpc}, and the hosts are in"),
+        (f"  subnet: {missing}\n", f"has no subnet {missing}"),
+        (f"  security_groups: [{group}]\n", f"security group {group} is in VPC {vpc}"),
+        ("  security_groups: [sg-0f1e2d3c4b5a69788]\n", "has no security group sg-0f1e2d3c4b5a6"),
+    ):
+        site.declare(1, more=network)
+        assert cause in " ".join(site.run("plan", "--preview", code=1).split())
+    assert cloud.instances() == []
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from cloud import catalog
-from fleetform.providers.contract.errors import QuotaExceeded
+from fleetform.providers.contract.errors import PermanentError, QuotaExceeded
 from fleetform.providers.offers.catalogue import offers
 from fleetform.providers.pulumi.aws.batch_record import BatchRecord
 from fleetform.providers.pulumi.aws.preflight import quota_code, require_ready
-from fleetform.providers.pulumi.aws.program import AwsAccount, HostTemplate
+from fleetform.providers.pulumi.aws.program import AwsAccount, HostTemplate, SharedRequest
 
 
 @pytest.mark.parametrize(
@@ -45,8 +46,8 @@ def test_the_cloud_of_the_tests_agrees(spot):
 class Account:
     """An account with some addresses in use; `asked` are the calls, and `made` the services of the clients."""
 
-    def __init__(self, monkeypatch, addresses):
-        self.made, self.asked, self._addresses = [], [], addresses
+    def __init__(self, monkeypatch, addresses=0, vpcs=("vpc-1",)):
+        self.made, self.asked, self._addresses, self._vpcs = [], [], addresses, vpcs
         monkeypatch.setattr("boto3.client", self._client)
 
     def _client(self, service, **_):
@@ -56,6 +57,7 @@ class Account:
             "get_role": {"Role": {}},
             "get_service_quota": {"Quota": {"QuotaName": "EC2-VPC Elastic IPs", "Value": 5.0}},
             "describe_addresses": {"Addresses": [{}] * self._addresses},
+            "describe_vpcs": {"Vpcs": [{"VpcId": one} for one in self._vpcs]},
         }
         page = {"Reservations": [], "InstanceTypes": []}
         pages = SimpleNamespace(paginate=lambda **_: [page])
@@ -70,6 +72,9 @@ class Account:
         return call
 
 
+SHARED = SharedRequest("u", "gpus", "o", ("203.0.113.7/32",), "key")
+
+
 def batch(**template):
     said = HostTemplate("p4d.24xlarge", "ami-1", 100, network_cards=4, efa=True, **template)
     account = AwsAccount("us-east-1", "123456789012", "e1")
@@ -79,7 +84,7 @@ def batch(**template):
 def test_a_batch_asks_with_one_client_for_each_service(monkeypatch):
     """And once whose the credentials are."""
     account = Account(monkeypatch, addresses=0)
-    require_ready(batch(spot=True))
+    require_ready(batch(spot=True), SHARED)
     assert sorted(account.made) == ["ec2", "iam", "service-quotas", "sts"]
     assert account.asked.count("get_caller_identity") == 1
 
@@ -91,8 +96,17 @@ def test_addresses_are_counted(monkeypatch, used, public, is_refused):
     """Each host with several interfaces needs one, unless the fleet wants none."""
     Account(monkeypatch, addresses=used)
     if not is_refused:
-        require_ready(batch(public_address=public))
+        require_ready(batch(public_address=public), SHARED)
         return
     with pytest.raises(QuotaExceeded, match="Elastic IP addresses needed: 2") as refused:
-        require_ready(batch(public_address=public))
+        require_ready(batch(public_address=public), SHARED)
     assert "aws.proxy_jump" in refused.value.advice
+
+
+def test_a_region_without_a_default_vpc(monkeypatch):
+    """It is needed unless the fleet names a VPC."""
+    Account(monkeypatch, vpcs=())
+    with pytest.raises(PermanentError, match="in us-east-1 has no default VPC") as refused:
+        require_ready(batch(public_address=False), SHARED)
+    assert "aws.vpc" in refused.value.advice
+    require_ready(batch(public_address=False), replace(SHARED, vpc="vpc-2"))

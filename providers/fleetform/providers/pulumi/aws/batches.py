@@ -140,7 +140,7 @@ class Batches:
         async with self._lock(wanted.stack):
             known = read_record(self._records, wanted.stack)
             if known is None:
-                await asyncio.to_thread(require_ready, wanted)
+                await asyncio.to_thread(require_ready, wanted, shared)
             record = (known or wanted).with_hosts(wanted.hosts)
             # Before the shared parts exist: parts that a record names are not removed.
             write_record(self._records, record)

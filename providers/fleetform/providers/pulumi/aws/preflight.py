@@ -15,7 +15,7 @@ from typing import Any
 from fleetform.providers.contract.errors import PermanentError, QuotaExceeded
 from fleetform.providers.pulumi.aws.batch_record import BatchRecord
 from fleetform.providers.pulumi.aws.clients import ServiceClients, cloud_failures
-from fleetform.providers.pulumi.aws.program import HostTemplate
+from fleetform.providers.pulumi.aws.program import HostTemplate, SharedRequest
 
 __all__ = ["quota_code", "require_ready"]
 
@@ -42,16 +42,17 @@ _SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 _RUNNING = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
 
 
-def require_ready(record: BatchRecord) -> None:
+def require_ready(record: BatchRecord, shared: SharedRequest) -> None:
     """
-    Make sure that the account could have the hosts of a batch.
+    Make sure that the account could have the hosts of a batch, and what they share.
 
     Raises:
         QuotaExceeded: Its quota of vCPUs is too small.
-        PermanentError: It lacks a role, or the credentials may not pass it.
+        PermanentError: It lacks a network or a role, or the credentials may not pass the role.
         ProviderError: AWS does not answer.
     """
     clients, template = ServiceClients(record.account), record.template
+    _require_network(clients, template, shared.vpc)
     if template.spot:
         _require_spot_role(clients)
     if template.profile:
@@ -142,6 +143,62 @@ def _vcpus(clients: ServiceClients, types: set[str]) -> dict[str, int]:
     return {one["InstanceType"]: int(one["VCpuInfo"]["DefaultVCpus"]) for one in rows or ()}
 
 
+def _require_network(clients: ServiceClients, template: HostTemplate, declared: str) -> None:
+    """The VPC, the subnet and the security groups exist and belong together; `declared`: the id of the VPC, or empty."""
+    where = f"account {clients.account.id} in {clients.account.region}"
+    vpc = _vpc(clients, declared, where)
+    if template.subnet:
+        found = _asked(clients, "ec2", "describe_subnets", SubnetIds=[template.subnet])
+        if found is None:
+            raise PermanentError(
+                f"{where} has no subnet {template.subnet}",
+                advice="correct `aws.subnet` of the fleet, or leave it out for the default one of each zone",
+            )
+        for one in found.get("Subnets", ()):
+            _require_in_vpc(f"subnet {template.subnet}", one["VpcId"], vpc, "aws.subnet")
+            if template.zone and one["AvailabilityZone"] != template.zone:
+                raise PermanentError(
+                    f"subnet {template.subnet} is in {one['AvailabilityZone']}, and the hosts are in {template.zone}",
+                    advice="make `aws.subnet` and `availability_zones` of the fleet name one zone",
+                )
+    for group in template.groups:
+        found = _asked(clients, "ec2", "describe_security_groups", GroupIds=[group])
+        if found is None:
+            raise PermanentError(
+                f"{where} has no security group {group}",
+                advice="correct `aws.security_groups` of the fleet, or create the group",
+            )
+        for one in found.get("SecurityGroups", ()):
+            _require_in_vpc(f"security group {group}", one["VpcId"], vpc, "aws.security_groups")
+
+
+def _vpc(clients: ServiceClients, declared: str, where: str) -> str:
+    """Return the id of the VPC; empty: the credentials may not ask."""
+    if not declared:
+        default = [{"Name": "is-default", "Values": ["true"]}]
+        found = _asked(clients, "ec2", "describe_vpcs", Filters=default)
+        if found and not found["Vpcs"]:
+            raise PermanentError(
+                f"{where} has no default VPC",
+                advice="set `aws.vpc` and `aws.subnet` of the fleet, or run `aws ec2 create-default-vpc` once",
+            )
+        return found["Vpcs"][0]["VpcId"] if found else ""
+    if _asked(clients, "ec2", "describe_vpcs", VpcIds=[declared]) is None:
+        raise PermanentError(
+            f"{where} has no VPC {declared}",
+            advice="correct `aws.vpc` of the fleet, or leave it out for the default VPC",
+        )
+    return declared
+
+
+def _require_in_vpc(what: str, its: str, vpc: str, field: str) -> None:
+    if vpc and its != vpc:
+        raise PermanentError(
+            f"{what} is in VPC {its}, and the hosts are in {vpc}",
+            advice=f"make `aws.vpc` and `{field}` of the fleet name one VPC",
+        )
+
+
 def _require_spot_role(clients: ServiceClients) -> None:
     if _asked(clients, "iam", "get_role", RoleName=_SPOT_ROLE) is None:
         raise PermanentError(
@@ -177,11 +234,19 @@ def _require_profile(clients: ServiceClients, template: HostTemplate) -> None:
 # -- questions that may be refused ----------------------------------------------------------------
 
 _FORBIDDEN = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
-_MISSING = frozenset({"NoSuchEntity", "NoSuchResourceException"})
+_MISSING = frozenset(
+    {
+        "NoSuchEntity",
+        "NoSuchResourceException",
+        "InvalidVpcID.NotFound",
+        "InvalidSubnetID.NotFound",
+        "InvalidGroup.NotFound",
+    }
+)
 
 
 def _asked(
-    clients: ServiceClients, service: str, operation: str, **parameters: str
+    clients: ServiceClients, service: str, operation: str, **parameters: Any
 ) -> Mapping[str, Any] | None:
     """Return the answer of a call: None where the thing is missing, nothing in it where it may not be asked."""
     import botocore.exceptions

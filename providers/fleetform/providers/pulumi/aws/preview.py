@@ -65,7 +65,7 @@ async def preview_batch(
         if parts is None
         else batch_program(record.account, record.batch({}), parts)
     )
-    return await preview_program(folder, program, slots, lambda: require_ready(record))
+    return await preview_program(folder, program, slots, lambda: require_ready(record, shared))
 
 
 def previewed_access(
