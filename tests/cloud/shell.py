@@ -23,7 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from cloud import cloud_init, faults, pulumi_program
-from cloud.aws_cloud import AwsCloud
+from cloud.aws_cloud import AwsCloud, Instance
 from cloud.instance_hosts import InstanceHosts
 from lab import lab
 
@@ -95,12 +95,13 @@ class Commands:
         return "\n".join(lines) or "nothing"
 
     def _terminate(self, identity: str) -> str:
-        region = self._instance(identity)
+        region = self._instance(identity).region
         self._cloud.client(region=region).terminate_instances(InstanceIds=[identity])
         return f"{identity} is terminated"
 
     def _interrupt(self, identity: str) -> str:
-        self._instance(identity)
+        if not self._instance(identity).spot:
+            raise Mistake(f"{identity} is on demand: only spot instances are taken back")
         self._cloud.announce_spot_end(identity)
         timer = threading.Timer(120, self._cloud.reclaim_spot, (identity,))
         timer.daemon = True
@@ -116,10 +117,10 @@ class Commands:
             self._cloud.remove(self._refusals.pop())
         return "there is capacity for all types"
 
-    def _instance(self, identity: str) -> str:
+    def _instance(self, identity: str) -> Instance:
         for one in self._cloud.instances():
             if one.id == identity:
-                return one.region
+                return one
         raise Mistake(f"there is no instance {identity}; `cloud list` shows them")
 
 

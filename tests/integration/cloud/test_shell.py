@@ -20,6 +20,7 @@ cp -r {REPOSITORY}/environments/cloud .
 cd cloud
 fleetform apply -y
 first=$(cloud list | grep -o '^i-[0-9a-f]*' | head -n 1)
+if cloud interrupt $first; then exit 1; fi
 cloud terminate $first
 fleetform drift | grep "$first (expected) → gone (seen)"
 fleetform apply -y
@@ -45,4 +46,5 @@ def test_the_shown_environment(pulumi, need, tmp_path):
     print(done.stdout + done.stderr)
     assert done.returncode == 0
     assert "GPU 0: NVIDIA A10G" in done.stdout
+    assert "is on demand: only spot instances are taken back" in done.stderr
     assert "there is no instance i-0; `cloud list` shows them" in done.stderr
