@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fleetform.model.drift import TABLE, expected_and_seen
 from fleetform.model.figures import counted, first_of
 from fleetform.model.instance import InstanceState
+from fleetform.model.offers import REFUSED_SINCE
 from fleetform.model.volume import volume_hosts
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.moments import age
@@ -169,7 +170,7 @@ def _waiting_hosts(hosts: Iterable[Instance], now_ms: int) -> Iterator[tuple[Wai
         names = first_of([one.name for one in members], _HOSTS_SHOWN)
         which = f"host {names} is" if len(members) == 1 else f"hosts {names} are"
         state = "not created" if code == "capacity" else "not ready yet"
-        since = [one.endpoint["refused_since_ms"] for one in members if one.waits_for_capacity]
+        since = [one.endpoint[REFUSED_SINCE] for one in members if one.waits_for_capacity]
         how_long = f", for {age(min(since), now_ms)} now" if since else ""
         why = f": {message}" if message else ""
         is_given_up = any(one.is_refused for one in members)
@@ -182,10 +183,10 @@ def _waiting_hosts(hosts: Iterable[Instance], now_ms: int) -> Iterator[tuple[Wai
 _HOSTS_SHOWN = 3
 
 _MORE_OFFERS = {
-    False: "a controller asks again by itself; more `instance_types`, `regions` or `availability_zones`, or"
-    " `spot_policy: auto`, give it more offers",
-    True: "`fleetform apply` asks again; `retry: {on: [no-capacity]}` of the fleet lets the controller do so, and"
-    " more `instance_types`, `regions` or `availability_zones` give it more offers",
+    False: "a controller asks again by itself, and at once after `fleetform fleet retry FLEET`; more `instance_types`,"
+    " `regions` or `availability_zones`, or `spot_policy: auto`, give it more offers",
+    True: "`fleetform apply` asks again 10 minutes after the refusal, or sooner after `fleetform fleet retry FLEET`;"
+    " `retry: {on: [no-capacity]}` of the fleet lets the controller do so, and more `instance_types`, `regions` or `availability_zones` give it more offers",
 }
 """What to do about hosts without capacity, by whether the controller asks no more."""
 

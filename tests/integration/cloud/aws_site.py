@@ -74,6 +74,15 @@ class Site:
         return json.loads(self.run("plan", "--format", "json"))
 
 
+def until(condition, seconds=240):
+    """Wait for a condition, and return what it returned."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, "it has not come true"
+        time.sleep(0.2)
+    return found
+
+
 def own_groups(cloud):
     found = cloud.client().describe_security_groups()["SecurityGroups"]
     return [one for one in found if one["GroupName"].startswith("fleetform-")]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cloud import faults
-from integration.cloud.aws_site import FLEET, killed_during
+from integration.cloud.aws_site import FLEET, killed_during, until
 
 pytestmark = pytest.mark.waits
 
@@ -122,7 +122,7 @@ def test_kill_of_the_controller_while_a_cluster_is_released(site, cloud):
 
 
 def test_no_offer_is_left(site, cloud):
-    """The apply fails with what was tried, asks for nothing again before the time, and waits if the fleet retries."""
+    """The apply fails with what was tried, asks for nothing again before the time, and waits if the fleet retries; a person ends the wait."""
     declare(site, 1)
     cloud.front.catalog.vcpus["L-DB2E81BA"] = 0
     try:
@@ -134,11 +134,15 @@ def test_no_offer_is_left(site, cloud):
         declare(site, 1, more="retry: {on: [no-capacity], duration: 1h}\n")
         said = site.run("apply", "-y")
         assert "waiting for capacity until " in said
-        assert "waiting for capacity until " in site.run("fleet", "show", "gpus")
+        shown = json.loads(site.run("fleet", "show", "gpus", "--format", "json"))
+        assert [one["state"] for one in shown["instances"]] == ["waiting for capacity"]
+        assert shown["fleet"]["capacity"]["cpu_millicores"] == 0
         assert len(cloud.calls("RunInstances")) == calls
     finally:
         del cloud.front.catalog.vcpus["L-DB2E81BA"]
     assert cloud.instances() == []
+    assert "for 1 host" in site.run("fleet", "retry", "gpus")
+    until(cloud.instances)
     (site.root / "fleet.yaml").unlink()
     site.run("apply", "-y", "--allow-destroy")
     folder = Path(site.variables["FLEETFORM_STATE_HOME"])

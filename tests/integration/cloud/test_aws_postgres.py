@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ import pytest
 from cloud import faults
 from fleetform.store.postgres.address import Address, schema_of
 from fleetform.store.postgres.connection import Connection
-from integration.cloud.aws_site import killed_during, own_groups
+from integration.cloud.aws_site import killed_during, own_groups, until
 from postgres_server import PASSWORD
 
 pytestmark = pytest.mark.waits
@@ -100,14 +99,6 @@ def test_another_machine_takes_over(first, second, cloud):
     assert len(cloud.instances()) == 1
     assert len(own_groups(cloud)) == 1
     assert_no_password(first)
-
-
-def until(is_true):
-    """Wait for what a controller does in the background."""
-    deadline = time.monotonic() + 300
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 def assert_no_password(machine):

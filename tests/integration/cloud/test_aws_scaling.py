@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 
-from integration.cloud.aws_site import own_groups
+from integration.cloud.aws_site import own_groups, until
 
 pytestmark = pytest.mark.waits
 
@@ -22,15 +21,6 @@ commands: ["sleep ${{ matrix.seconds }}"]
 """
 
 RULES = "run_as: root\nsharing: whole\nidle_duration: 5s\n"
-
-
-def until(condition, seconds=240):
-    """Wait for a condition, and return what it returned."""
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "it has not come true"
-        time.sleep(0.2)
-    return found
 
 
 def states(site):
