@@ -232,7 +232,7 @@ def test_a_caller_of_the_engine_loads_no_pulumi():
         (["logs", "train"], 80),
         (["plan"], 110),
         (["ps"], 80),
-        (["status"], 90),
+        (["status"], 95),
         (["submit", "--help"], 90),
         (["validate"], 35),
         (["why", "train"], 80),

@@ -86,6 +86,7 @@ def read_status(workspace: Workspace, *, now_ms: int) -> Status:
         drift=() if found is None else drift_rows(found),
         blocked=blocked,
         in_progress=() if found is None else in_progress_rows(found),
+        rollouts={} if found is None else found.rollouts,
         overrides=() if found is None else in_force_lines(found.overrides, now_ms),
         attention=needs,
         exit_code=exit_code_of_status(

@@ -8,7 +8,7 @@ ten thousand runs as for ten.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fleetform.model.drift import RecordedDrift
     from fleetform.model.ledger import LedgerStatus
     from fleetform.model.override import Override
+    from fleetform.model.rollout_status import RolloutStatus
     from fleetform.model.run_state import RunState
 
 __all__ = ["OpenApply", "Overview", "TroubledHost", "TroubledRun"]
@@ -72,6 +73,7 @@ class Overview:
         joining_count: Hosts of other machines that have never answered, in fleets that work without them.
         idle_count: Hosts that leave their fleet if they get no job for a while.
         drift: What looks found that was not seen healed since.
+        rollouts: How far the rollouts are that are under way, by fleet.
         heard_at_ms: When the host that has been silent longest said something last; None without hosts.
     """
 
@@ -93,6 +95,7 @@ class Overview:
     applies: tuple[OpenApply, ...]
     overrides: tuple[Override, ...]
     drift: tuple[RecordedDrift, ...] = ()
+    rollouts: Mapping[str, RolloutStatus] = field(default_factory=dict)
 
     @property
     def troubled_count(self) -> int:
@@ -100,6 +103,6 @@ class Overview:
 
     @property
     def needs_controller(self) -> bool:
-        """Whether a plan is not carried out, a run can change, or a host is to join, leaves or is to leave."""
+        """Whether a plan is not carried out, a run can change, or a host is to join, leaves, is to leave or is to be replaced."""
         coming_and_going = self.leaving_count or self.joining_count or self.idle_count
-        return bool(self.work_count or self.applies or coming_and_going)
+        return bool(self.work_count or self.applies or coming_and_going or self.rollouts)

@@ -24,12 +24,11 @@ from fleetform.store.instances import read_instances
 from fleetform.store.lineage import read_abort_reasons, read_lineage
 from fleetform.store.observations import read_drift
 from fleetform.store.overrides import read_overrides
-from fleetform.store.rollouts import read_templates
+from fleetform.store.rollouts import read_rollouts
 from fleetform.store.run_state import RUN_STATES
 from fleetform.store.volumes import read_left
 
 if TYPE_CHECKING:
-    from fleetform.model.rollout_status import RolloutStatus
     from fleetform.store.statements import Statements
 
 __all__ = ["read_live", "read_rows"]
@@ -105,7 +104,7 @@ def read_live(
         released_hosts=frozenset(released),
         released_host_names=frozenset(released.values()),
         left=read_left(connection),
-        exchanging=_rollouts(connection, instances),
+        exchanging=read_rollouts(connection, lambda: instances),
         work=_work(connection),
         outdated=lineage.outdated,
         dependents=lineage.dependents,
@@ -221,23 +220,6 @@ def _made(
             bool(archived), bool(protected), parent, element, operation, run, outputs,
         )  # fmt: skip
     return resources
-
-
-def _rollouts(connection: Statements, instances: Sequence[Instance]) -> dict[str, RolloutStatus]:
-    templates = read_templates(connection)
-    if not templates:
-        return {}
-    # Here: few plans are made during a rollout.
-    from fleetform.lifecycle.rollout import place_of, status_of
-
-    rows = connection.execute("SELECT DISTINCT instance_uid FROM allocations").fetchall()
-    occupied = {uid for (uid,) in rows}
-    return {
-        fleet: status_of(
-            template, [place_of(one, template, occupied) for one in instances if one.fleet == fleet]
-        )
-        for fleet, template in templates.items()
-    }
 
 
 def _work(connection: Statements) -> tuple[Work, ...]:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fleetform.model.apply import ApplyRecord
@@ -23,9 +24,11 @@ from fleetform.model.run_state import NO_EVIDENCE, RunState
 from fleetform.store.lineage import read_abort_reasons, read_outdated
 from fleetform.store.observations import read_drift
 from fleetform.store.overrides import read_overrides
+from fleetform.store.rollouts import read_rollouts
 from fleetform.store.run_state import RUN_STATES
 
 if TYPE_CHECKING:
+    from fleetform.model.instance import Instance
     from fleetform.store.statements import Statements
 
 __all__ = ["NAMES_MAX", "read_overview"]
@@ -134,7 +137,15 @@ def read_overview(connection: Statements) -> Overview:
         ),
         overrides=read_overrides(connection),
         drift=read_drift(connection),
+        rollouts=read_rollouts(connection, partial(_all_hosts, connection)),
     )
+
+
+def _all_hosts(connection: Statements) -> Sequence[Instance]:
+    # Here: most commands read no whole instances.
+    from fleetform.store.instances import read_instances
+
+    return read_instances(connection)
 
 
 def _standing_still(connection: Statements) -> Iterator[tuple[str, RunState]]:

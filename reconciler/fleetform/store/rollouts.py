@@ -8,7 +8,7 @@ its place empty; so a controller that takes over from a dead one finds what is l
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +32,10 @@ from fleetform.store.database import Transaction, to_json
 from fleetform.store.overrides import rename_targets
 
 if TYPE_CHECKING:
+    from fleetform.model.instance import Instance
     from fleetform.model.plan import Plan, Step
     from fleetform.model.ports import Ids
+    from fleetform.model.rollout_status import RolloutStatus
     from fleetform.store.statements import Statements
 __all__ = [
     "Cordon",
@@ -45,6 +47,7 @@ __all__ = [
     "leaving_fleets",
     "offered_capacity",
     "read_cordon",
+    "read_rollouts",
     "read_templates",
     "stack_endpoint",
     "standing_still",
@@ -98,6 +101,26 @@ def read_templates(connection: Statements) -> dict[str, Template]:
     for name in standing_still(connection) if found else ():
         found.pop(name, None)
     return found
+
+
+def read_rollouts(
+    connection: Statements, read_hosts: Callable[[], Sequence[Instance]]
+) -> dict[str, RolloutStatus]:
+    """Say of each fleet with a rollout under way how far it is; `read_hosts` is called where there is one."""
+    templates = read_templates(connection)
+    if not templates:
+        return {}
+    # Here: few plans are made during a rollout.
+    from fleetform.lifecycle.rollout import place_of, status_of
+
+    rows = connection.execute("SELECT DISTINCT instance_uid FROM allocations").fetchall()
+    occupied, hosts = {uid for (uid,) in rows}, read_hosts()
+    return {
+        fleet: status_of(
+            template, [place_of(one, template, occupied) for one in hosts if one.fleet == fleet]
+        )
+        for fleet, template in templates.items()
+    }
 
 
 def standing_still(connection: Statements | Transaction) -> frozenset[str]:

@@ -24,6 +24,7 @@ from fleetform.views.table import row_of
 
 if TYPE_CHECKING:
     from fleetform.model.overview import Overview, TroubledHost, TroubledRun
+    from fleetform.model.rollout_status import RolloutStatus
 
 READY = "ready"
 
@@ -176,6 +177,7 @@ class Status:
     drift: tuple[DriftSeen, ...]
     blocked: BlockedRow | None
     in_progress: tuple[WaitingRow, ...]
+    rollouts: Mapping[str, RolloutStatus]
     overrides: tuple[str, ...]
     attention: tuple[str, ...]
     exit_code: int
@@ -521,6 +523,11 @@ def _in_progress(status: Status, names_max: int) -> Iterator[Line]:
             f"plan {one.plan[:_DIGITS]}, applied by {printable(one.who)} since {since}:"
             f" {counted(one.open_steps, 'step')} left"
         )
+    for fleet, found in status.rollouts.items():
+        # Here: most commands read this module without one.
+        from fleetform.views.rollouts import rollout_text
+
+        yield line(printable(rollout_text(fleet, found)))
     count = len(status.in_progress)
     yield from _more(count, count, names_max, "fleetform history")
 

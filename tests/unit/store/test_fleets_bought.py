@@ -201,3 +201,19 @@ def test_an_instance_of_a_fleet_that_follows_demand_leaves_at_once(write):
     (after,) = write.instances()
     assert (after.state, after.number) == ("terminating", -1)
     assert write.live().recorded_drift == ()
+
+
+def test_how_an_instance_is_reached_changes_in_place(write):
+    """Who may connect to it, and by which jump host, is as declared now; its image and id stay."""
+    before = step(1, ssh_from=["203.0.113.7/32"], proxy_jump="jump", image="ami-1")
+    before.arguments["offers"] = [{"region": "us-east-1", "instance_type": "g5.xlarge"}]
+    write(begin_make, before)
+    (instance,) = write.instances()
+    write(note_created, instance.uid, CreatedHost("i-1", "192.0.2.1"))
+    after = step(1, ssh_from=["198.51.100.9/32"], image="ami-2")
+    after.arguments["offers"] = before.arguments["offers"]
+    write(begin_update, after)
+    (instance,) = write.instances()
+    assert instance.endpoint["ssh_from"] == ["198.51.100.9/32"]
+    assert "proxy_jump" not in instance.endpoint
+    assert (instance.endpoint["image"], instance.endpoint["id"]) == ("ami-1", "i-1")

@@ -40,6 +40,7 @@ FRESH = Status(
     drift=(),
     blocked=None,
     in_progress=(),
+    rollouts={},
     overrides=(),
     attention=(),
     exit_code=0,
