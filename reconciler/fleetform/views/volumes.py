@@ -36,7 +36,7 @@ class VolumeRow:
     `path` is as declared; a relative one lies below the environment's folder for volumes. A network volume
     has `backend`, `disk` (the cloud's id), `zone` and `size_bytes` in place of `fleet` and `path`; `attached_to` is
     the host that has it now. A shared file system has its kind as `file_system`, and neither zone, size nor host.
-    `deletion_policy` is empty where the document does not say. `users` are runs by name.
+    `deletion_policy` is the default where the document does not say. `users` are runs by name.
     """
 
     name: str
@@ -74,7 +74,7 @@ def volumes_table(rows: Iterable[VolumeRow]) -> Table:
         Column("PATH", lambda row: row.path or disk_text(row)),
         Column("HOSTS", _hosts_text, optional=True),
         Column("ATTACHED TO", lambda row: row.attached_to, optional=True),
-        Column("WHEN REMOVED", lambda row: row.deletion_policy, optional=True),
+        Column("WHEN REMOVED", lambda row: row.deletion_policy),
         Column("PROTECTED", lambda row: "yes" if row.protected else "", optional=True),
         Column("USED BY", _used_by),
         Column("DESCRIPTION", lambda row: row.description, optional=True),
@@ -111,7 +111,7 @@ def _volume_row(
         fleet=document.get("fleet", ""),
         path=document.get("path", ""),
         state=resource.state,
-        deletion_policy=document.get("deletion_policy", ""),
+        deletion_policy=document.get("deletion_policy", "retain"),
         protected=resource.protected,
         users=users,
         description=document.get("description", ""),

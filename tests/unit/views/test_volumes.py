@@ -23,6 +23,6 @@ def test_a_volume_names_the_runs_that_are_not_over():
     )
     assert [row.users for row in rows] == [("a",)]
     assert plain_lines(volumes_table(rows)) == (
-        "VOLUME  FLEET  PATH  PROTECTED  USED BY",
-        "data    local  d     yes        a",
+        "VOLUME  FLEET  PATH  WHEN REMOVED  PROTECTED  USED BY",
+        "data    local  d     retain        yes        a",
     )

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from fleetform.cli.command import directory_option, group, json_option
 from fleetform.cli.screen import screen
 from fleetform.cli.selection import unknown
 from fleetform.cli.tree import open_reader, open_workspace, or_default
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from fleetform.views.volumes import VolumeRow
 
 _EXAMPLES = (
     ("fleetform volume list", "List the volumes and the runs that mount them"),
@@ -42,7 +50,7 @@ def list_volumes(snapshots: bool, path: str | None, as_json: bool) -> None:
 @json_option
 def show_volume(name: str, path: str | None, as_json: bool) -> None:
     """Show the volume NAME: its directory or disk, and the active runs that mount it."""
-    from fleetform.views.volumes import disk_text, volume_rows, volumes_table
+    from fleetform.views.volumes import volume_rows, volumes_table
 
     workspace = open_workspace(or_default(path))
     rows = volume_rows(open_reader(workspace).read_live())
@@ -54,20 +62,25 @@ def show_volume(name: str, path: str | None, as_json: bool) -> None:
         out.json(found[0])
         return
     out.table(volumes_table(found))
-    out.line()
-    # An absolute path stays what it is.
-    if found[0].backend:
-        out.line(f"disk: {disk_text(found[0]) or 'not created yet'}")
-        if found[0].attached_to:
-            out.line(f"attached to: host {found[0].attached_to}")
-    elif found[0].hosts:
-        out.line(f"directory: {found[0].path}")
-        for one in found[0].hosts:
-            out.line(f"host {one.host}: {one.problem or 'has the directory'}")
+    lines = [
+        *_place_lines(found[0], workspace.paths.volumes),
+        *(f"used by run/{user}" for user in found[0].users),
+    ]
+    for line in ["", *lines] if lines else ():
+        out.line(line)
+
+
+def _place_lines(row: VolumeRow, volumes: Path) -> Iterator[str]:
+    """Say where a volume lies, as far as its table does not; `volumes` is the environment's folder for them."""
+    if row.backend:
+        if not row.disk:
+            yield "disk: not created yet"
+    elif row.hosts:
+        yield f"directory: {row.path}"
+        yield from (f"host {one.host}: {one.problem or 'has the directory'}" for one in row.hosts)
     else:
-        out.line(f"directory: {workspace.paths.volumes / found[0].path}")
-    for user in found[0].users:
-        out.line(f"used by run/{user}")
+        # An absolute path stays what it is.
+        yield f"directory: {volumes / row.path}"
 
 
 def _list_snapshots(path: str | None, *, as_json: bool) -> None:
