@@ -8,10 +8,11 @@ whose account it is, is always declared.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterator
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from fleetform.spec.field_facts import OnChange, control, of_hosts, unit
 from fleetform.spec.findings import Problem
@@ -49,8 +50,61 @@ def _range(value: str) -> str:
 _Range = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_range)]
 
 
-_GROUP = r"^sg-[0-9a-f]{8,17}$"
-_IMAGE = r"^(?:ami-[0-9a-f]{8,17}|(?:/[A-Za-z0-9_.-]{1,100}){1,15})$"
+_ACCOUNT_DIGITS = 12
+
+
+def _account(value: Any) -> str:
+    """Read the number of an account, which is text: as a number it would lose the zeros that it begins with."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        digits = str(value).zfill(_ACCOUNT_DIGITS) if 0 <= value < 10**_ACCOUNT_DIGITS else ""
+        raise refuse(
+            "wrong-type",
+            f"{shown(value)} is a number here, and an account is a text of 12 digits.",
+            f'Quote it: `account: "{digits or "123456789012"}"`.',
+        )
+    if not isinstance(value, str) or not re.fullmatch(f"[0-9]{{{_ACCOUNT_DIGITS}}}", value):
+        raise refuse(
+            "bad-value",
+            f"{shown(value)} is not the number of an AWS account, which has 12 digits.",
+            'Write it in quotes, such as `"123456789012"`; `aws sts get-caller-identity` shows it.',
+        )
+    return value
+
+
+_Account = Annotated[
+    str,
+    BeforeValidator(_account),
+    WithJsonSchema({"type": "string", "pattern": f"^[0-9]{{{_ACCOUNT_DIGITS}}}$"}),
+]
+
+
+def _id(prefix: str, noun: str) -> tuple[Any, ...]:
+    """Read an id that AWS gives, such as `vpc-0f1e2d3c`."""
+    pattern = rf"{prefix}-[0-9a-f]{{8,17}}"
+
+    def read(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise refuse(
+                "bad-value",
+                f"{shown(value)} is not the id of {noun}.",
+                f"Write the id that AWS shows, such as `{prefix}-0f1e2d3c4b5a69788`.",
+            )
+        return value
+
+    return AfterValidator(read), WithJsonSchema({"type": "string", "pattern": f"^{pattern}$"})
+
+
+_IMAGE = re.compile(r"ami-[0-9a-f]{8,17}|(?:/[A-Za-z0-9_.-]{1,100}){1,15}")
+
+
+def _image(value: str) -> str:
+    if not _IMAGE.fullmatch(value):
+        raise refuse(
+            "bad-value",
+            f"{shown(value)} is neither the id of an image nor the name of a parameter.",
+            "Write for example `ami-0f1e2d3c4b5a69788`, or `/vision/image`.",
+        )
+    return value
 
 
 ORPHAN_SECONDS_MIN = 3600
@@ -133,7 +187,7 @@ class RootDisk(Model):
 class AwsHosts(Model):
     """The instances of a fleet on AWS."""
 
-    account: Annotated[str, Field(pattern=r"^[0-9]{12}$")]
+    account: _Account
     """
     The number of the account. Credentials of another account are refused. Example:
     `"123456789012"`.
@@ -147,7 +201,14 @@ class AwsHosts(Model):
     `[203.0.113.7/32]`.
     """
 
-    image: Annotated[str, Field(pattern=_IMAGE)] | None = None
+    image: (
+        Annotated[
+            str,
+            AfterValidator(_image),
+            WithJsonSchema({"type": "string", "pattern": f"^(?:{_IMAGE.pattern})$"}),
+        ]
+        | None
+    ) = None
     """
     The machine image: its id, or the name of a public or own parameter of Systems Manager that has the
     id. A fleet keeps the id that a parameter had when its first instance was created. Default: the
@@ -161,17 +222,17 @@ class AwsHosts(Model):
     boot from it. Default: 0. Example: `1`.
     """
 
-    vpc: Annotated[str, Field(pattern=r"^vpc-[0-9a-f]{8,17}$")] | None = None
+    vpc: Annotated[str, *_id("vpc", "a VPC")] | None = None
     """The id of the VPC. Default: the default VPC of the region. Example: `vpc-0f1e2d3c`."""
 
-    subnet: Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")] | None = None
+    subnet: Annotated[str, *_id("subnet", "a subnet")] | None = None
     """
     The id of the subnet, which must be in the VPC. Default: a default subnet of the region.
     Example: `subnet-0f1e2d3c`.
     """
 
     security_groups: (
-        Annotated[tuple[Annotated[str, Field(pattern=_GROUP)], ...], *listed(str)] | None
+        Annotated[tuple[Annotated[str, *_id("sg", "a security group")], ...], *listed(str)] | None
     ) = None
     """
     The ids of further security groups of the instances, such as one from which a file system accepts
@@ -240,7 +301,7 @@ class AwsHosts(Model):
 class AwsDisk(Model):
     """The disk of a volume on AWS, an EBS volume, or a shared file system."""
 
-    account: Annotated[str, Field(pattern=r"^[0-9]{12}$")]
+    account: _Account
     """
     The number of the account. Credentials of another account are refused. Example:
     `"123456789012"`.
@@ -255,7 +316,7 @@ class AwsDisk(Model):
     encrypted: Flag | None = None
     """Whether a new disk is encrypted. Default: `true`. Example: `false`."""
 
-    snapshot_id: Annotated[str, Field(pattern=r"^snap-[0-9a-f]{8,17}$")] | None = None
+    snapshot_id: Annotated[str, *_id("snap", "a snapshot")] | None = None
     """
     The snapshot whose data a new disk begins with. Default: it is empty. Example:
     `snap-0f1e2d3c4b5a69788`.
