@@ -122,6 +122,49 @@ def test_the_library_of_aws_has_words_of_its_own(problem, kind):
     assert failure_of(str(problem), where="us-east-1").kind is kind
 
 
+@pytest.mark.parametrize(
+    ("words", "what", "advice"),
+    [
+        ("InvalidVpcID.NotFound: The vpc ID 'vpc-1' does not exist", "the VPC vpc-1", "`aws.vpc`"),
+        ("InvalidSubnetID.NotFound: The subnet ID 'subnet-1' does not exist", "subnet-1", "`aws.subnet`"),
+        ("InvalidGroup.NotFound: The security group 'sg-1' does not exist in VPC 'vpc-1'", "sg-1", "`aws.security_groups`"),
+        ("InvalidAMIID.NotFound: The image id '[ami-1]' does not exist", "image ami-1", "`aws.image`"),
+        ("InvalidZone.NotFound: The zone 'us-east-1z' does not exist.", "no such availability zone", "`availability_zone`"),
+        ("InvalidParameterValue: Invalid availability zone: [us-east-1z]", "zone", "`availability_zones`"),
+        ("InvalidCapacityReservationId.NotFound: 'cr-1' does not exist", "reservation", "`reservation`"),
+        ("InvalidVolume.NotFound: The volume 'vol-1' does not exist.", "the disk", "`volume_id`"),
+        ("InvalidSnapshot.NotFound: The snapshot 'snap-1' does not exist.", "snapshot", "`aws.snapshot_id`"),
+        ("InvalidParameterValue: Value (x) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name", "profile", "`aws.iam_instance_profile`"),
+        ("InvalidParameterValue: Invalid value 'g9.large' for InstanceType.", "type g9.large", "`instance_types`"),
+        ("InvalidParameterValue: The architecture 'arm64' of the specified instance type does not match the architecture 'x86_64' of the specified AMI.", "architecture", "`aws.image`"),
+    ],
+)  # fmt: skip
+def test_the_advice_names_the_field(words, what, advice):
+    """What AWS refuses is a value that a document has."""
+    found = failure_of(f"creating EC2 Instance: api error {words}", where="gpus-0")
+    assert what in found.what
+    assert advice in found.advice
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        (
+            "sdk-v2/provider2.go:572: sdk.helper_schema: creating EC2 Instance (u-4711): operation error EC2: RunInstances,"
+            " https response error StatusCode: 400, RequestID: 8c1f, api error UnauthorizedOperation: You are not authorized."
+            " Encoded authorization failure message: bm90IGZvciB5b3U: provider=aws@7.51.0\nerror: 1 error occurred: u-4711"
+        ),
+        (
+            "An error occurred (UnauthorizedOperation) when calling the RunInstances operation (reached max retries: 4):"
+            " You are not authorized."
+        ),
+    ],
+)
+def test_only_what_the_cloud_says_is_passed_on(text):
+    """Without numbers of requests, names of calls and uids."""
+    assert failure_of(text, where="gpus-0").why == "UnauthorizedOperation: You are not authorized."
+
+
 def test_names_are_filled_in():
     """The plugin to install, and who has the lock."""
     plugin = failure_of(WORDS[FailureKind.MISSING_PLUGIN], where="s")

@@ -204,6 +204,60 @@ _ROWS = (
     ),
     _row(
         FailureKind.GONE,
+        r"InvalidVpcID\.NotFound.*?(?P<id>vpc-\w+)",
+        "the VPC {id} does not exist in this region of the account",
+        "correct `aws.vpc`, or leave it out for the default VPC",
+    ),
+    _row(
+        FailureKind.GONE,
+        r"InvalidSubnetID\.NotFound.*?(?P<id>subnet-\w+)",
+        "the subnet {id} does not exist in this region of the account",
+        "correct `aws.subnet`, or leave it out for a default subnet",
+    ),
+    _row(
+        FailureKind.GONE,
+        r"InvalidGroup(?:Id)?\.NotFound.*?(?P<id>sg-\w+)",
+        "the security group {id} does not exist in this VPC",
+        "correct `aws.security_groups`",
+    ),
+    _row(
+        FailureKind.GONE,
+        r"InvalidAMIID\.\w+.*?(?P<id>ami-\w+)",
+        "the image {id} does not exist in this region, or the account may not use it",
+        "correct `aws.image`, or leave it out for the default image",
+    ),
+    _row(
+        FailureKind.GONE,
+        r"InvalidZone\.NotFound|Invalid availability zone",
+        "the region has no such availability zone",
+        "correct `availability_zones` of the fleet, or `availability_zone` of the volume",
+    ),
+    _row(
+        FailureKind.GONE,
+        r"InvalidCapacityReservationId\.NotFound",
+        "the capacity reservation does not exist in this region of the account",
+        "correct `reservation`",
+    ),
+    _row(
+        FailureKind.GONE,
+        r"InvalidVolume\.NotFound",
+        "the disk does not exist in this region of the account",
+        "correct `volume_id`",
+    ),
+    _row(
+        FailureKind.GONE,
+        r"InvalidSnapshot\.NotFound",
+        "the snapshot does not exist in this region of the account",
+        "correct `aws.snapshot_id`",
+    ),
+    _row(
+        FailureKind.GONE,
+        r"Invalid IAM Instance Profile",
+        "the instance profile does not exist in the account",
+        "correct `aws.iam_instance_profile`",
+    ),
+    _row(
+        FailureKind.GONE,
         r"Invalid\w+\.NotFound|\bnotFound\b|does not exist",
         "something that the resource refers to does not exist",
         "correct the id, or create it again",
@@ -214,6 +268,18 @@ _ROWS = (
         r"already attached",
         "the resource conflicts with one that exists",
         "see with `fleetform drift` what changed outside fleetform",
+    ),
+    _row(
+        FailureKind.INVALID,
+        r"Invalid value '(?P<type>[^']*)' for InstanceType",
+        "the region does not offer the instance type {type}",
+        "correct `instance_types`, or name another region in `regions`",
+    ),
+    _row(
+        FailureKind.INVALID,
+        r"architecture .* does not match the architecture",
+        "the image is for another processor architecture than the instance type",
+        "write an image of that architecture as `aws.image`, or choose the type with `resources.cpu`",
     ),
     _row(
         FailureKind.INVALID,
@@ -254,6 +320,17 @@ _ROWS = (
         "plan again: what was created is kept",
     ),
 )
+
+_SAID_BY_CLOUD = (
+    re.compile(r"api error (\w[\w.]*): (.*?)(?:: provider=\S*)?$", re.MULTILINE),
+    re.compile(
+        r"An error occurred \((\w[\w.]*)\) when calling the \w+ operation(?: \([^)]*\))?: (.*)$",
+        re.MULTILINE,
+    ),
+)
+"""How Pulumi and boto pass on what AWS says: between names of calls, numbers of requests and of the resources that are known to fleetform."""
+
+_ENCODED = re.compile(r"\s*Encoded authorization failure message: \S+")
 
 _COLOUR = re.compile(r"<\{%[^%]*%\}>|\x1b\[[0-9;]*m")
 
@@ -328,6 +405,8 @@ def _filled(template: str, values: Mapping[str, str]) -> str:
 
 
 def _short(text: str) -> str:
-    """Keep the first lines, as one; a long text is cut at its end."""
-    line = " ".join(text.split())
+    """Keep what the cloud says, or else the first lines as one; a long text is cut at its end."""
+    said = next((found for one in _SAID_BY_CLOUD if (found := one.search(text))), None)
+    line = " ".join((f"{said[1]}: {said[2]}" if said else text).split())
+    line = _ENCODED.sub("", line)
     return line if len(line) <= WHY_CHARACTERS else f"{line[: WHY_CHARACTERS - 1]}…"
