@@ -159,6 +159,8 @@ class Change:
     cost_before: int | None = None
     """Micro-dollars an hour as it is; None where no price is known."""
     cost_after: int | None = None
+    cost_max: int | None = None
+    """The same with all hosts that demand may bring in; None: the number is fixed, or no price is known."""
     stake: Impact | None = None
     before: Mapping[str, Any] | None = None
     """

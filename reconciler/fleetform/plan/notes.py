@@ -7,16 +7,16 @@ equal plans differ.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
 from fleetform.model.drift import Drift
 from fleetform.model.figures import counted
-from fleetform.model.instance import CLOUDS, Instance, InstanceState
+from fleetform.model.instance import CLOUDS, InstanceState
 from fleetform.model.live import Live
 from fleetform.model.offers import offer_facts
-from fleetform.model.plan import Action, Change, Plan
+from fleetform.model.plan import Change, Plan
 from fleetform.model.run_state import Outdated
 from fleetform.model.verbs import Verb
 from fleetform.model.windows import loosened, next_spell, spell_at
@@ -25,11 +25,10 @@ from fleetform.plan.impact import work_impacted
 from fleetform.plan.offers import asked_offers
 from fleetform.plan.run_costs import run_costs
 from fleetform.plan.status import outdated_by_plan, stale_results, still_aborted, unknown_runs
-from fleetform.spec.checks.hosts import provider_of
 from fleetform.spec.desired import ResourceKey, Rules
 from fleetform.spec.names import natural_order
 
-__all__ = ["GOING_MIN", "add_costs", "annex_of", "cautions", "hourly_cost", "with_notes"]
+__all__ = ["GOING_MIN", "annex_of", "cautions", "with_notes"]
 
 
 def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
@@ -364,113 +363,6 @@ def _rules_change(draft: PlanDraft) -> tuple[str, ...]:
             " applied last."
         ),
     )
-
-
-# What hosts cost an hour, before a change and after: in micro-dollars, where somebody says a price.
-# Own hosts cost what their fleet says (`price`). Hosts in clouds cost what is bid, which nobody knows
-# before; up to `max_price` each is what may become of it, and so it is shown. A fleet of which nobody
-# says a price has no cost here: nothing is guessed, and none is not the same as nothing.
-
-_GONE = frozenset({Action.DELETE, Action.FORGET})
-
-
-def add_costs(draft: PlanDraft) -> None:
-    """Give each change of a fleet what it costs before and after, held ones too."""
-    for key, change in draft.changes.items():
-        if key.kind == "fleet":
-            draft.changes[key] = _priced(draft, change)
-    for key, held in draft.held.items():
-        if key.kind == "fleet":
-            draft.held[key] = replace(held, change=_priced(draft, held.change))
-
-
-def hourly_cost(document: Mapping[str, Any]) -> int | None:
-    """Micro-dollars an hour of a canonical fleet's hosts, as many as it wants; None: no price."""
-    price = document.get("price", document.get("max_price"))
-    count = _hosts_wanted(document)
-    return None if price is None or count is None else int(price) * count
-
-
-def _hosts_wanted(document: Mapping[str, Any]) -> int | None:
-    named = document.get("ssh_config", {}).get("hosts")
-    if named is not None:
-        return len(named)
-    nodes = document.get("nodes")
-    if nodes is None:
-        return 1
-    target = nodes.get("target")
-    wanted: int | None = nodes.get("min") if target is None else target
-    return wanted
-
-
-def _priced(draft: PlanDraft, change: Change) -> Change:
-    before = _before(draft, change)
-    after = _after(draft, change)
-    if before is None and after is None:
-        return change
-    # Beside a known price, a side where nothing stands costs nothing.
-    if not change.uid and after is not None:
-        before = 0
-    if change.action in _GONE and before is not None:
-        after = 0
-    return replace(change, cost_before=before, cost_after=after)
-
-
-def _before(draft: PlanDraft, change: Change) -> int | None:
-    name = change.moved_from or change.key.name
-    row = draft.live.resources.get(change.key._replace(name=name))
-    if row is None or not change.uid or not row.document:
-        return None
-    if provider_of(row.parsed) in CLOUDS:
-        return _sum_of_prices([one.endpoint for one in _bought(draft, name)])
-    return hourly_cost(row.parsed)
-
-
-def _bought(draft: PlanDraft, fleet: str) -> list[Instance]:
-    """Return the instances of a fleet that its cloud has created and that exist."""
-    return [
-        one
-        for one in draft.live.instances
-        if one.is_bought and one.fleet == fleet and one.is_created and not one.has_ended
-    ]
-
-
-def _after(draft: PlanDraft, change: Change) -> int | None:
-    if change.action in _GONE:
-        return None
-    declared = draft.desired.resources.get(change.key)
-    beyond = draft.desired.beyond.get(change.key)
-    if declared is None and beyond is not None:
-        declared = beyond.declared
-    if declared is None:
-        return None
-    making = [step.arguments for step in change.steps if "instances" in step.arguments]
-    if making and provider_of(declared.document) in CLOUDS:
-        kept = _kept(draft, change, making[-1])
-        # A blocked fleet may have no offer.
-        new = asked_offers(draft, change.key.name)[0].terms if "offers" in making[-1] else {}
-        return _sum_of_prices([kept.get(one["number"], new) for one in making[-1]["instances"]])
-    return hourly_cost(declared.document)
-
-
-def _kept(
-    draft: PlanDraft, change: Change, arguments: Mapping[str, Any]
-) -> dict[int, Mapping[str, Any]]:
-    """Return the endpoints of the instances that a step leaves as they were bought, by their places."""
-    there = _bought(draft, change.moved_from or change.key.name)
-    keeps, template = arguments.get("keeps", ()), arguments.get("template")
-    return {
-        one.number: one.endpoint
-        for one in there
-        if one.state is not InstanceState.TERMINATING
-        and (one.uid in keeps or one.template_digest in {"", template})
-    }
-
-
-def _sum_of_prices(endpoints: Sequence[Mapping[str, Any]]) -> int | None:
-    """Sum up what instances of a cloud cost an hour; None: the price of one is unknown."""
-    prices = [one.get("price_micros") for one in endpoints]
-    return None if None in prices else sum(int(one or 0) for one in prices)
 
 
 # Adds to a finished plan what people must know of runs that it does not change.

@@ -17,6 +17,7 @@ from fleetform.model.redaction import Seal, fingerprint
 from fleetform.plan.blockers import PASSES
 from fleetform.plan.blockers.freeze import recovery_warnings
 from fleetform.plan.compare import compare_resources, compare_rules
+from fleetform.plan.costs import add_costs
 from fleetform.plan.draft import NOTHING_MOVED, PlanDraft
 from fleetform.plan.drift import correct_drift
 from fleetform.plan.ended_instances import give_up_ended
@@ -24,7 +25,7 @@ from fleetform.plan.fitting_hosts import keep_fitting_hosts
 from fleetform.plan.hosts import count_hosts, hasten_exchanges
 from fleetform.plan.impact import add_stakes
 from fleetform.plan.kinds import KINDS
-from fleetform.plan.notes import add_costs, annex_of, cautions
+from fleetform.plan.notes import annex_of, cautions
 from fleetform.plan.offers import ask_again, choose_offers
 from fleetform.plan.order import order_steps
 from fleetform.plan.preconditions import predicates_of

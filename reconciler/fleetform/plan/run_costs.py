@@ -23,11 +23,11 @@ __all__ = ["run_costs"]
 _HOUR_SECONDS = 3600
 
 
-def run_costs(draft: PlanDraft) -> dict[str, dict[str, int]]:
+def run_costs(draft: PlanDraft) -> dict[str, dict[str, Any]]:
     """
-    Return, by run, sweep or array, `runs` and `micros`: how many are submitted, and micro-dollars for one attempt of each.
+    Return, by run, sweep or array, `runs` and `micros`: how many are submitted, and micro-dollars for one attempt of all.
 
-    One of which a bound is not known has no entry.
+    Where they differ, `elements` has the micro-dollars of each. One of which a bound is not known has no entry.
     """
     prices: dict[str, int | None] = {}
     found: dict[str, dict[str, int]] = {}
@@ -42,10 +42,13 @@ def run_costs(draft: PlanDraft) -> dict[str, dict[str, int]]:
             if micros is None:
                 unknown.add(parent)
                 continue
-            sums = found.setdefault(parent, {"runs": 0, "micros": 0})
-            sums["runs"] += 1
-            sums["micros"] += micros
-    return {name: found[name] for name in sorted(found) if name not in unknown}
+            found.setdefault(parent, {})[step.resource.name] = micros
+    return {name: _sums(found[name]) for name in sorted(found) if name not in unknown}
+
+
+def _sums(micros: dict[str, int]) -> dict[str, Any]:
+    sums = {"runs": len(micros), "micros": sum(micros.values())}
+    return sums if len(set(micros.values())) == 1 else {**sums, "elements": micros}
 
 
 def _micros(

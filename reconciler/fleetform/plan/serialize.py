@@ -175,7 +175,9 @@ def _digest(body: Mapping[str, Any]) -> str:
 
 _LATER: Mapping[type[Any], frozenset[str]] = {
     Plan: frozenset({"deferred", "scope", "overrides", "kept", "recovering", "salt", "destroys"}),
-    Change: frozenset({"moved_from", "cost_before", "cost_after", "stake", "before", "after"}),
+    Change: frozenset(
+        {"moved_from", "cost_before", "cost_after", "cost_max", "stake", "before", "after"}
+    ),
     Held: frozenset({"awaited"}),
 }
 """Fields that format 1 had not: an apply that was interrupted before an upgrade is resumed without them."""

@@ -16,6 +16,7 @@ from fleetform.model.plan import Plan
 from fleetform.views.lineage import OUTDATED_HEADLINE, changes_text, outdates_text, stale_results
 from fleetform.views.lines import printable
 from fleetform.views.overrides import in_force_notice
+from fleetform.views.plan.costs import total_cost_texts
 from fleetform.views.plan.groups import (
     ALL_OF_THEM,
     FORCES,
@@ -40,7 +41,6 @@ from fleetform.views.plan.notes import (
     progressing,
     silent_texts,
     still_aborted_text,
-    total_cost_text,
     unknown_texts,
 )
 from fleetform.views.plan.rollouts import rollout_texts
@@ -101,7 +101,7 @@ def _blocks(plan: Plan) -> Iterator[str]:
             sign = SIGNS[group.first.action][0]
             yield f"| {_code(sign)} | {_code(group.title)} | {_escaped(_why(plan, group))} |\n"
         yield "\n"
-        if cost := total_cost_text(plan):
+        for cost in total_cost_texts(plan):
             yield f"**{_escaped(cost)}**\n\n"
     for group in groups:
         if details := _details(group):

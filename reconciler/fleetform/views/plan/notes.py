@@ -10,13 +10,12 @@ from fleetform.model.drift import expected_and_seen
 from fleetform.model.figures import counted, first_of
 from fleetform.model.plan import Change, HeldBy, Impact, Plan, Reason, Settled
 from fleetform.model.run_state import RunState
-from fleetform.model.verbs import Verb
-from fleetform.model.volume import DISK
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import natural_order, split_element
 from fleetform.views.element_names import shorten_elements
 from fleetform.views.lines import printable
 from fleetform.views.moments import age
+from fleetform.views.plan.costs import cost_text, disk_cost_text, run_cost_text
 from fleetform.views.plan.groups import NAMES_MAX, Group
 from fleetform.views.plan.offers import (
     hosts_created_text,
@@ -74,67 +73,6 @@ def names_text(keys: Iterable[ResourceKey]) -> str:
         for name, inside in sorted(elements.items(), key=lambda one: natural_order(one[0]))
     ]
     return first_of(names, NAMES_MAX)
-
-
-# What a plan costs an hour, in dollars: before and after, of a change and of the whole.
-
-
-def cost_text(change: Change, *, ceiling: bool = False) -> str:
-    """
-    Write `$2.40/h → $3.60/h`; empty where no price is known, or nothing changes of it.
-
-    Args:
-        change: Of a fleet.
-        ceiling: It is not carried out yet, so what it costs is not known, only what at most.
-    """
-    before, after = change.cost_before, change.cost_after
-    if before is None and after is None:
-        return ""
-    if ceiling and after is not None:
-        return f"up to {figures.dollars(after)}/h"
-    return "" if before == after else f"{_side(before)} → {_side(after)}"
-
-
-_CENT_MICROS = 10_000
-
-
-def run_cost_text(plan: Plan, change: Change) -> str:
-    """Write `at most $12.07, if each of 6 runs needs its max_duration`; empty where no bound is known."""
-    if change.key.kind != "run":
-        return ""
-    found = plan.annex.get("run_costs", {}).get(split_element(change.key.name)[0])
-    if found is None:
-        return ""
-    runs = "the run needs" if found["runs"] == 1 else f"each of {found['runs']} runs needs"
-    # A bound is rounded up.
-    cents = -(-found["micros"] // _CENT_MICROS)
-    return f"at most {figures.dollars(cents * _CENT_MICROS)}, if {runs} its max_duration"
-
-
-def disk_cost_text(change: Change) -> str:
-    """Write `unknown for 500GB` where a change creates or grows a disk of a cloud: no catalogue has its price."""
-    grows = any(one.path == "size" for one in change.fields)
-    for step in change.steps:
-        disk = step.arguments.get(DISK)
-        if disk and not disk["registered"] and (step.verb == Verb.VOLUME_MAKE or grows):
-            return f"unknown for {disk['place']['size_gb']}GB"
-    return ""
-
-
-def total_cost_text(plan: Plan) -> str:
-    """The same of all changes together; what has no price is not in it, and so it is said."""
-    priced = [change for change in plan.changes if change.key.kind == "fleet"]
-    before = sum(change.cost_before or 0 for change in priced)
-    after = sum(change.cost_after or 0 for change in priced)
-    if before == after:
-        return ""
-    unknown = sum(change.cost_before is None and change.cost_after is None for change in priced)
-    rest = f", and {figures.counted(unknown, 'fleet')} without a price" if unknown else ""
-    return f"Cost: {_side(before)} → {_side(after)}{rest}."
-
-
-def _side(micros: int | None) -> str:
-    return "no price" if micros is None else f"{figures.dollars(micros)}/h"
 
 
 # With what a plan compares the configuration, and how old that is.
@@ -342,7 +280,7 @@ def block_facts(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[
         ("preview", preview_text(plan, change)),
         (
             "cost",
-            run_cost_text(plan, change)
+            run_cost_text(plan, group)
             or disk_cost_text(change)
             or ("" if group.is_many else cost_text(change, ceiling=ceiling)),
         ),

@@ -111,7 +111,7 @@ def scaling_text(plan: Plan, change: Change) -> str:
 
 def next_offers_text(plan: Plan, change: Change) -> str:
     """Write `g5.2xlarge in us-east-1 and 3 more`: what is asked for if the cloud refuses the first offer."""
-    if not hosts_created(plan, change):
+    if not hosts_created(plan, change) and scaling_of(change) is None:
         return ""
     names = [offer_text(one) for one in asked_offers(plan, change)[1:] if not _is_refused(one)]
     return printable(figures.first_of(names, _OFFERS_SHOWN))

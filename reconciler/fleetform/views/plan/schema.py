@@ -216,6 +216,10 @@ class ResourceChange(TypedDict):
         int | None,
         "Micro-dollars per hour after the change; for a blocked change, the upper limit.",
     ]
+    cost_max: Annotated[
+        int | None,
+        "Micro-dollars per hour with all hosts that demand may bring in; null if the number is fixed or no price is known.",
+    ]
     replaces: Annotated[str, "The element that it replaces; else empty."]
     parent: Annotated[str, "The sweep or array of an element; else empty."]
     element: Annotated[str, "The element, such as `lr=0.1` or `3`; else empty."]

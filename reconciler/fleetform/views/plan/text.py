@@ -18,6 +18,7 @@ from fleetform.views.lineage import OUTDATED_HEADLINE, changes_text, outdates_te
 from fleetform.views.lines import BLANK, Line, Span, line, printable
 from fleetform.views.moments import moment
 from fleetform.views.overrides import in_force_notice
+from fleetform.views.plan.costs import total_cost_texts
 from fleetform.views.plan.groups import (
     ALL_OF_THEM,
     Group,
@@ -40,7 +41,6 @@ from fleetform.views.plan.notes import (
     progressing,
     silent_texts,
     still_aborted_text,
-    total_cost_text,
     unknown_texts,
 )
 from fleetform.views.plan.rollouts import rollout_texts
@@ -304,7 +304,7 @@ def _last(plan: Plan) -> Iterator[Line]:
     yield line((summary(plan), tone))
     if sentence := executions(plan):
         yield line((sentence, "warn"))
-    if cost := total_cost_text(plan):
+    for cost in total_cost_texts(plan):
         yield line((cost, "bold"))
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleetform.views.plan.notes import cost_text, disk_cost_text, total_cost_text
+from fleetform.views.plan.costs import cost_text, disk_cost_text, total_cost_texts
 from unit.plan.trees import declare, fleet, ledger, planned, row, tree
 
 DOLLAR = 1_000_000
@@ -19,14 +19,14 @@ def test_both_sides_in_dollars_an_hour():
     plan = plan_of(2, 3)
     change = plan.changes[1]
     assert cost_text(change) == "$2.40/h → $3.60/h"
-    assert total_cost_text(plan) == "Cost: $2.40/h → $3.60/h, and 1 fleet without a price."
+    assert total_cost_texts(plan) == ["Cost: $2.40/h → $3.60/h, and 1 fleet without a price."]
 
 
 def test_without_a_price_nothing_is_said():
     """Nothing is guessed."""
     plan = plan_of(2, 3, price=None)
     assert [cost_text(change) for change in plan.changes] == ["", ""]
-    assert total_cost_text(plan) == ""
+    assert total_cost_texts(plan) == []
 
 
 def test_what_is_not_made_yet_has_a_ceiling():
@@ -34,6 +34,19 @@ def test_what_is_not_made_yet_has_a_ceiling():
     change = replace(plan_of(2, 3).changes[1], cost_before=0, cost_after=1_234)
     assert cost_text(change, ceiling=True) == "up to $0.001234/h"
     assert cost_text(replace(change, cost_before=None)) == "no price → $0.001234/h"
+
+
+def test_what_demand_may_bring_in_is_a_limit():
+    """With what the hosts of now cost; of a change that is not made yet, it is the ceiling."""
+    change = replace(
+        plan_of(2, 2, 1_000_000).changes[0], cost_before=0, cost_after=0, cost_max=4 * DOLLAR
+    )
+    assert cost_text(change) == "$0.00/h now, up to $4.00/h by demand"
+    assert cost_text(change, ceiling=True) == "up to $4.00/h"
+    assert (
+        cost_text(replace(change, cost_after=DOLLAR))
+        == "$0.00/h → $1.00/h, up to $4.00/h by demand"
+    )
 
 
 def test_disks_have_no_known_price():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleetform.plan.notes import hourly_cost
+from fleetform.plan.costs import hourly_cost
 from unit.plan.trees import fleet, ledger, planned, row, tree
 
 DOLLAR = 1_000_000
@@ -55,6 +55,13 @@ def test_a_price_that_is_said_from_now_on_has_no_before():
     assert costs(tree(fleet("gpu", price=DOLLAR)), ledger(row(fleet("gpu")))) == {
         "fleet/gpu": (None, DOLLAR)
     }
+
+
+def test_a_blocked_range_has_a_ceiling():
+    """All hosts that demand may bring in, at the highest price."""
+    cloud = fleet("cloud", nodes={"min": 0, "target": 0, "max": 4}, max_price=2 * DOLLAR)
+    (held,) = planned(tree(beyond=[cloud]), ledger()).held
+    assert (held.change.cost_after, held.change.cost_max) == (0, 8 * DOLLAR)
 
 
 def test_what_is_held_shows_what_it_may_come_to():
