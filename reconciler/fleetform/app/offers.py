@@ -17,7 +17,9 @@ from fleetform.model.run import GpuRequirement
 from fleetform.providers.contract.errors import PermanentError, ProviderError
 from fleetform.providers.offers import catalogue
 from fleetform.schedule.demand import gpu_matches
+from fleetform.schedule.offer_reasons import no_offer, refresh_command
 from fleetform.schedule.offers import OfferRequest, Selection, select
+from fleetform.spec.clouds.names import REGIONS
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import split_element
 
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
 _UNKNOWN = ("slice", "compute_capability")
 _OWN_HOSTS = ("local", "ssh_config")
 _KINDS = frozenset({"run", "fleet"})
-_NAMES_MAX = 12
+_NAMES_MAX = 3
+"""Names in an advice; more are a list to read."""
 FIELDS = ("resources", "nodes", "backends", "regions", "instance_types", "spot_policy", "max_price")
 """The fields of a run or fleet that choose among offers, and the number of hosts."""
 
@@ -109,8 +112,15 @@ def find_offers(document: Mapping[str, Any], backend_types: Mapping[str, str]) -
         for backend in backends or known
         for offer in catalogue.offers_elsewhere(backend, request.regions, refreshed_folder())
     ]
-    _refuse_unknown("region", request.regions, {one.region for one in offers})
-    _refuse_unknown("instance type", request.instance_types, {one.instance_type for one in offers})
+    known_regions = {one.region for one in offers}
+    known_regions.update(*(REGIONS[backend] for backend in backends or known))
+    for region in request.regions:
+        new = f"If AWS has this region, run `{refresh_command((region,))}`."
+        _refuse_unknown("region", (region,), known_regions, new)
+    new = f"If AWS has this type, run `{refresh_command(request.regions)}`."
+    _refuse_unknown(
+        "instance type", request.instance_types, {one.instance_type for one in offers}, new
+    )
     models = {
         one.gpu_name: Gpu("", one.gpu_name, 0, vendor=one.gpu_vendor)
         for one in offers
@@ -189,23 +199,25 @@ def offers_of_fleet(document: Mapping[str, Any]) -> FleetOffers:
         return FleetOffers((), str(problem), problem.advice)
     if found.offers:
         return FleetOffers(found.offers)
-    counts = ", ".join(f"{count} by {reason}" for reason, count in sorted(found.reasons.items()))
-    return FleetOffers(
-        (),
-        f"no offer satisfies it: of the offers of AWS {counts} are excluded",
-        "loosen `resources`, `regions`, `instance_types` or `max_price`; `fleetform offer` lists offers",
-    )
+    return FleetOffers((), *why_no_offer(found, narrowed))
 
 
-def _refuse_unknown(what: str, names: Iterable[str], known: Iterable[str]) -> None:
+def why_no_offer(found: Selection, document: Mapping[str, Any]) -> tuple[str, str]:
+    """Return why none of the offers satisfies `document`, as for `find_offers`, and what to change."""
+    request = OfferRequest.from_document(document)
+    why, advice = no_offer(found, request, document.get("resources") or {})
+    return f"no offer satisfies it: {why}", advice
+
+
+def _refuse_unknown(what: str, names: Iterable[str], known: Iterable[str], new: str = "") -> None:
+    """Refuse names that no offer has; `new` is what to do if there is such a thing."""
     has = sorted(known)
     for name in sorted(set(names).difference(has)):
         near = [f"`{one}`" for one in difflib.get_close_matches(name, has, n=_NAMES_MAX)]
+        there = f"there is {first_of(has, _NAMES_MAX)}{'.' if new else ''}"
+        meant = f"did you mean {' or '.join(near)}?" if near else there
         raise WorkspaceProblem(
-            f"no catalogue of offers has the {what} `{name}`",
-            f"did you mean {' or '.join(near)}?"
-            if near
-            else f"there is {first_of(has, _NAMES_MAX)}",
+            f"no catalogue of offers has the {what} `{name}`", f"{meant} {new}".strip()
         )
 
 

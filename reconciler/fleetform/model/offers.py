@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from fleetform.model.figures import size
+
 __all__ = [
     "GIVEN_UP",
     "OFFERS_MAX",
@@ -19,6 +21,7 @@ __all__ = [
     "NoOffer",
     "Refusal",
     "TriedOffer",
+    "gpu_text",
     "identity_of",
     "in_order_of_asking",
     "is_given_up",
@@ -135,6 +138,11 @@ def price_terms(instance: Mapping[str, Any], offers: Sequence[TriedOffer]) -> di
             price = one.terms.get("price_micros")
             return {} if price is None else {"price_micros": price}
     return {}
+
+
+def gpu_text(name: str, memory_bytes: int, count: int) -> str:
+    """Write `A100:80GB:8`; empty for a type without GPUs."""
+    return f"{name}:{size(memory_bytes)}:{count}" if count else ""
 
 
 def offer_text(terms: Mapping[str, Any]) -> str:

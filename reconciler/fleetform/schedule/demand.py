@@ -117,6 +117,14 @@ def cpu_needed(requirement: Requirement, sharing: str) -> int:
     return default if largest is None else min(default, largest)
 
 
+def memory_needed(requirement: Requirement) -> int:
+    """Say how many bytes of memory are asked for of a whole host where the document may not say."""
+    if requirement.memory_min_bytes is not None:
+        return requirement.memory_min_bytes
+    largest = requirement.memory_max_bytes
+    return WHOLE_MEMORY_BYTES if largest is None else min(WHOLE_MEMORY_BYTES, largest)
+
+
 def _measure_exact(requirement: Requirement, shape: Shape) -> Demand:
     cpu = cpu_needed(requirement, "exact")
     disk = requirement.disk_min_bytes or 0
@@ -143,9 +151,7 @@ def _memory_exact(requirement: Requirement, shape: Shape, cpu: int) -> tuple[int
 
 def _measure_whole(requirement: Requirement, shape: Shape) -> Demand:
     cpu = cpu_needed(requirement, "whole")
-    memory = _or_default(
-        requirement.memory_min_bytes, requirement.memory_max_bytes, WHOLE_MEMORY_BYTES
-    )
+    memory = memory_needed(requirement)
     disk = WHOLE_DISK_BYTES if requirement.disk_min_bytes is None else requirement.disk_min_bytes
     lacks = _lacks(shape, cpu=cpu, memory=memory, disk=disk)
     lacks.extend(_excesses(requirement, shape.cpu_millicores, shape.memory_bytes))
@@ -243,12 +249,6 @@ def _gpu_choice(
         if gpu_matches(requirement, Gpu("", kind[1], kind[2], vendor=kind[0]))
     )
     return kinds, sum(1 for kind in shape.gpus if kind in kinds)
-
-
-def _or_default(smallest: int | None, largest: int | None, default: int) -> int:
-    if smallest is not None:
-        return smallest
-    return default if largest is None else min(default, largest)
 
 
 def _parts(amount: int, share: int) -> int:

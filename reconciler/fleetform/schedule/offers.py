@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fleetform.model.instance import Gpu
 from fleetform.model.run import Requirement, requirement
 from fleetform.providers.offers.catalogue import Offer
-from fleetform.schedule.demand import Shape, Take, measure
+from fleetform.schedule.demand import Shape, Take, cpu_needed, gpu_matches, measure, memory_needed
 from fleetform.spec.quantities.ranges import Range
 
 
@@ -55,27 +55,46 @@ class Selection:
     The offers that satisfy a request, and why the others do not.
 
     `offers` has the cheapest first, and those of unknown price last, the smallest first. `reasons` counts each other
-    offer once, under the first that holds of `backend`, `region`, `type`, `spot`, `arch`, `gpu`,
-    `cpu`, `memory`, `price` (too high) and `unknown price`.
+    offer once, under the first of `REASONS` that holds. If no offer satisfies the request, `last` is the last of these reasons, and
+    `nearest` are the offers that it excludes, the nearest to the request first: they satisfy what was compared before. Of `backend`,
+    `region` and `type` none is near.
     """
 
     offers: tuple[Offer, ...]
     reasons: Mapping[str, int]
+    last: str = ""
+    nearest: tuple[Offer, ...] = ()
+
+
+REASONS = (
+    "backend", "region", "type", "spot", "arch", "gpu", "cpu", "memory", "unknown price", "price",
+)  # fmt: skip
+"""Why an offer does not satisfy a request, in the order of comparison; `price`: it is too high."""
+
+_ELSEWHERE = frozenset({"backend", "region", "type"})
+"""Reasons that exclude nearly all offers, none of which is near."""
 
 
 def select(offers: Iterable[Offer], request: OfferRequest) -> Selection:
     """Choose among offers; a job takes a host as a whole, as on a fleet shared `whole`."""
     chosen: list[Offer] = []
-    reasons: Counter[str] = Counter()
+    excluded: dict[str, list[Offer]] = {}
     lacking = functools.cache(functools.partial(_lacking, request.requirement))
     for offer in offers:
         reason = _not_wanted(offer, request) or lacking(_shape(offer)) or _too_dear(offer, request)
         if reason:
-            reasons[reason] += 1
+            excluded.setdefault(reason, []).append(offer)
         else:
             chosen.append(offer)
     chosen.sort(key=functools.partial(_order, request.regions))
-    return Selection(tuple(chosen), reasons)
+    reasons = {reason: len(excluded[reason]) for reason in REASONS if reason in excluded}
+    if chosen or not reasons:
+        return Selection(tuple(chosen), reasons)
+    last = list(reasons)[-1]
+    if last in _ELSEWHERE:
+        return Selection((), reasons, last)
+    nearest = sorted(excluded[last], key=lambda one: _nearness(last, one, request))
+    return Selection((), reasons, last, tuple(nearest))
 
 
 def _order(regions: Sequence[str], offer: Offer) -> tuple[object, ...]:
@@ -143,3 +162,34 @@ def _too_dear(offer: Offer, request: OfferRequest) -> str:
     if offer.price_micros is None:
         return "unknown price"
     return "price" if offer.price_micros > request.max_price_micros else ""
+
+
+def _nearness(reason: str, offer: Offer, request: OfferRequest) -> tuple[object, ...]:
+    """Order the offers that a reason excludes by how little they lack."""
+    distances = {"gpu": _gpu_distance, "cpu": _cpu_distance, "memory": _memory_distance}
+    distance = distances[reason](offer, request) if reason in distances else ()
+    return (*distance, *_order(request.regions, offer))
+
+
+def _gpu_distance(offer: Offer, request: OfferRequest) -> tuple[object, ...]:
+    """Another model is farther than another memory, and that than another number."""
+    gpu = request.requirement.gpu
+    if gpu is None or not offer.gpu_count:
+        return (not offer.gpu_count, True, True, 0, 0)
+    has = Gpu("", offer.gpu_name, offer.gpu_memory_bytes, vendor=offer.gpu_vendor)
+    model = replace(gpu, memory_min_bytes=None, memory_max_bytes=None)
+    return (
+        False,
+        not gpu_matches(model, has),
+        not gpu_matches(gpu, has),
+        abs(offer.gpu_memory_bytes - (gpu.memory_min_bytes or offer.gpu_memory_bytes)),
+        abs(offer.gpu_count - gpu.count_min),
+    )
+
+
+def _cpu_distance(offer: Offer, request: OfferRequest) -> tuple[object, ...]:
+    return (abs(offer.cpu_count * 1000 - cpu_needed(request.requirement, "whole")),)
+
+
+def _memory_distance(offer: Offer, request: OfferRequest) -> tuple[object, ...]:
+    return (abs(offer.memory_bytes - memory_needed(request.requirement)),)

@@ -38,7 +38,7 @@ def _formats() -> Mapping[str, Callable[[int], str]]:
         "millionths": format_price,
         "moment": lambda seconds: moment(seconds * 1000),
         "minutes": lambda minutes: f"{minutes // 60:02d}:{minutes % 60:02d}",
-        "micro-dollars": lambda amount: f"${format_price(amount)}",
+        "micro-dollars": format_price,
     }
 
 

@@ -1,4 +1,4 @@
-"""Offers of clouds as people read them, and why none is left."""
+"""Offers of clouds as people read them, and what became of those that were tried."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from datetime import date
 from typing import Any
 
 from fleetform.model.figures import counted, dollars, size, span
-from fleetform.model.offers import REFUSED_MS, NoOffer, TriedOffer, identity_of, offer_text
+from fleetform.model.offers import (
+    REFUSED_MS,
+    NoOffer,
+    TriedOffer,
+    gpu_text,
+    identity_of,
+    offer_text,
+)
 from fleetform.providers.offers.catalogue import Offer
 from fleetform.views.moments import age, moment
 from fleetform.views.table import Cell, Column, Table, make_table, row_of
@@ -53,46 +60,19 @@ def offers_table(rows: Sequence[OfferRow]) -> Table:
         Column("CPU", lambda row: str(row.cpu_count), right=True),
         Column("ARCH", lambda row: row.arch),
         Column("MEMORY", lambda row: size(row.memory_bytes), right=True),
-        Column("GPU", _gpu, optional=True),
+        Column(
+            "GPU",
+            lambda row: gpu_text(row.gpu_name, row.gpu_memory_bytes, row.gpu_count),
+            optional=True,
+        ),
         Column("KIND", lambda row: "spot" if row.spot else "on-demand"),
         Column("$/H", _price, right=True),
     )
     return make_table(columns, rows)
 
 
-def _gpu(row: OfferRow) -> str:
-    if not row.gpu_count:
-        return ""
-    return f"{row.gpu_name}:{size(row.gpu_memory_bytes)}:{row.gpu_count}"
-
-
 def _price(row: OfferRow | TriedOfferRow) -> Cell | str:
     return Cell("unknown", "warn") if row.price_micros is None else dollars(row.price_micros)
-
-
-# In the order of the sentence: what a user can change most easily stands last.
-_REASONS = {
-    "backend": "of another backend",
-    "region": "in another region",
-    "type": "of another type",
-    "arch": "of another architecture",
-    "gpu": "without the GPUs",
-    "cpu": "without the CPUs",
-    "memory": "without the memory",
-    "price": "above the highest price",
-    "unknown price": "of unknown price, which a highest price excludes",
-}
-
-
-def no_offer(reasons: Mapping[str, int], spot: str) -> str:
-    """
-    Say why no offer is left: `no offer on demand: 1361 without the GPUs`.
-
-    `spot` is the spot policy, which excludes half of the offers in silence.
-    """
-    told = [f"{reasons[name]} {text}" for name, text in _REASONS.items() if reasons.get(name)]
-    kind = {"on-demand": " on demand", "spot": " of spot instances"}.get(spot, "")
-    return f"no offer{kind}: {', '.join(told)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +184,11 @@ def priced_on(days: Mapping[str, date]) -> str:
     """Say of which day the prices of each backend are: `prices of 2026-07-20 (aws), an hour`."""
     named = ", ".join(f"{days[name]} ({name})" for name in sorted(days))
     return f"prices of {named}, an hour"
+
+
+def unknown_prices(command: str) -> str:
+    """Say how prices become known that no catalogue has."""
+    return f"the catalogue has prices on demand in us-east-1; `{command}` asks AWS for the unknown ones"
 
 
 def several_hosts(name: str, nodes: int) -> str:

@@ -133,14 +133,17 @@ def test_spot_instances_have_no_known_price():
     assert change.cost_after is None
     assert "spot, at an unknown price" in printed(plan)
     (held,) = plan_of(on_aws(spot_policy="spot", max_price=9_000_000)).held
-    assert "by unknown price" in held.detail
+    assert "because the price is not known: g5.xlarge in us-east-1 (spot)" in held.detail
+    assert "fleetform offer --refresh --region us-east-1" in held.cure
 
 
 def test_without_an_offer_the_fleet_is_blocked():
-    """The reasons are counted, and a type that no catalogue has is named."""
+    """The requirement that leaves none is named with the nearest offer, and a type that no catalogue has."""
     (held,) = plan_of(on_aws(max_price=10_000)).held
     assert held.by is HeldBy.DEPENDENCY
-    assert "by price" in held.detail
+    assert "`max_price: 0.01` excludes the last 2 offers on demand" in held.detail
+    assert "g5.xlarge in us-east-1, costs $1.006/h" in held.detail
+    assert held.cure.startswith("write `max_price: 1.006` or more")
     elsewhere = on_aws(
         regions=["us-east-1", "us-west-2"], availability_zones=["us-west-2a"], max_price=9_000_000
     )
@@ -293,7 +296,12 @@ def test_a_range_has_its_limits_in_the_step():
     assert (scaling["min"], scaling["max"], scaling["idle_seconds"]) == (0, 3, 300)
     assert scaling["host"]["endpoint"]["instance_type"] == "g5.xlarge"
     assert [gpu["name"] for gpu in scaling["host"]["capacity"]["gpus"]] == ["A10G"]
+    (change,) = plan.changes
+    assert (change.cost_before, change.cost_after, change.cost_max) == (0, 0, 3 * G5_MICROS)
     shown = printed(plan)
+    assert "cost: $0.00/h now, up to $3.018/h by demand" in shown
+    assert "Cost: $0.00/h now, up to $3.018/h by demand." in shown
+    assert "next offers: g5.2xlarge in us-east-1" in shown
     assert "0 to 3 hosts by demand (g5.xlarge in us-east-1, $1.006/h each" in shown
     assert "hosts leave after 5m00s without jobs" in shown
 
@@ -310,6 +318,10 @@ def test_a_change_of_a_range_keeps_the_hosts_of_now():
     plan = plan_of(by_demand(0, 0, 5), live)
     assert [one["name"] for one in places(plan)] == ["gpus-1", "gpus-2"]
     assert plan.annex.get("hosts_removed") is None
+    (change,) = plan.changes
+    bought_micros = 2 * 526_000
+    assert (change.cost_before, change.cost_after) == (bought_micros, bought_micros)
+    assert change.cost_max == bought_micros + 3 * G5_MICROS
     plan = plan_of(by_demand(0, 0, 1), live)
     assert plan.annex["hosts_removed"] == {"gpus": ["gpus-2"]}
     plan = plan_of(by_demand(3, 3, 5), live)
@@ -327,7 +339,20 @@ def test_a_sweep_costs_what_its_runs_may_need():
     live = replace(ledger(), offers={"gpus": offers_of_fleet(gpus.document)})
     plan = planned(tree(gpus, own, *sweep, endless, anywhere), live)
     assert plan.annex["run_costs"] == {"sweep": {"runs": 3, "micros": 3 * G5_MICROS}}
-    assert "cost: at most $3.02, if each of 3 runs needs its max_duration" in printed(plan)
+    shown = printed(plan)
+    assert "cost: at most $1.01, if the run needs its max_duration" in shown
+    assert shown.count("Cost of the runs: at most $3.02, if each of 3 needs its max_duration.") == 1
+
+
+def test_elements_of_a_sweep_cost_what_each_may_need():
+    """Each element shows its own bound, and the plan the sum once."""
+    hours = [item("sweep", n, fleets=["gpus"], max_duration=3600 * (n + 1)) for n in range(2)]
+    gpus, earlier = on_aws(nodes=1), item("sweep", 0, fleets=["gpus"], commands=["false"])
+    live = replace(ledger(row(earlier)), offers={"gpus": offers_of_fleet(gpus.document)})
+    shown = printed(planned(tree(gpus, *hours), live, allow_destroy=True))
+    assert "cost: at most $1.01, if the run needs its max_duration" in shown
+    assert "cost: at most $2.02, if the run needs its max_duration" in shown
+    assert shown.count("Cost of the runs: at most $3.02, if each of 2 needs its max_duration.") == 1
 
 
 def test_single_hosts_of_a_range_are_drained():

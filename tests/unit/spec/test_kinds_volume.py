@@ -10,7 +10,7 @@ from unit.spec.trees import codes, good, load
 DOCUMENT = "type: volume\nname: data\n"
 
 
-EFS = 'backend: aws\nregion: a\naws: {account: "123456789012", file_system: efs}'
+EFS = 'backend: aws\nregion: us-east-1\naws: {account: "123456789012", file_system: efs}'
 
 
 @pytest.mark.parametrize(

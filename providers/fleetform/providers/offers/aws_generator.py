@@ -1,5 +1,5 @@
 """
-Write `aws.csv`, the catalogue of AWS.
+Write `spec/clouds/aws.csv`, the catalogue of AWS.
 
     python -m fleetform.providers.offers.aws_generator MOTO_FOLDER PRICING_FILE
 
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetform.providers.offers.catalogue import FIELDS
+from fleetform.spec.clouds.names import catalogue_file
 
 REGION = "us-east-1"
 
@@ -76,8 +77,7 @@ def main(moto: Path, pricing: Path) -> None:
     names = {one["InstanceType"] for one in json.loads(gzip.decompress(offered.read_bytes()))}
     prices = dict(_PRICE.findall(pricing.read_text(encoding="utf-8")))
     kept = {name: one for name, one in types.items() if name in names}
-    target = Path(__file__).with_name("aws.csv")
-    with target.open("w", encoding="utf-8", newline="") as file:
+    with catalogue_file("aws").open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows(kept, prices))

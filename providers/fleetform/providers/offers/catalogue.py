@@ -2,7 +2,8 @@
 Offers of a cloud, from the catalogue of it that is part of this package, and from what the cloud has said since.
 
 A catalogue is a CSV in the format of gpuhunt: a row is one instance type in one region, on demand or
-spot. An empty price is unknown. `aws_generator` writes that of AWS and says where it comes from. A region that the cloud
+spot. An empty price is unknown. It is in `spec/clouds`, because its names are checked in documents. `aws_generator` writes that of AWS and
+says where it comes from. A region that the cloud
 was asked about has a file of its own, in place of its rows in the catalogue.
 """
 
@@ -14,10 +15,10 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from importlib.resources import files
 from pathlib import Path
 
 from fleetform.providers.private_files import replace_private
+from fleetform.spec.clouds.names import REGIONS, catalogue_lines
 from fleetform.spec.quantities.price import parse_price
 
 GB = 1 << 30
@@ -27,18 +28,6 @@ FIELDS = ("instance_name", "location", "price", "cpu", "memory", "gpu_count", "g
 
 PRICED_ON = {"aws": date(2026, 7, 20)}
 """The day of the prices in each catalogue."""
-
-
-REGIONS = {
-    "aws": (
-        "af-south-1", "ap-east-1", "ap-east-2", "ap-northeast-1", "ap-northeast-2", "ap-northeast-3", "ap-south-1",
-        "ap-south-2", "ap-southeast-1", "ap-southeast-2", "ap-southeast-3", "ap-southeast-4", "ap-southeast-5",
-        "ap-southeast-6", "ap-southeast-7", "ca-central-1", "ca-west-1", "eu-central-1", "eu-central-2", "eu-north-1",
-        "eu-south-1", "eu-south-2", "eu-west-1", "eu-west-2", "eu-west-3", "il-central-1", "me-central-1", "me-south-1",
-        "mx-central-1", "sa-east-1", "us-east-1", "us-east-2", "us-west-1", "us-west-2",
-    ),
-}  # fmt: skip
-"""All regions of each cloud, also those that its catalogue has no prices of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +114,7 @@ def _refreshed(backend: str, path: Path, _changed_ns: int) -> tuple[Offer, ...]:
 def _shipped(backend: str) -> tuple[Offer, ...]:
     if backend not in PRICED_ON:
         raise KeyError(backend)
-    text = (files(__package__) / f"{backend}.csv").read_text(encoding="utf-8")
-    return tuple(_offers(backend, text.splitlines()))
+    return tuple(_offers(backend, catalogue_lines(backend)))
 
 
 def offers_elsewhere(

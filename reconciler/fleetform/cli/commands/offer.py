@@ -102,16 +102,17 @@ def command(
     Offers of unknown price are listed last, as `unknown`.
     """
     from fleetform.app.clock import SystemClock
-    from fleetform.app.offers import find_offers, refresh_offers, refreshed_folder
+    from fleetform.app.offers import find_offers, refresh_offers, refreshed_folder, why_no_offer
     from fleetform.providers.offers import catalogue
+    from fleetform.schedule.offer_reasons import refresh_command
     from fleetform.views.offers import (
-        no_offer,
         not_shown,
         offer_rows,
         offers_table,
         priced_on,
         refused_texts,
         several_hosts,
+        unknown_prices,
     )
 
     document, types, tried = ({}, {}, ()) if name is None else _declared(or_default(path), name)
@@ -122,8 +123,9 @@ def command(
         refresh_offers("aws", asked.get("regions") or (_REGION,))
     found = find_offers(asked, types)
     if not found.offers:
-        spot = asked.get("spot_policy", "on-demand")
-        error_screen().labelled("error", no_offer(found.reasons, spot))
+        why, advice = why_no_offer(found, asked)
+        error_screen().labelled("error", why)
+        error_screen().labelled("help", advice)
     now_ms = SystemClock().now_ms()
     rows = offer_rows(found.offers[:limit], tried, now_ms=now_ms)
     out = screen()
@@ -134,6 +136,8 @@ def command(
         if more := len(found.offers) - len(rows):
             out.line(not_shown(more), "dim")
         out.line(priced_on(catalogue.priced_on(rows, refreshed_folder())), "dim")
+        if regions := tuple(dict.fromkeys(one.region for one in rows if one.price_micros is None)):
+            out.line(unknown_prices(refresh_command(regions)), "dim")
         if (nodes := _nodes(document)) > 1:
             out.line(several_hosts(str(name), nodes), "dim")
         for text in refused_texts(rows, now_ms):

@@ -7,12 +7,13 @@ needs no document: most clouds are reached with the credentials that their own t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from fleetform.spec.field_facts import OnChange, control, execution, of_hosts, per_kind, unit
+from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import (
     Document,
     Entries,
@@ -26,6 +27,7 @@ from fleetform.spec.kinds.base import (
     refuse,
     storable,
 )
+from fleetform.spec.kinds.cloud_names import unknown_regions, unknown_types
 from fleetform.spec.kinds.resources import TIME_OR_OFF, decimal
 from fleetform.spec.names import NAME, name_problem
 from fleetform.spec.quantities import parse_duration
@@ -158,6 +160,13 @@ class OfferChoice(Document):
         Annotated[tuple[BackendOptions, ...], *listed(BackendOptions), _UPKEEP] | None
     ) = None
     """Options that only one backend has. Example: `[{type: vastai, min_reliability: 0.98}]`."""
+
+    def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
+        # Other clouds have other names; a fleet with `aws` is there without `backends`.
+        if self.backends == ("aws",) or getattr(self, "aws", None) is not None:
+            yield from unknown_regions("regions", self.regions or ())
+            yield from unknown_types(self.instance_types or (), self.regions or ())
 
 
 _PARTS = ("project", "name")

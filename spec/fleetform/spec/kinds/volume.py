@@ -30,6 +30,7 @@ from fleetform.spec.kinds.base import (
     one_or_many,
     refuse,
 )
+from fleetform.spec.kinds.cloud_names import unknown_regions
 from fleetform.spec.kinds.hosts import Hostname, host_names
 from fleetform.spec.kinds.offers import Offable, Text
 from fleetform.spec.kinds.resources import Size
@@ -299,6 +300,7 @@ class Volume(Document):
             )
         yield from self._file_system_problems(disk)
         yield from disk_size_problems(self.size, ("size",))
+        yield from unknown_regions("region", [self.region] if self.region else [])
         zone, region = self.availability_zone, self.region or ""
         is_known = region and EXPRESSION_MARK not in f"{zone}{region}"
         if zone is not None and is_known and region_of(zone) != region:

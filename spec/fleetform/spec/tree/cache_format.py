@@ -178,7 +178,7 @@ def _sources(folder: Path | str, prefix: str = "") -> Iterator[tuple[str, str, o
     with os.scandir(folder) as entries:
         for entry in entries:
             # Tables that models and advice are made from are sources as well.
-            if entry.name.endswith((".py", ".toml")):
+            if entry.name.endswith((".py", ".toml", ".csv")):
                 yield prefix + entry.name, entry.path, entry.stat()
             elif entry.name != "__pycache__" and entry.is_dir():
                 yield from _sources(entry.path, f"{prefix}{entry.name}/")

@@ -109,9 +109,13 @@ def test_a_limit_says_how_many_more_there_are(typed, lab):
 @pytest.mark.parametrize(
     ("options", "problem", "advice"),
     [
-        (["--gpu", "Z900"], "has the GPU `Z900`", "there is A100, A10G, B200"),
+        (["--gpu", "Z900"], "has the GPU `Z900`", "there is A100, A10G, B200 and "),
         (["--gpu", "A1000"], "has the GPU `A1000`", "did you mean `A100`"),
-        (["--region", "mars"], "has the region `mars`", "there is us-east-1"),
+        (
+            ["--region", "mars"],
+            "has the region `mars`",
+            "run `fleetform offer --refresh --region mars`",
+        ),
         (["--type", "p5.48xlarg"], "has the instance type", "did you mean `p5.48xlarge`"),
     ],
 )
@@ -143,8 +147,9 @@ def test_what_has_no_offers_is_refused(typed, lab):
 def test_json_without_an_offer_is_an_empty_list(typed, lab):
     code, out, err = typed("offer", "--gpu", "H100:3", "--json")
     assert (code, json.loads(out)) == (1, [])
-    assert "no offer on demand: " in err
-    assert " without the GPUs" in err
+    assert "`gpu: H100:3` excludes the last " in err
+    assert "p5.4xlarge has H100:80GB:1" in err
+    assert "help: change `resources.gpu`" in err
 
 
 AWS_FLEET = """\
