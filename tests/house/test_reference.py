@@ -38,7 +38,9 @@ def test_links_lead_somewhere(page):
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-@pytest.mark.parametrize("page", ["how-to/guards.md", "how-to/aws.md", "reference/volume.md"])
+@pytest.mark.parametrize(
+    "page", ["how-to/guards.md", "how-to/aws-volumes.md", "reference/volume.md"]
+)
 def test_the_marker_of_a_volume_is_explained(page):
     """A person who finds the file on a volume can look up that it must not be deleted."""
     assert f"`{MARK}`" in (ROOT / "docs" / page).read_text(encoding="utf-8")
