@@ -15,7 +15,7 @@ from fleetform.model.drift import Drift
 from fleetform.model.figures import counted
 from fleetform.model.instance import CLOUDS, InstanceState
 from fleetform.model.live import Live
-from fleetform.model.offers import offer_facts
+from fleetform.model.offers import lacks_offer, offer_facts
 from fleetform.model.plan import Change, Plan
 from fleetform.model.run_state import Outdated
 from fleetform.model.verbs import Verb
@@ -44,7 +44,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
     that its change removes, `removal_waits_for` the runs with jobs there, `hosts_set_up` those on which its change installs and starts the agent,
     `hosts_created` those that its change buys from a cloud.
     `rollouts` says, by fleet, how far its rollout is. `hosts_joining` has, by fleet, the hosts that it works without until they answer, with the reason,
-    and `hosts_silent` those that were set up and cannot be reached now. `run_costs` are those of `run_costs`.
+    `hosts_waiting` those for which no cloud has capacity, and `hosts_silent` those that were set up and cannot be reached now. `run_costs` are those of `run_costs`.
     `offers` has, by fleet that changes, its offers in the order in which they are asked for at the time of the plan; absent unless
     its cloud has refused one lately.
     """
@@ -90,7 +90,8 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
         **({"hosts_set_up": new} if (new := _hosts_brought_in(draft, bought=False)) else {}),
         **({"hosts_created": new} if (new := _hosts_brought_in(draft, bought=True)) else {}),
         **({"rollouts": rollouts} if (rollouts := _rollouts(draft)) else {}),
-        **({"hosts_joining": late} if (late := _hosts_joining(draft)) else {}),
+        **({"hosts_joining": late} if (late := _hosts_late(draft, lack_offer=False)) else {}),
+        **({"hosts_waiting": late} if (late := _hosts_late(draft, lack_offer=True)) else {}),
         **({"hosts_silent": silent} if (silent := _hosts_silent(draft)) else {}),
         **({"offers": offers} if (offers := _refused_offers(draft)) else {}),
         **({"run_costs": costs} if (costs := run_costs(draft)) else {}),
@@ -181,12 +182,17 @@ def _rollouts(draft: PlanDraft) -> dict[str, dict[str, int]]:
     return {name: asdict(one) for name, one in sorted(draft.live.exchanging.items())}
 
 
-def _hosts_joining(draft: PlanDraft) -> dict[str, dict[str, str]]:
-    """Name the hosts that could not be set up yet, and why; without those that a change is about."""
+def _hosts_late(draft: PlanDraft, *, lack_offer: bool) -> dict[str, dict[str, str]]:
+    """Name the hosts that could not be created, or else not be set up yet, and why; without those that a change is about."""
     found: dict[str, dict[str, str]] = {}
     touched = {key.name for key in draft.changes if key.kind == "fleet"}
     for one in draft.live.instances:
-        if one.is_joining and one.message and one.fleet not in touched:
+        if (
+            one.is_joining
+            and one.message
+            and one.fleet not in touched
+            and lacks_offer(one.endpoint) == lack_offer
+        ):
             found.setdefault(one.fleet, {})[one.name] = one.message
     return dict(sorted(found.items()))
 

@@ -135,7 +135,7 @@ def test_a_host_whose_key_has_changed_is_no_host_as_declared(
     environment.wait_until_host("node2", "unreachable")
     planned = environment.run("plan").stdout
     assert "host node2 of fleet lab is unreachable: the host key of " in planned
-    assert "No changes to make; 1 host cannot be reached." in planned
+    assert "No changes to make; 1 host unreachable." in planned
     assert why in environment.run("plan", "--destroy").stdout
     serve.terminate()
     wait_for_exit(environment, serve)

@@ -11,6 +11,7 @@ from fleetform.model.drift import Drift, DriftClass, Remedy
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.lineage import DEPENDENCY
 from fleetform.model.live import Work
+from fleetform.model.offers import REFUSED_SINCE
 from fleetform.model.run import RunState
 from fleetform.plan.notes import with_notes
 from fleetform.spec.desired import Declared, ResourceKey
@@ -108,7 +109,7 @@ def test_a_fleet_with_a_host_that_cannot_be_reached_is_not_as_declared() -> None
     lines = [one.text for one in render(plan)]
     said = f"host gpu1 of fleet gpus is unreachable: {why} (`fleetform fleet check gpus`)"
     assert f"! {said}" in lines
-    assert lines[-1] == "No changes to make; 1 host cannot be reached."
+    assert lines[-1] == "No changes to make; 1 host unreachable."
     assert "host gpu1 of fleet gpus is unreachable" in "".join(render_markdown(plan))
     document = to_json(plan, version="0.1.0")
     assert document["hosts_silent"] == [{"fleet": "gpus", "host": "gpu1", "reason": why}]
@@ -144,6 +145,29 @@ def test_a_plan_names_hosts_that_are_not_set_up_yet() -> None:
     assert document["hosts_silent"] == []
     untried = replace(joining, message="")
     assert plan.digest == planned(desired, replace(live, instances=(untried,))).digest
+
+
+def test_a_plan_names_hosts_that_no_cloud_has_capacity_for() -> None:
+    """One sentence for equal reasons, in text and in Markdown; a fleet that the plan changes says it itself."""
+    why = "waiting for capacity, asked again at 2026-01-01T00:10:00Z"
+    hosts = tuple(
+        Instance(
+            f"i{number}", f"gpus-{number}", "gpus", number, InstanceState.PROVISIONING, message=why,
+            provider="aws", endpoint={REFUSED_SINCE: 5},
+        )
+        for number in range(2)
+    )  # fmt: skip
+    live = replace(ledger(row(fleet("gpus"))), instances=hosts)
+    plan = planned(tree(fleet("gpus")), live)
+    said = f"hosts gpus-0, gpus-1 of fleet gpus are not created: {why} (`fleetform why fleet/gpus`)"
+    assert [one.text for one in render(plan)].count(f"  ! {said}") == 1
+    assert [one.text for one in render(plan)][-1] == "No changes to make; 2 hosts not created."
+    assert "hosts gpus-0, gpus-1 of fleet gpus are not created" in "".join(render_markdown(plan))
+    document = to_json(plan, version="0.1.0")
+    assert [one["host"] for one in document["hosts_waiting"]] == ["gpus-0", "gpus-1"]
+    assert document["hosts_joining"] == []
+    changed = planned(tree(fleet("gpus", nodes=3)), live)
+    assert to_json(changed, version="0.1.0")["hosts_waiting"] == []
 
 
 def test_a_look_that_gets_no_answer_makes_a_run_unknown() -> None:

@@ -24,6 +24,7 @@ from fleetform.views.plan.notes import (
     hosts_set_up,
     joining_hosts,
     silent_hosts,
+    waiting_hosts,
 )
 from fleetform.views.plan.offers import asked_offers, hosts_created, scaling_of
 from fleetform.views.plan.preview import preview_rows
@@ -99,6 +100,7 @@ def to_json(plan: Plan, *, version: str) -> PlanDocument:
         ],
         progressing=[str(key) for key in plan.progressing],
         hosts_joining=[_body_of(HostBody, one) for one in joining_hosts(plan)],
+        hosts_waiting=[_body_of(HostBody, one) for one in waiting_hosts(plan)],
         hosts_silent=[_body_of(HostBody, one) for one in silent_hosts(plan)],
         rollouts=[_body_of(RolloutBody, one, fleet=name) for name, one in rollouts(plan).items()],
         overrides=[_body_of(OverrideBody, one) for one in plan.overrides],

@@ -37,7 +37,7 @@ from fleetform.views.plan.notes import (
     earlier_drift,
     earlier_runs,
     forecast_lines,
-    joining_texts,
+    late_texts,
     progressing,
     silent_texts,
     still_aborted_text,
@@ -120,7 +120,7 @@ def _blocks(plan: Plan) -> Iterator[str]:
         if more := _more(earlier.runs[LIST_MAX:]):
             yield f"| {more} | | |\n"
         yield "\n"
-    absent = (*rollout_texts(plan), *joining_texts(plan), *silent_texts(plan))
+    absent = (*rollout_texts(plan), *late_texts(plan), *silent_texts(plan))
     for sentence in (still_aborted_text(plan), *absent, *unknown_texts(plan)):
         if sentence:
             yield f"{_escaped(sentence)}\n\n"

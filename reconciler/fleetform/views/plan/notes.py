@@ -365,6 +365,11 @@ def joining_hosts(plan: Plan) -> tuple[AbsentHost, ...]:
     return _absent_hosts(plan, "hosts_joining")
 
 
+def waiting_hosts(plan: Plan) -> tuple[AbsentHost, ...]:
+    """Return the hosts of which the cloud has refused all offers, in fleets that the plan does not change."""
+    return _absent_hosts(plan, "hosts_waiting")
+
+
 def silent_hosts(plan: Plan) -> tuple[AbsentHost, ...]:
     """Return the hosts that were set up and are unreachable now."""
     return _absent_hosts(plan, "hosts_silent")
@@ -378,8 +383,23 @@ def _absent_hosts(plan: Plan, kind: str) -> tuple[AbsentHost, ...]:
     )
 
 
-def joining_texts(plan: Plan) -> list[str]:
-    """Say of each host that its fleet works without why it is not set up, and what tells more."""
+def late_texts(plan: Plan) -> list[str]:
+    """Say of hosts that their fleets work without why they are not there, and what tells more; one sentence for one reason."""
+    return [*_joining_texts(plan), *_waiting_texts(plan)]
+
+
+def _waiting_texts(plan: Plan) -> Iterator[str]:
+    alike: dict[tuple[str, str], list[str]] = {}
+    for one in waiting_hosts(plan):
+        alike.setdefault((one.fleet, one.reason), []).append(one.host)
+    for (fleet, reason), hosts in alike.items():
+        are = f"host {_host_names(hosts)} of fleet {fleet} is"
+        if len(hosts) > 1:
+            are = f"hosts {_host_names(hosts)} of fleet {fleet} are"
+        yield f"{are} not created: {reason} (`fleetform why fleet/{fleet}`)"
+
+
+def _joining_texts(plan: Plan) -> list[str]:
     return [
         f"host {printable(one.host)} of fleet {one.fleet} is not set up: {one.reason}; it is asked again"
         f" until it answers (`fleetform fleet check {one.fleet}`)"

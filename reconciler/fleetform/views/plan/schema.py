@@ -421,6 +421,10 @@ class PlanDocument(TypedDict):
         list[HostBody],
         "The hosts that are not set up yet, in fleets that the plan does not change.",
     ]
+    hosts_waiting: Annotated[
+        list[HostBody],
+        "The hosts that are not created because their cloud has refused all offers, in fleets that the plan does not change.",
+    ]
     hosts_silent: Annotated[list[HostBody], "The hosts that were set up and are unreachable now."]
     rollouts: Annotated[list[RolloutBody], "The rollouts that are under way."]
     overrides: list[OverrideBody]

@@ -95,6 +95,14 @@ def counts(plan: Plan) -> dict[str, int]:
     }
 
 
+_LATE = {
+    "hosts_joining": "not set up",
+    "hosts_waiting": "not created",
+    "hosts_silent": "unreachable",
+}
+"""By the name in the annex: what is wrong with the hosts."""
+
+
 def summary(plan: Plan) -> str:
     """`Plan: 3 to create; 1 blocked; 2 not supported yet.`, or that there is nothing to do."""
     by_action = Counter(change.action for change in plan.changes)
@@ -128,9 +136,20 @@ def summary(plan: Plan) -> str:
         return "Nothing is left to remove."
     if drift := count_text(plan):
         return f"No changes to make; drift was seen: {drift}."
-    if silent := sum(map(len, plan.annex.get("hosts_silent", {}).values())):
-        return f"No changes to make; {counted(silent, 'host')} cannot be reached."
+    if open_ends := _open_ends(plan):
+        return f"No changes to make; {'; '.join(open_ends)}."
     return "No changes. Your environment is as declared."
+
+
+def _open_ends(plan: Plan) -> list[str]:
+    """Say what the environment lacks although nothing is to be changed."""
+    found = []
+    for kind, lacks in _LATE.items():
+        if hosts := sum(map(len, plan.annex.get(kind, {}).values())):
+            found.append(f"{counted(hosts, 'host')} {lacks}")
+    if rollouts := plan.annex.get("rollouts"):
+        found.append(f"{counted(len(rollouts), 'rollout')} under way")
+    return found
 
 
 def executions(plan: Plan) -> str:

@@ -36,7 +36,7 @@ from fleetform.views.plan.notes import (
     earlier_drift,
     earlier_runs,
     forecast_lines,
-    joining_texts,
+    late_texts,
     names_text,
     progressing,
     silent_texts,
@@ -283,8 +283,9 @@ def _progressing(plan: Plan) -> Iterator[Line]:
     held = {one.change.key for one in plan.held}
     if keys := [key for key in progressing(plan) if key not in held]:
         yield line(("In progress: ", "info"), names_text(keys))
-        for sentence in joining_texts(plan):
-            yield line(("  ! ", "warn"), sentence)
+    for sentence in late_texts(plan):
+        yield line(("  ! ", "warn"), sentence)
+    if keys or late_texts(plan):
         yield BLANK
     for sentence in rollout_texts(plan):
         yield line(("~ ", "info"), sentence)
