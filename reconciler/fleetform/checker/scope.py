@@ -328,9 +328,9 @@ class _Writers(dict[type, Callable[[Any], str]]):
         return write
 
 
-def _form(kind: type) -> _Form:
+def _form(kind: type, without: str = "") -> _Form:
     """A text with a place for each field, by name, and what reads the fields in that order."""
-    names = sorted(one.name for one in fields(kind))
+    names = sorted(one.name for one in fields(kind) if one.name != without)
     places = ",".join([f'"{name}":%s' for name in names])
     read = attrgetter(*names)
     return f"{{{places}}}", read if len(names) > 1 else lambda value: (read(value),)
@@ -339,6 +339,15 @@ def _form(kind: type) -> _Form:
 def _written_by(form: _Form) -> Callable[[Any], str]:
     text, read = form
     return lambda value: text % tuple([_WRITERS[type(one)](one) for one in read(value)])
+
+
+_FIXED_COST = _written_by(_form(Change, without="cost_max"))
+_RANGE_OF_COST = _written_by(_form(Change))
+
+
+def _change(one: Change) -> str:
+    # Few changes have a highest cost, and it came later than the digests that others keep.
+    return _FIXED_COST(one) if one.cost_max is None else _RANGE_OF_COST(one)
 
 
 def _field(one: FieldChange) -> str:
@@ -393,6 +402,7 @@ _CONSTANTS = {None: "null", True: "true", False: "false"}
 _KNOWN: dict[type, Callable[[Any], str]] = {
     bool: _CONSTANTS.__getitem__,
     type(None): _CONSTANTS.__getitem__,
+    Change: _change,
     FieldChange: _field,
     ResourceKey: _key,
     Rules: lambda rules: plain_json(rules.document()),

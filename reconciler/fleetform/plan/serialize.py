@@ -107,7 +107,11 @@ def _fields_of(value: Any) -> dict[str, Any]:
         return _field_body(value)
     kind: Any = type(value)
     names, read = _attributes_of(kind)
-    return dict(zip(names, read(value), strict=True))
+    body = dict(zip(names, read(value), strict=True))
+    if kind is Change and value.cost_max is None:
+        # A later field: left out, so that plans without it keep their digests.
+        del body["cost_max"]
+    return body
 
 
 def _field_body(one: FieldChange) -> dict[str, Any]:

@@ -198,7 +198,7 @@ def test_an_apply_without_changes_asks_silent_hosts(environment: Environment, ho
         environment.finish(serve)
         off = environment.run("apply", "-y")
         assert "asking 1 host that did not answer" in off.stderr, off.stdout + off.stderr
-        assert "1 host cannot be reached" in off.stdout
+        assert "1 host unreachable" in off.stdout
     finally:
         hosts.start("node1")
 

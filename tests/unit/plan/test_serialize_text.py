@@ -34,7 +34,11 @@ def test_no_field_is_left_out(kind: type, sample: Plan) -> None:
         sample,
         deferred=(Deferred(sample.changes[0], "excluded by `--exclude`"),),
         changes=tuple(
-            replace(one, fields=tuple(replace(f, sensitive=True, unknown=True) for f in one.fields))
+            replace(
+                one,
+                cost_max=1,
+                fields=tuple(replace(f, sensitive=True, unknown=True) for f in one.fields),
+            )
             for one in sample.changes
         ),
     )
