@@ -159,7 +159,7 @@ def _disk_problem(
     where = f"zone {zone} of account {account}"
     return (
         f"volume {name} is in {where}, and no fleet that the run may use has its hosts there",
-        f"declare `availability_zones: [{zone}]` in its fleet",
+        f"declare `availability_zones: [{zone}]` and this account in its fleet",
     )
 
 

@@ -176,7 +176,9 @@ def _waiting_hosts(hosts: Iterable[Instance], now_ms: int) -> Iterator[tuple[Wai
         is_given_up = any(one.is_refused for one in members)
         yield (
             WaitingRow(code, f"{which} {state}{how_long}{why}"),
-            _MORE_OFFERS[is_given_up] if code == "capacity" else "",
+            _MORE_OFFERS[is_given_up].replace("FLEET", members[0].fleet)
+            if code == "capacity"
+            else "",
         )
 
 

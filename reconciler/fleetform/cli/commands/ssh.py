@@ -90,7 +90,10 @@ def _host_line(workspace: Workspace, instance: Instance, words: Sequence[str]) -
             f"host {instance.name} is this machine", advice="run the command here, without `ssh`"
         )
     if instance.provider != "ssh":
-        raise Refused(f"host {instance.name} is not reached over SSH: it is of {instance.provider}")
+        raise Refused(
+            f"host {instance.name} is an instance of {instance.provider}, and `ssh` connects to hosts that the configuration names",
+            advice="`fleetform exec RUN -- COMMAND` runs a command beside a job on it",
+        )
     home = os.path.expanduser("~")  # noqa: PTH111 -- a text
     return ssh_words(
         instance,

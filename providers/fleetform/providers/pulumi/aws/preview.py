@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from fleetform.providers.contract.hosts import PreviewedChange, PreviewedProperty
+from fleetform.providers.contract.hosts import BATCH_MAX, PreviewedChange, PreviewedProperty
 from fleetform.providers.contract.stacks import StackRecords
 from fleetform.providers.private_files import replace_private
 from fleetform.providers.pulumi.aws.batch_record import BatchRecord, read_shared
@@ -46,12 +46,12 @@ async def preview_batch(
     slots: RunnerSlots,
 ) -> tuple[PreviewedChange, ...]:
     """
-    Return the changes that the creation of a batch would make.
+    Return the changes that the creation of hosts would make, in a batch for each hundred.
 
     Args:
         folder: Of all that Pulumi has of the environment.
         records: Of its stacks.
-        record: The batch; its hosts have their names as uids.
+        record: The hosts, with their names as uids; they may be more than one batch has.
         shared: What its hosts share.
         slots: For runners.
 
@@ -60,12 +60,27 @@ async def preview_batch(
     """
     known = read_shared(records, record.shared)
     parts = known.parts if known is not None else None
-    program = (
-        whole_program(record.account, record.batch({}), shared)
+    names = list(record.hosts)
+    batches = [
+        replace(record, hosts={name: name for name in names[first : first + BATCH_MAX]}).batch({})
+        for first in range(0, len(names), BATCH_MAX)
+    ]
+    programs = [
+        whole_program(record.account, batch, shared)
         if parts is None
-        else batch_program(record.account, record.batch({}), parts)
+        else batch_program(record.account, batch, parts)
+        for batch in batches
+    ]
+    # The account must have room for all of them together.
+    first, *others = await asyncio.gather(
+        *(
+            preview_program(folder, one, slots, lambda: require_ready(record, shared))
+            for one in programs
+        )
     )
-    return await preview_program(folder, program, slots, lambda: require_ready(record, shared))
+    made = {one.name for one in shared_program(record.account, shared).resources}
+    # Each of the others would create what the first one has created by then.
+    return (*first, *(one for changes in others for one in changes if one.name not in made))
 
 
 def previewed_access(
