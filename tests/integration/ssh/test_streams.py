@@ -168,8 +168,12 @@ def test_mpirun_over_two_hosts(tree: Tree) -> None:
     controller = tree.start("apply", "-y")
     code, output = tree.finish(controller)
     assert code == 0, output
-    printed = tree.run("logs", "mpi", "--rank", "0").stdout
-    assert sorted(printed.splitlines()) == ["rank 0 on node1", "rank 1 on node2"]
+    printed = tree.run("logs", "mpi", "--rank", "0").stdout.splitlines()
+    # Open MPI warns where a launcher has begun before its group is set, which does no harm.
+    assert sorted(one for one in printed if "Warning: setpgid" not in one) == [
+        "rank 0 on node1",
+        "rank 1 on node2",
+    ]
 
 
 def test_a_launcher_without_a_controller_waits(tree: Tree) -> None:
