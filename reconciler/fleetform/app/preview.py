@@ -88,7 +88,7 @@ def with_preview(workspace: Workspace, plan: Plan) -> Plan:
         advice = problem.advice if isinstance(problem, PermanentError) else ""
         raise PlanProblem(f"the preview failed: {problem}", advice) from problem
     preview = {name: [_row(one) for one in changes] for name, changes in found.items() if changes}
-    # What changes in place is told without asking a cloud.
+    # The preview of a change in place asks no cloud.
     is_asked = wanted or disks or not shared
     depth = {"depth": "preview"} if is_asked and plan.annex["depth"] == "ledger" else {}
     return dataclasses.replace(plan, annex={**plan.annex, **depth, "preview": preview})

@@ -34,8 +34,8 @@ class InstanceState(enum.StrEnum):
     connection a moment ago, and its runs keep their state; `UNREACHABLE` has been silent for longer:
     its rows and allocations stay. `SUSPECT` answers and has failed run after run: it takes no
     jobs until it says hello again or some minutes have passed. A host with a quarantine in force
-    is shown as `QUARANTINED`, a host for which its cloud has refused all offers as `WAITING_FOR_CAPACITY`, or as `REFUSED` if
-    no controller asks for it any more; no row of the ledger has these states. `TERMINATING` takes no more jobs.
+    is shown as `QUARANTINED`, a host for which its cloud has refused all offers as `WAITING_FOR_CAPACITY`, or as `REFUSED` once
+    its fleet has given up; views show these three, and the ledger never has them. `TERMINATING` takes no more jobs.
     `UNCREATED` is a host that a fleet may get by demand; it has no row.
     """
 

@@ -190,7 +190,7 @@ _MORE_OFFERS = {
     True: "`fleetform apply` asks again 10 minutes after the refusal, or sooner after `fleetform fleet retry FLEET`;"
     " `retry: {on: [no-capacity]}` of the fleet lets the controller do so, and more `instance_types`, `regions` or `availability_zones` give it more offers",
 }
-"""What to do about hosts without capacity, by whether the controller asks no more."""
+"""What to do about hosts without capacity; the key tells whether their fleet has given up."""
 
 
 def _silent_hosts(hosts: Iterable[Instance]) -> Iterator[tuple[WaitingRow, str]]:

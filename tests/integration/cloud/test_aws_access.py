@@ -81,7 +81,7 @@ def test_kill_of_the_controller_during_the_change(site, cloud, call):
 
 
 def test_a_rule_that_was_added_by_hand(site, cloud):
-    """Somebody who was locked out adds the new address in the console first; the apply takes the rule over, and removes others."""
+    """A person who was locked out adds the new address in the console first; the apply takes the rule over, and removes others."""
     declare(site, HOME)
     site.run("apply", "-y")
     (group,) = own_groups(cloud)

@@ -41,7 +41,7 @@ def _is_at_work(pid: int) -> bool:
 
 
 def _stop_between_writes(lab: Lab, pid: int) -> None:
-    """Pause a process while it holds no lock of SQLite: with one, nobody else can write at all."""
+    """Pause a process between its transactions: while it holds a lock of SQLite, no other process can write."""
     while True:
         os.kill(pid, signal.SIGSTOP)
         try:

@@ -202,7 +202,7 @@ def test_a_fleet_says_what_was_refused_lately(typed, refused):
 
 
 def test_only_an_applied_fleet_is_retried(typed, refused):
-    """Another name is told what was meant."""
+    """The error for an unknown name suggests the nearest one."""
     code, _, err = typed("fleet", "retry", "card")
     assert code == 1
     assert "did you mean `cards`?" in err

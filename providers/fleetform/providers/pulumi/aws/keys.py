@@ -2,7 +2,7 @@
 The two secrets of an environment with clouds: the SSH key of its hosts, and the passphrase of its stacks.
 
 Both are files, apart from the ledger and from the state of the stacks. The public half of the key and a digest of the passphrase are
-recorded when they are created. A machine without a file, or with another file, is told so: a second key would open
+recorded when they are created. A machine without a file, or with another file, gets an error: a second key would open
 no host, and a second passphrase no stack.
 """
 
