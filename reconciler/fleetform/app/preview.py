@@ -80,10 +80,7 @@ def with_preview(workspace: Workspace, plan: Plan) -> Plan:
     }
     there = _hosts_by_fleet(workspace) if shared else {}
     try:
-        found = asyncio.run(_preview(hosts, wanted, disks))
-        for name, said in shared.items():
-            updates = asyncio.run(hosts.preview_shared(name, there.get(name, ()), said))
-            found[name] = [*found.get(name, ()), *updates]
+        found = asyncio.run(_preview(hosts, wanted, disks, shared, there))
     except ProviderError as problem:
         advice = problem.advice if isinstance(problem, PermanentError) else ""
         raise PlanProblem(f"the preview failed: {problem}", advice) from problem
@@ -98,12 +95,18 @@ async def _preview(
     hosts: RoutedHosts,
     wanted: Mapping[str, Sequence[InstanceRequest]],
     disks: Mapping[str, VolumeRequest],
+    shared: Mapping[str, Mapping[str, Any]],
+    there: Mapping[str, Sequence[InstanceRequest]],
 ) -> dict[str, Sequence[PreviewedChange]]:
     changes = await asyncio.gather(
         *(hosts.preview(requests) for requests in wanted.values()),
         *(hosts.volume_provider(one.provider).preview(one) for one in disks.values()),
     )
-    return dict(zip((*wanted, *disks), changes, strict=True))
+    found = dict(zip((*wanted, *disks), changes, strict=True))
+    for name, said in shared.items():
+        updates = await hosts.preview_shared(name, there.get(name, ()), said)
+        found[name] = [*found.get(name, ()), *updates]
+    return found
 
 
 def _hosts_by_fleet(workspace: Workspace) -> dict[str, list[InstanceRequest]]:
