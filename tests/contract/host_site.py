@@ -17,14 +17,8 @@ from typing import Protocol
 
 from fleetform.agents.protocol.messages import Cursor, Event, JobKey, JobRecord, LogData, StartJob
 from fleetform.agents.protocol.states import JobState
-from fleetform.providers.contract.hosts import (
-    ExecRequest,
-    ExecSession,
-    Host,
-    HostProvider,
-    Identity,
-    InstanceRequest,
-)
+from fleetform.providers.contract.hosts import Host, HostProvider, Identity, InstanceRequest
+from fleetform.providers.contract.job_streams import ExecRequest, ExecSession
 from fleetform.providers.local.hosts import LocalHosts
 
 ENVIRONMENT = "e" * 32

@@ -16,12 +16,12 @@ from fleetform.agents.host import effects as effect
 from fleetform.agents.host import memory
 from fleetform.agents.host.journal import Command, Journal
 from fleetform.agents.host.recovery import recover
+from fleetform.agents.protocol.channels import Credit
 from fleetform.agents.protocol.frames import Decoder, Message, encode
 from fleetform.agents.protocol.host_report import HostReport
 from fleetform.agents.protocol.link import HEARTBEAT_SECONDS
 from fleetform.agents.protocol.messages import (
     Acknowledge,
-    Credit,
     FollowLog,
     Forget,
     Heartbeat,

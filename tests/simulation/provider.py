@@ -11,14 +11,9 @@ from collections.abc import Sequence
 from fleetform.agents.client.session import Session, open_session
 from fleetform.agents.protocol.messages import Cursor, Hello
 from fleetform.providers.contract.errors import PermanentError, TemporaryError
-from fleetform.providers.contract.hosts import (
-    ExecRequest,
-    ExecSession,
-    Identity,
-    InstanceRequest,
-    JobStreams,
-)
 from fleetform.providers.contract.hosts import Host as HostSession
+from fleetform.providers.contract.hosts import Identity, InstanceRequest
+from fleetform.providers.contract.job_streams import ExecRequest, ExecSession, JobStreams
 from fleetform.providers.contract.observed import (
     HostSeen,
     InstanceSeen,

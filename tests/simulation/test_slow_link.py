@@ -14,17 +14,15 @@ from fleetform.agents.client.errors import ConnectionLost
 from fleetform.agents.client.session import Session, open_session
 from fleetform.agents.host.blobs import BlobStore
 from fleetform.agents.host.channels import Channels
+from fleetform.agents.protocol.channels import ChannelData, CloseChannel, OpenChannel
 from fleetform.agents.protocol.frames import Decoder, Message, encode
 from fleetform.agents.protocol.host_report import HostReport
 from fleetform.agents.protocol.link import HEARTBEAT_SECONDS
 from fleetform.agents.protocol.messages import (
-    ChannelData,
-    CloseChannel,
     Heartbeat,
     Hello,
     JobKey,
     MissingBlobs,
-    OpenChannel,
     Probe,
     Reply,
     Stop,

@@ -23,11 +23,11 @@ from fleetform.providers.contract.hosts import (
     HostProvider,
     Identity,
     InstanceRequest,
-    JobStreams,
     Pin,
     PreviewedChange,
     Report,
 )
+from fleetform.providers.contract.job_streams import JobStreams
 from fleetform.providers.contract.observed import (
     HostSeen,
     InstanceSeen,

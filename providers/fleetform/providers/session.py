@@ -23,6 +23,7 @@ from fleetform.agents.client.errors import (
 )
 from fleetform.agents.client.session import Session
 from fleetform.agents.protocol import exec_pieces
+from fleetform.agents.protocol.channels import OpenChannel
 from fleetform.agents.protocol.frames import FrameError
 from fleetform.agents.protocol.host_report import GpuProcess
 from fleetform.agents.protocol.messages import (
@@ -31,7 +32,6 @@ from fleetform.agents.protocol.messages import (
     Hello,
     JobKey,
     LogData,
-    OpenChannel,
     Reply,
     StartJob,
 )
@@ -44,13 +44,12 @@ from fleetform.providers.contract.errors import (
     RefusedForNow,
     TemporaryError,
 )
-from fleetform.providers.contract.hosts import (
+from fleetform.providers.contract.hosts import Identity, InstanceRequest
+from fleetform.providers.contract.job_streams import (
     ExecEnd,
     ExecRequest,
     ExecSession,
     ForwardSession,
-    Identity,
-    InstanceRequest,
     JobAddress,
     RankCall,
     RankStreams,
@@ -206,7 +205,7 @@ class SessionHost:
 
 
 class _RankStreams:
-    """Fills `contract.hosts.RankStreams`."""
+    """Fills `contract.job_streams.RankStreams`."""
 
     def __init__(self, name: str, session: Session) -> None:
         self._name = name
@@ -264,7 +263,7 @@ def host_seen(request: InstanceRequest, session: Session, cursor: Cursor | None)
 
 
 class SessionStreams:
-    """Fills `contract.hosts.JobStreams` with a session that is used for nothing else."""
+    """Fills `contract.job_streams.JobStreams` with a session that is used for nothing else."""
 
     def __init__(self, name: str, session: Session) -> None:
         self._name = name
@@ -343,7 +342,7 @@ async def _write(name: str, channel: Channel, kind: int, data: bytes) -> None:
 
 
 class _Exec:
-    """Fills `contract.hosts.ExecSession`."""
+    """Fills `contract.job_streams.ExecSession`."""
 
     def __init__(self, name: str, channel: Channel, close: Callable[[], Awaitable[None]]) -> None:
         self._name = name
@@ -388,7 +387,7 @@ class _Exec:
 
 
 class _Forward:
-    """Fills `contract.hosts.ForwardSession`."""
+    """Fills `contract.job_streams.ForwardSession`."""
 
     def __init__(self, name: str, channel: Channel, close: Callable[[], Awaitable[None]]) -> None:
         self._name = name
@@ -419,7 +418,7 @@ class _Forward:
 
 
 class _RankCall:
-    """Fills `contract.hosts.RankCall`."""
+    """Fills `contract.job_streams.RankCall`."""
 
     def __init__(self, name: str, session: Session, call: OpenChannel, channel: Channel) -> None:
         """Raises KeyError, TypeError or ValueError where the parameters are not valid."""

@@ -21,7 +21,7 @@ import asyncssh
 from fleetform.agents.protocol import exec_pieces
 from fleetform.agents.protocol.exec_pieces import Size
 from fleetform.providers.contract.errors import ProviderError
-from fleetform.providers.contract.hosts import (
+from fleetform.providers.contract.job_streams import (
     ExecRequest,
     ExecSession,
     ForwardSession,

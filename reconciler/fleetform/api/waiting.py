@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fleetform.model.decision import Waiting
-    from fleetform.model.ports import SchedulerState
     from fleetform.model.run import RunUid
+    from fleetform.model.scheduler_state import SchedulerState
 
 
 class Rows(Protocol):

@@ -24,7 +24,7 @@ from fleetform.providers.contract.errors import PermanentError, ProviderError, T
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.instance import Instance
-    from fleetform.providers.contract.hosts import JobStreams
+    from fleetform.providers.contract.job_streams import JobStreams
 __all__ = ["ExecProblem", "Say", "host_problems", "job_streams", "open_streams", "watch_host"]
 
 T = TypeVar("T")

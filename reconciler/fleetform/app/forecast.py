@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from fleetform.model.instance import Gpu, Instance, InstanceState
-from fleetform.model.ports import Outcome, SchedulerState
 from fleetform.model.run import Run, RunState, RunUid, from_document
 from fleetform.model.scaling import Scaling
+from fleetform.model.scheduler_state import Outcome, SchedulerState
 from fleetform.model.verbs import Verb
 from fleetform.plan.renames import renames_of
 from fleetform.schedule import Policies, queue_from_state, schedule

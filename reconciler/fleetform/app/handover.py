@@ -26,7 +26,8 @@ from fleetform.views.controllers import held_by
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.leadership import Holder, ManagerLease
-    from fleetform.model.ports import Clock, Ledger, SchedulerState
+    from fleetform.model.ports import Clock, Ledger
+    from fleetform.model.scheduler_state import SchedulerState
 
 LOOK_SECONDS = 0.02
 

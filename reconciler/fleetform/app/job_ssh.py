@@ -46,7 +46,7 @@ async def serve_job(workspace: Workspace, instance: Instance, job: Job, say: Say
     Raises:
         ExecProblem: The job's host cannot be reached, or the connection to it is lost.
     """
-    from fleetform.providers.contract.hosts import JobAddress
+    from fleetform.providers.contract.job_streams import JobAddress
     from fleetform.providers.ssh_server import serve
 
     key = _host_key(workspace)

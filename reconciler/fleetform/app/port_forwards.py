@@ -20,7 +20,7 @@ from fleetform.providers.contract.errors import PermanentError, ProviderError
 if TYPE_CHECKING:
     from fleetform.model.instance import Instance
     from fleetform.model.run import Job, PortMapping
-    from fleetform.providers.contract.hosts import ForwardSession, JobAddress, JobStreams
+    from fleetform.providers.contract.job_streams import ForwardSession, JobAddress, JobStreams
 __all__ = ["PortForwards", "Target"]
 
 _LOCAL = "127.0.0.1"
@@ -115,7 +115,7 @@ class PortForwards:
                 return None
 
     async def _keep(self, streams: JobStreams, target: Target) -> None:
-        from fleetform.providers.contract.hosts import JobAddress
+        from fleetform.providers.contract.job_streams import JobAddress
 
         self._now = streams, JobAddress(target.job.key, target.job.uid)
         self._is_ready.set()

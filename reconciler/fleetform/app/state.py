@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.instance import Instance
     from fleetform.model.leadership import ManagerLease
-    from fleetform.model.ports import SchedulerState
+    from fleetform.model.scheduler_state import SchedulerState
     from fleetform.providers.contract.observed import HostSeen
     from fleetform.store.soundness import Upgraded
     from fleetform.store.statements import Statements

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from fleetform.agents.protocol.exec_pieces import Size
 
 if TYPE_CHECKING:
-    from fleetform.providers.contract.hosts import ExecEnd, ExecSession
+    from fleetform.providers.contract.job_streams import ExecEnd, ExecSession
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _READ_BYTES = 32 << 10

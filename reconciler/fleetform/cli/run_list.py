@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.cli.screen import Screen
     from fleetform.model.decision import Waiting
-    from fleetform.model.ports import Reader, RunHistory, SchedulerState
+    from fleetform.model.ports import Reader, RunHistory
     from fleetform.model.run import RunUid
+    from fleetform.model.scheduler_state import SchedulerState
     from fleetform.views.run_list import RunList
     from fleetform.views.runs import RunRow
 

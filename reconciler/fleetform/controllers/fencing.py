@@ -17,19 +17,21 @@ from fleetform.model.leadership import ManagerLease
 from fleetform.model.refusals import FenceLost, LedgerUnusable
 from fleetform.providers.contract.hosts import (
     CreatedHost,
-    ExecRequest,
-    ExecSession,
     Host,
     HostCreator,
     HostProvider,
     Identity,
     InstanceRequest,
-    JobStreams,
     Pin,
     PreviewedChange,
+    Report,
+)
+from fleetform.providers.contract.job_streams import (
+    ExecRequest,
+    ExecSession,
+    JobStreams,
     RankCall,
     RankStreams,
-    Report,
 )
 from fleetform.providers.contract.observed import (
     HostSeen,
@@ -203,7 +205,7 @@ class _FencedVolumes:
 
 
 class _FencedRanks:
-    """Implements `providers.contract.hosts.RankStreams`."""
+    """Implements `providers.contract.job_streams.RankStreams`."""
 
     def __init__(self, ranks: RankStreams, manager_lease: ManagerLease) -> None:
         self._ranks = ranks

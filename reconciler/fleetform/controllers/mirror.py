@@ -16,10 +16,10 @@ from fleetform.agents.protocol.messages import JobKey
 from fleetform.agents.protocol.states import JobState
 from fleetform.model.instance import Allocation, Instance
 from fleetform.model.override import Override
-from fleetform.model.ports import Outcome, SchedulerState
 from fleetform.model.rollout import Template
 from fleetform.model.run import Attempt, Job, Run, RunState, RunUid
 from fleetform.model.scaling import Scaling
+from fleetform.model.scheduler_state import Outcome, SchedulerState
 from fleetform.model.volume import NetworkVolume
 
 T = TypeVar("T")

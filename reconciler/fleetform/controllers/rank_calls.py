@@ -17,7 +17,8 @@ from fleetform.agents.protocol.states import JobState
 from fleetform.controllers.host_session import Session
 from fleetform.controllers.task_group import TaskGroup
 from fleetform.providers.contract.errors import ProviderError
-from fleetform.providers.contract.hosts import ExecRequest, ExecSession, Host, JobAddress, RankCall
+from fleetform.providers.contract.hosts import Host
+from fleetform.providers.contract.job_streams import ExecRequest, ExecSession, JobAddress, RankCall
 
 START_SECONDS = 120.0
 """How long the other rank may take to run: nodes of a run may start one after another."""

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         OperationRecord,
         Touch,
     )
-    from fleetform.model.instance import Allocation, Instance
     from fleetform.model.ledger import Standing
     from fleetform.model.lineage import InputChange
     from fleetform.model.live import Live
@@ -45,9 +44,9 @@ if TYPE_CHECKING:
     from fleetform.model.overview import Overview
     from fleetform.model.plan import Plan, Step
     from fleetform.model.rollout import Exchange, Template
-    from fleetform.model.run import ArrayFacts, Attempt, Job, Run, RunState, RunUid
-    from fleetform.model.scaling import Scaling
-    from fleetform.model.volume import NetworkVolume, Snapshot
+    from fleetform.model.run import ArrayFacts, Attempt, Run, RunState, RunUid
+    from fleetform.model.scheduler_state import SchedulerState
+    from fleetform.model.volume import Snapshot
     from fleetform.providers.contract.observed import HostSeen
     from fleetform.spec.desired import ResourceKey
 
@@ -63,13 +62,11 @@ __all__ = [
     "LedgerOutgrown",
     "LedgerUnavailable",
     "LogStore",
-    "Outcome",
     "PolicyRefused",
     "Progress",
     "Reader",
     "RunHistory",
     "RunQuery",
-    "SchedulerState",
     "StalePlan",
 ]
 
@@ -93,63 +90,6 @@ class Gate(Protocol):
     """Runs one call on the ledger; calls are carried out in the order they were given."""
 
     async def __call__(self, call: Callable[[], T], /) -> T: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Where a run stands, for those that depend on it. `parent` is its sweep or empty."""
-
-    state: RunState
-    parent: str
-    element: str
-    started: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulerState:
-    """
-    Everything the run controllers work on: what is not over yet.
-
-    Attributes:
-        runs: Runs that are not final, in order of number.
-        attempts: The latest attempt of each of them.
-        lingering: Jobs outside `attempts` that hold units, may still run, or are not forgotten.
-        outcomes: Every run of the tree by name, final ones too.
-        volume_fleets: The fleet on which each volume lies, by the volume's name.
-        volume_hosts: The names of the hosts that have it; a volume that is missing is on all
-            hosts of its fleet.
-        disks: The volumes whose disks exist, by name.
-        disks_in_use: Those of them that a job uses; `volume_hosts` has its host.
-        leaving_volumes: Those that a plan under way takes away: nobody begins with one mounted.
-        queue_fleets: The fleets that each queue leads to, by the queue's name; none: to all.
-        default_queue: The queue of runs that name none; empty: they have none.
-        scaling: The limits of fleets whose hosts follow demand, by name.
-        master_ports: Those of attempts of which a job may still run, by run uid.
-        environment_uid: The environment that all of this is of.
-        templates: Of fleets whose hosts are being exchanged, by name.
-        overrides: Those that nobody has lifted, also where `only` was asked for. Some may be out
-            of date.
-    """
-
-    serial: int
-    runs: Mapping[RunUid, Run]
-    attempts: Mapping[RunUid, Attempt]
-    lingering: tuple[Job, ...]
-    instances: tuple[Instance, ...]
-    allocations: tuple[Allocation, ...]
-    outcomes: Mapping[str, Outcome]
-    volume_fleets: Mapping[str, str] = field(default_factory=dict)
-    volume_hosts: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    disks: Mapping[str, NetworkVolume] = field(default_factory=dict)
-    disks_in_use: frozenset[str] = frozenset()
-    leaving_volumes: frozenset[str] = frozenset()
-    templates: Mapping[str, Template] = field(default_factory=dict)
-    overrides: tuple[Override, ...] = ()
-    queue_fleets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    default_queue: str = ""
-    scaling: Mapping[str, Scaling] = field(default_factory=dict)
-    master_ports: Mapping[RunUid, int] = field(default_factory=dict)
-    environment_uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from fleetform.model.decision import Waiting
 from fleetform.model.lineage import had_ended, has_result
-from fleetform.model.ports import Outcome
 from fleetform.model.run import FINAL, Dependency, Template, When
+from fleetform.model.scheduler_state import Outcome
 
 _PHRASES = {
     When.SUCCEEDED: ("to succeed", "have succeeded"),

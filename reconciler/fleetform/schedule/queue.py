@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from fleetform.model.decision import Waiting
 from fleetform.model.instance import Allocation
 from fleetform.model.override import Override
-from fleetform.model.ports import Outcome, SchedulerState
 from fleetform.model.run import FINAL, Attempt, AttemptState, Run, Template
+from fleetform.model.scheduler_state import Outcome, SchedulerState
 from fleetform.model.volume import NetworkVolume
 
 if TYPE_CHECKING:

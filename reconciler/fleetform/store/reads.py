@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from fleetform.model.offers import TriedOffer
     from fleetform.model.override import Override, PastOverride
     from fleetform.model.overview import Overview
-    from fleetform.model.ports import RunHistory, RunQuery, SchedulerState
+    from fleetform.model.ports import RunHistory, RunQuery
     from fleetform.model.run import ArrayFacts, RunUid
+    from fleetform.model.scheduler_state import SchedulerState
     from fleetform.model.volume import Snapshot
     from fleetform.spec.desired import ResourceKey
     from fleetform.store.backup import Head

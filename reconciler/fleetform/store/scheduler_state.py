@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fleetform.model.ports import Outcome, RunHistory, SchedulerState
+from fleetform.model.ports import RunHistory
 from fleetform.model.run import ArrayFacts, Attempt, Job, Run, RunUid
 from fleetform.model.run_state import Outdated, RunState
+from fleetform.model.scheduler_state import Outcome, SchedulerState
 from fleetform.store.instances import read_instances
 from fleetform.store.lineage import read_abort_reasons, read_outdated
 from fleetform.store.overrides import read_overrides

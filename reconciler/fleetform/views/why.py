@@ -23,8 +23,8 @@ from fleetform.views.runs import AttemptRow, RunDetail, RunRow, WaitingRow, row_
 if TYPE_CHECKING:
     from fleetform.model.history import LoggedEvent
     from fleetform.model.instance import Instance
-    from fleetform.model.ports import SchedulerState
     from fleetform.model.run import Attempt, Run, SilenceLimit
+    from fleetform.model.scheduler_state import SchedulerState
 
 _ADVICE = {
     "dependency": "run `fleetform why` for the run that it waits for",

@@ -8,7 +8,7 @@ from contract.host_site import Site, connected, job_for, open_exec, request
 from fleetform.agents.client import session as client
 from fleetform.agents.protocol.states import JobState
 from fleetform.providers.contract.errors import PermanentError, TemporaryError
-from fleetform.providers.contract.hosts import ExecEnd, ExecRequest
+from fleetform.providers.contract.job_streams import ExecEnd, ExecRequest
 
 
 def test_a_command_runs_in_a_job(tell) -> None:

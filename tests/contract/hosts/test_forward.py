@@ -9,7 +9,7 @@ import pytest
 from contract.host_site import Site, connected, job_for, request
 from fleetform.agents.protocol.states import JobState
 from fleetform.providers.contract.errors import PermanentError, TemporaryError
-from fleetform.providers.contract.hosts import ExecEnd, ExecRequest, JobAddress
+from fleetform.providers.contract.job_streams import ExecEnd, ExecRequest, JobAddress
 
 LISTEN = """\
 exec python3 -c 'import socket

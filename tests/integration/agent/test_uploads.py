@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from fleetform.agents.client.session import open_session
+from fleetform.agents.protocol.channels import ChannelData, OpenChannel
 from fleetform.agents.protocol.frames import Decoder
-from fleetform.agents.protocol.messages import ChannelData, FileEntry, Hello, OpenChannel
+from fleetform.agents.protocol.messages import FileEntry, Hello
 from fleetform.controllers.uploads import Uploads
 from fleetform.providers.contract.errors import RefusedForNow, TemporaryError
 from fleetform.providers.contract.hosts import Host

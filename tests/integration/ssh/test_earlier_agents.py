@@ -16,7 +16,7 @@ import pytest
 from contract.host_site import connected, job_for, open_exec
 from fleetform.agents.protocol.states import JobState
 from fleetform.providers.contract.errors import PermanentError
-from fleetform.providers.contract.hosts import ExecRequest
+from fleetform.providers.contract.job_streams import ExecRequest
 from fleetform.providers.ssh.hosts import SshHosts
 from fleetform.providers.ssh.setup import Bundle
 

@@ -13,7 +13,7 @@ from fleetform.agents.protocol.exec_pieces import Size
 from fleetform.agents.protocol.messages import Mount
 from fleetform.agents.protocol.states import JobState
 from fleetform.providers.contract.errors import PermanentError, TemporaryError
-from fleetform.providers.contract.hosts import ExecEnd, ExecRequest, ExecSession
+from fleetform.providers.contract.job_streams import ExecEnd, ExecRequest, ExecSession
 from fleetform.providers.ssh.hosts import SshHosts
 
 

@@ -13,9 +13,10 @@ from itertools import chain
 from fleetform.agents.protocol.states import JobState
 from fleetform.lifecycle.rollout import Place, next_moves
 from fleetform.model.instance import Instance, InstanceState
-from fleetform.model.ports import Clock, Ledger, SchedulerState
+from fleetform.model.ports import Clock, Ledger
 from fleetform.model.rollout import Template
 from fleetform.model.run import Job
+from fleetform.model.scheduler_state import SchedulerState
 
 __all__ = ["exchange_hosts", "open_jobs"]
 

@@ -15,9 +15,10 @@ from fleetform.agents.protocol.states import JobState
 from fleetform.lifecycle import advance
 from fleetform.model.decision import Next, Placement, Requeue, Share, Wait
 from fleetform.model.instance import Instance, InstanceState
-from fleetform.model.ports import Clock, SchedulerState
+from fleetform.model.ports import Clock
 from fleetform.model.rollout import ENDED, EXCHANGED, SURGE, UNWANTED
 from fleetform.model.run import AttemptState, Run, RunUid
+from fleetform.model.scheduler_state import SchedulerState
 from fleetform.providers.contract.errors import ProviderError
 from fleetform.providers.contract.hosts import Identity
 from simulation.apply.documents import CPU_MILLICORES

@@ -11,14 +11,9 @@ import pytest
 from fleetform.agents.client.channel import Channel
 from fleetform.agents.client.errors import ConnectionLost, RequestRefused
 from fleetform.agents.client.session import Session
+from fleetform.agents.protocol.channels import ChannelData, ChannelEnded, Credit, OpenChannel
 from fleetform.agents.protocol.link import WINDOW_MIN_BYTES
-from fleetform.agents.protocol.messages import (
-    ChannelData,
-    ChannelEnded,
-    Credit,
-    OpenChannel,
-    Reply,
-)
+from fleetform.agents.protocol.messages import Reply
 from unit.agents_client.memory_stream import AgentEnd
 
 

@@ -12,15 +12,15 @@ import pytest
 
 from fleetform.agents.host.blobs import BlobStore
 from fleetform.agents.host.channels import Channels
-from fleetform.agents.protocol.frames import Message
-from fleetform.agents.protocol.messages import (
+from fleetform.agents.protocol.channels import (
     ChannelData,
     ChannelEnded,
     CloseChannel,
     Credit,
     OpenChannel,
-    Reply,
 )
+from fleetform.agents.protocol.frames import Message
+from fleetform.agents.protocol.messages import Reply
 
 CONTENT = b"weights " * 1000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

@@ -19,15 +19,10 @@ from fleetform.agents.host.exec_channel import Commands, ExecChannel
 from fleetform.agents.host.job_command import Command, JobPlace, Started
 from fleetform.agents.host.runtimes.base import NotRunning, Runtime
 from fleetform.agents.protocol import exec_pieces
+from fleetform.agents.protocol.channels import ChannelData, ChannelEnded, Credit
 from fleetform.agents.protocol.frames import Message
 from fleetform.agents.protocol.link import WINDOW_MAX_BYTES, WINDOW_MIN_BYTES
-from fleetform.agents.protocol.messages import (
-    ChannelData,
-    ChannelEnded,
-    Credit,
-    JobKey,
-    JobRecord,
-)
+from fleetform.agents.protocol.messages import JobKey, JobRecord
 from fleetform.agents.protocol.states import JobState
 
 KEY = JobKey("run", 1, 0)

@@ -10,9 +10,10 @@ import pytest
 
 from fleetform.agents.host.joblog import Writer
 from fleetform.agents.host.outbox import Outbox
+from fleetform.agents.protocol.channels import Credit
 from fleetform.agents.protocol.frames import Decoder
 from fleetform.agents.protocol.link import LOG_CHANNEL, WINDOW_MIN_BYTES
-from fleetform.agents.protocol.messages import Credit, LogData, Reply
+from fleetform.agents.protocol.messages import LogData, Reply
 
 
 class Line:

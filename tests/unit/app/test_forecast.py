@@ -9,8 +9,8 @@ from fleetform.app.forecast import MachineSize, forecast
 from fleetform.app.offers import offers_of_fleet
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.plan import Plan
-from fleetform.model.ports import Outcome, SchedulerState
 from fleetform.model.run import Run, RunState, RunUid, from_document
+from fleetform.model.scheduler_state import Outcome, SchedulerState
 from fleetform.spec.desired import Declared
 from fleetform.views.plan.notes import forecast_lines
 from unit.plan.trees import NOW_MS, declare, element, fleet, item, ledger, planned, row, task, tree

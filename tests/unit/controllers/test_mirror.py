@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from fleetform.controllers.mirror import Mirror
 from fleetform.model.instance import Instance, InstanceState
-from fleetform.model.ports import SchedulerState
 from fleetform.model.run import RunUid
+from fleetform.model.scheduler_state import SchedulerState
 
 PLACES = st.integers(0, 5)
 CHANGES = st.lists(st.dictionaries(PLACES, st.none() | st.integers(1, 9)), max_size=8)

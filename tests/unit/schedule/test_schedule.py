@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from fleetform.model.instance import GpuUse, Instance, InstanceState
-from fleetform.model.ports import Outcome
 from fleetform.model.run import Dependency, GpuRequirement, RunState, RunUid, When
+from fleetform.model.scheduler_state import Outcome
 from unit.schedule.cases import (
     GB,
     NOW,

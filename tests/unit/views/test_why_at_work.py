@@ -8,8 +8,9 @@ from typing import Any
 from fleetform.agents.protocol.states import JobState
 from fleetform.model.history import LoggedEvent
 from fleetform.model.instance import Instance, InstanceState
-from fleetform.model.ports import RunHistory, SchedulerState
+from fleetform.model.ports import RunHistory
 from fleetform.model.run import RunState
+from fleetform.model.scheduler_state import SchedulerState
 from fleetform.views.runs import run_detail
 from fleetform.views.why import at_work_lines, explain, why_lines
 from unit.views.rows import NOW, history, instance, job

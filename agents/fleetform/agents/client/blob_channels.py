@@ -13,16 +13,10 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from fleetform.agents.client.errors import ConnectionLost, HelloRejected, RequestRefused
+from fleetform.agents.protocol.channels import ChannelData, ChannelEnded, CloseChannel, OpenChannel
 from fleetform.agents.protocol.frames import Message
 from fleetform.agents.protocol.link import BLOBS, Window
-from fleetform.agents.protocol.messages import (
-    ChannelData,
-    ChannelEnded,
-    CloseChannel,
-    OpenChannel,
-    Reply,
-    Request,
-)
+from fleetform.agents.protocol.messages import Reply, Request
 
 
 class Submit(Protocol):

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from fleetform.agents.client.errors import ConnectionLost, HelloRejected
+from fleetform.agents.protocol.channels import ChannelData, ChannelEnded, Credit
 from fleetform.agents.protocol.link import Window
-from fleetform.agents.protocol.messages import ChannelData, ChannelEnded, Credit
 
 PIECE_BYTES = 32 << 10
 """Of input at a time: a key that is pressed next does not wait for more than that."""

@@ -27,6 +27,13 @@ from fleetform.agents.client.channel import Channel
 from fleetform.agents.client.errors import ConnectionLost, HelloRejected, RequestRefused
 from fleetform.agents.client.heartbeats import Heartbeats
 from fleetform.agents.client.outgoing import Outgoing
+from fleetform.agents.protocol.channels import (
+    ChannelData,
+    ChannelEnded,
+    CloseChannel,
+    Credit,
+    OpenChannel,
+)
 from fleetform.agents.protocol.frames import Decoder, FrameError, Message, encode, read_value
 from fleetform.agents.protocol.host_report import HostReport
 from fleetform.agents.protocol.link import (
@@ -42,10 +49,6 @@ from fleetform.agents.protocol.messages import (
     PROTOCOL_NEWEST,
     PROTOCOL_OLDEST,
     Acknowledge,
-    ChannelData,
-    ChannelEnded,
-    CloseChannel,
-    Credit,
     Cursor,
     Event,
     FollowLog,
@@ -58,7 +61,6 @@ from fleetform.agents.protocol.messages import (
     MissingBlobs,
     MountDisk,
     MountFileSystem,
-    OpenChannel,
     Prepare,
     Probe,
     PutBlob,

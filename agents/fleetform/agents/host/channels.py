@@ -18,16 +18,16 @@ from fleetform.agents.host.blobs import BlobError, BlobStore
 from fleetform.agents.host.exec_channel import Commands, ExecChannel
 from fleetform.agents.host.forward_channel import ForwardChannel, Forwards
 from fleetform.agents.host.requests import refusal
-from fleetform.agents.protocol.frames import Message
-from fleetform.agents.protocol.link import WINDOW_MAX_BYTES
-from fleetform.agents.protocol.messages import (
+from fleetform.agents.protocol.channels import (
     ChannelData,
     ChannelEnded,
     CloseChannel,
     Credit,
     OpenChannel,
-    Reply,
 )
+from fleetform.agents.protocol.frames import Message
+from fleetform.agents.protocol.link import WINDOW_MAX_BYTES
+from fleetform.agents.protocol.messages import Reply
 
 _PIECE_BYTES_MAX = WINDOW_MAX_BYTES
 """Of one piece after it was inflated; a small one could otherwise fill the memory."""

@@ -52,14 +52,17 @@ from fleetform.agents.host.spot_notice import (
     note_spot_host,
 )
 from fleetform.agents.host.storage import FileStore
-from fleetform.agents.protocol.frames import Message
-from fleetform.agents.protocol.link import OWN_CHANNEL_FIRST
-from fleetform.agents.protocol.messages import (
-    Acknowledge,
+from fleetform.agents.protocol.channels import (
     ChannelData,
     ChannelEnded,
     CloseChannel,
     Credit,
+    OpenChannel,
+)
+from fleetform.agents.protocol.frames import Message
+from fleetform.agents.protocol.link import OWN_CHANNEL_FIRST
+from fleetform.agents.protocol.messages import (
+    Acknowledge,
     Event,
     FollowLog,
     Forget,
@@ -67,7 +70,6 @@ from fleetform.agents.protocol.messages import (
     Hello,
     JobRecord,
     LogData,
-    OpenChannel,
     Prepare,
     Probe,
     Rejected,

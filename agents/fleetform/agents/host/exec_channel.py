@@ -27,16 +27,11 @@ from fleetform.agents.host.blobs import BlobError
 from fleetform.agents.host.job_command import Command, Started
 from fleetform.agents.host.runtimes.base import NotRunning, Runtime
 from fleetform.agents.protocol import exec_pieces
+from fleetform.agents.protocol.channels import ChannelData, ChannelEnded, Credit
 from fleetform.agents.protocol.exec_pieces import Size
 from fleetform.agents.protocol.frames import Message
 from fleetform.agents.protocol.link import WINDOW_MAX_BYTES, Window
-from fleetform.agents.protocol.messages import (
-    ChannelData,
-    ChannelEnded,
-    Credit,
-    JobKey,
-    JobRecord,
-)
+from fleetform.agents.protocol.messages import JobKey, JobRecord
 from fleetform.agents.protocol.states import JobState
 
 COMMANDS_MAX = 64

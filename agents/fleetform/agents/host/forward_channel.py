@@ -18,15 +18,10 @@ from typing import Any
 
 from fleetform.agents.host.blobs import BlobError
 from fleetform.agents.protocol import exec_pieces
+from fleetform.agents.protocol.channels import ChannelData, ChannelEnded, Credit
 from fleetform.agents.protocol.frames import Message
 from fleetform.agents.protocol.link import WINDOW_MAX_BYTES, Window
-from fleetform.agents.protocol.messages import (
-    ChannelData,
-    ChannelEnded,
-    Credit,
-    JobKey,
-    JobRecord,
-)
+from fleetform.agents.protocol.messages import JobKey, JobRecord
 from fleetform.agents.protocol.states import JobState
 
 FORWARDS_MAX = 512

@@ -14,9 +14,10 @@ import time
 from collections.abc import Callable
 
 from fleetform.agents.host import joblog, layout
+from fleetform.agents.protocol.channels import Credit
 from fleetform.agents.protocol.frames import Message, encode
 from fleetform.agents.protocol.link import LOG_CHANNEL, Window
-from fleetform.agents.protocol.messages import Credit, LogData
+from fleetform.agents.protocol.messages import LogData
 
 _PIECE_BYTES = 256 << 10
 """A third more as base64; far below a frame's limit, and one job does not keep others waiting."""

@@ -28,16 +28,10 @@ from typing import Any
 from fleetform.agents.host import layout, rank_launcher
 from fleetform.agents.host.rank_launcher import HEAD
 from fleetform.agents.protocol import exec_pieces
+from fleetform.agents.protocol.channels import ChannelData, ChannelEnded, Credit, OpenChannel
 from fleetform.agents.protocol.frames import Message
 from fleetform.agents.protocol.link import OWN_CHANNEL_FIRST, Window
-from fleetform.agents.protocol.messages import (
-    ChannelData,
-    ChannelEnded,
-    Credit,
-    JobKey,
-    OpenChannel,
-    Reply,
-)
+from fleetform.agents.protocol.messages import JobKey, Reply
 
 CAPABILITY = "channel.rank"
 

@@ -23,12 +23,8 @@ from fleetform.agents.protocol.messages import Cursor, Hello
 from fleetform.providers import host_facts
 from fleetform.providers.contract.checks import HostChecked, HostFacts
 from fleetform.providers.contract.errors import TemporaryError
-from fleetform.providers.contract.hosts import (
-    Host,
-    Identity,
-    InstanceRequest,
-    JobStreams,
-)
+from fleetform.providers.contract.hosts import Host, Identity, InstanceRequest
+from fleetform.providers.contract.job_streams import JobStreams
 from fleetform.providers.contract.observed import (
     HostSeen,
     InstanceSeen,

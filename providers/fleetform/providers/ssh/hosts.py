@@ -29,13 +29,8 @@ from fleetform.providers.contract.errors import (
     ProviderError,
     TemporaryError,
 )
-from fleetform.providers.contract.hosts import (
-    Host,
-    Identity,
-    InstanceRequest,
-    JobStreams,
-    Pin,
-)
+from fleetform.providers.contract.hosts import Host, Identity, InstanceRequest, Pin
+from fleetform.providers.contract.job_streams import JobStreams
 from fleetform.providers.contract.observed import (
     HostSeen,
     InstanceSeen,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.instance import Instance
     from fleetform.model.run import Job
-    from fleetform.providers.contract.hosts import ExecEnd, ExecRequest
+    from fleetform.providers.contract.job_streams import ExecEnd, ExecRequest
 
 _EXAMPLES = (
     ("fleetform exec train -- nvidia-smi", "Run a command where the run runs"),
@@ -83,7 +83,7 @@ def run_command(
 ) -> int:
     """Run a command with this terminal or these pipes; returns its exit code as a shell has it."""
     from fleetform.cli.exec_streams import has_terminal, terminal_size
-    from fleetform.providers.contract.hosts import ExecRequest
+    from fleetform.providers.contract.job_streams import ExecRequest
 
     size = terminal_size() if has_terminal() and not has_pipes else None
     request = ExecRequest(

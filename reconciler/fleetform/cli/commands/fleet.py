@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.instance import Instance
     from fleetform.model.live import Live
-    from fleetform.model.ports import SchedulerState
+    from fleetform.model.scheduler_state import SchedulerState
     from fleetform.views.fleets import InstanceRow
 
 _EXAMPLES = (

@@ -27,10 +27,10 @@ from fleetform.providers.contract.hosts import (
     Host,
     Identity,
     InstanceRequest,
-    JobStreams,
     PreviewedChange,
     Report,
 )
+from fleetform.providers.contract.job_streams import JobStreams
 from fleetform.providers.contract.observed import (
     HostSeen,
     InstanceSeen,
