@@ -42,11 +42,15 @@ def size(size_bytes: int) -> str:
 
 
 def dollars(micros: int) -> str:
-    """Write micro-dollars as `$2.40`; what is below a cent with as many digits as it needs."""
-    whole, rest = divmod(micros, 1_000_000)
-    if rest % 10_000 == 0:
-        return f"${whole}.{rest // 10_000:02}"
-    return f"${whole}.{rest:06}".rstrip("0")
+    """
+    Write micro-dollars as `$2.40`, in cents; less than 10 cents with up to four digits: `$0.0042`.
+
+    Rounded up: a limit that people read, and write into `max_price`, must not be below the amount.
+    """
+    unit, digits = (10_000, 2) if micros >= 100_000 else (100, 4)
+    whole, rest = divmod(-(-micros // unit), 10**digits)
+    written = f"{rest:0{digits}}"
+    return f"${whole}.{written[:2]}{written[2:].rstrip('0')}"
 
 
 def span(span_ms: int) -> str:

@@ -208,8 +208,8 @@ class Live:
     """Names of hosts that a person says are gone for good: nothing is asked of them any more."""
     offers: Mapping[str, FleetOffers] = field(default_factory=dict)
     """By name of a fleet on a cloud that is declared: what its new hosts may be."""
-    refused_offers: Mapping[str, Sequence[TriedOffer]] = field(default_factory=dict)
-    """By name of a fleet on a cloud: the offers that its cloud has refused at any time, in their order."""
+    tried_offers: Mapping[str, Sequence[TriedOffer]] = field(default_factory=dict)
+    """By name of a fleet on a cloud: the offers of its last apply, by which its hosts are created, in their order."""
     observed_at_ms: int | None = None
     """When the actual state was read, Unix milliseconds; None: this is the ledger alone."""
 

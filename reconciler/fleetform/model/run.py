@@ -84,6 +84,10 @@ class Dependency:
     each: bool = False
 
 
+STOP_GRACE_SECONDS = 10
+"""`stop_duration` of a run that does not set it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Retry:
     """
@@ -181,7 +185,7 @@ class Template:
     priority: int = 0
     """0 to 100, higher first."""
     max_duration_seconds: int | None = None
-    stop_grace_seconds: int = 10
+    stop_grace_seconds: int = STOP_GRACE_SECONDS
     checkpoint_signal: str | None = None
     checkpoint_lead_seconds: int = 0
     silence: SilenceLimit | None = None
@@ -373,7 +377,7 @@ def from_document(name: str, document: Mapping[str, Any], *, parent: str = "") -
         creation_policy=document.get("creation_policy", "reuse-or-create"),
         priority=document.get("priority", 0),
         max_duration_seconds=document.get("max_duration"),
-        stop_grace_seconds=document.get("stop_duration", 10),
+        stop_grace_seconds=document.get("stop_duration", STOP_GRACE_SECONDS),
         checkpoint_signal=checkpoint.get("signal"),
         checkpoint_lead_seconds=checkpoint.get("lead", 0),
         silence=_silence(document),
@@ -435,7 +439,7 @@ def _silence(document: Mapping[str, Any]) -> SilenceLimit | None:
     return SilenceLimit(
         after_seconds=silence["after"],
         checkpoint_lead_seconds=checkpoint.get("lead", 0),
-        stop_grace_seconds=document.get("stop_duration", 10),
+        stop_grace_seconds=document.get("stop_duration", STOP_GRACE_SECONDS),
     )
 
 

@@ -27,7 +27,7 @@ from fleetform.spec.names import region_of
 if TYPE_CHECKING:
     from fleetform.providers.offers.catalogue import Offer
 
-__all__ = ["ask_again", "asked_offers", "choose_offers"]
+__all__ = ["ask_again", "asked_offers", "choose_offers", "possible_offers"]
 
 
 def ask_again(draft: PlanDraft) -> None:
@@ -66,16 +66,29 @@ def asked_offers(draft: PlanDraft, fleet: str) -> list[TriedOffer]:
     change = draft.changes.get(key)
     # The ledger forgets the offers of a fleet with all its hosts.
     is_renewed = change is not None and any(one.verb == Verb.FLEET_REMOVE for one in change.steps)
-    refused = {
+    earlier = {
         identity_of(one.terms): one
-        for one in (() if is_renewed else draft.live.refused_offers.get(fleet, ()))
+        for one in (() if is_renewed else draft.live.tried_offers.get(fleet, ()))
     }
     found = draft.live.offers.get(fleet, FleetOffers())
     tried = [
-        refused.get(identity_of(terms), TriedOffer(fleet, terms))._replace(terms=terms)
+        earlier.get(identity_of(terms), TriedOffer(fleet, terms))._replace(terms=terms)
         for _, terms in _in_zones(found.offers, draft.desired.resources[key].document)
     ]
     return in_order_of_asking(tried, draft.now_ms)
+
+
+def possible_offers(draft: PlanDraft, fleet: str) -> list[Mapping[str, Any]]:
+    """Return the offers by which hosts of a fleet on a cloud may be created once the plan is applied; empty: none is known."""
+    change = draft.changes.get(ResourceKey("fleet", fleet))
+    for step in () if change is None else change.steps:
+        if offers := step.arguments.get("offers"):
+            return list(offers)
+    applied = [one.terms for one in draft.live.tried_offers.get(fleet, ())]
+    if applied or ResourceKey("fleet", fleet) not in draft.desired.resources:
+        return applied
+    # A new fleet that is blocked has none in a step.
+    return [one.terms for one in asked_offers(draft, fleet)]
 
 
 _NO_ZONE = "no offer satisfies it in one of the `availability_zones`"

@@ -95,8 +95,8 @@ def moved_live(desired: Desired, live: Live) -> tuple[Live, Moves]:
             ),
             claims={renames.of(key): claim for key, claim in live.claims.items()},
             drift=tuple(replace(one, resource=renames.of(one.resource)) for one in live.drift),
-            refused_offers={
-                renames.name("fleet", name): offers for name, offers in live.refused_offers.items()
+            tried_offers={
+                renames.name("fleet", name): offers for name, offers in live.tried_offers.items()
             },
         ),
         Moves(

@@ -109,7 +109,7 @@ def read_live(
         outdated=lineage.outdated,
         dependents=lineage.dependents,
         recorded_drift=read_drift(connection),
-        refused_offers=_refused_offers(connection),
+        tried_offers=_tried_offers(connection),
     )
 
 
@@ -126,11 +126,10 @@ def read_rows(connection: Statements, serial: int) -> dict[ResourceKey, LiveReso
     return _resources(connection)
 
 
-def _refused_offers(connection: Statements) -> dict[str, list[TriedOffer]]:
+def _tried_offers(connection: Statements) -> dict[str, list[TriedOffer]]:
     found: dict[str, list[TriedOffer]] = {}
     for fleet, terms, at_ms, why in connection.execute(
-        "SELECT fleet, terms, refused_at_ms, problem FROM offers WHERE refused_at_ms IS NOT NULL"
-        " ORDER BY fleet, position"
+        "SELECT fleet, terms, refused_at_ms, problem FROM offers ORDER BY fleet, position"
     ):
         found.setdefault(fleet, []).append(TriedOffer(fleet, json.loads(terms), at_ms, why))
     return found

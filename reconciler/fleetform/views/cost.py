@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["CostRow", "cost_rows", "cost_table", "disks_text", "total_text"]
 
 _HOUR_MS = 3_600_000
-_CENT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def total_text(rows: Iterable[CostRow]) -> str:
         return ""
     spent = sum(row.spent_micros for row in fleets)
     hourly = sum(row.hourly_micros for row in fleets)
-    return f"all fleets: {_money(spent)} so far, {figures.dollars(hourly)}/h now"
+    return f"all fleets: {figures.dollars(spent)} so far, {figures.dollars(hourly)}/h now"
 
 
 def disks_text(live: Live) -> str:
@@ -136,10 +135,11 @@ def _row(kind: str, name: str, stretches: Iterable[_Stretch], now_ms: int) -> Co
 
 def _spent(row: CostRow) -> Cell | str:
     if not row.unpriced_ms:
-        return _money(row.spent_micros)
+        return figures.dollars(row.spent_micros)
     unknown = f"{figures.span(row.unpriced_ms)} at an unknown price"
     return Cell(
-        f"{_money(row.spent_micros)} and {unknown}" if row.spent_micros else unknown, "warn"
+        f"{figures.dollars(row.spent_micros)} and {unknown}" if row.spent_micros else unknown,
+        "warn",
     )
 
 
@@ -148,9 +148,3 @@ def _hourly(row: CostRow) -> Cell | str:
         return figures.dollars(row.hourly_micros) if row.hourly_micros else ""
     known = f"{figures.dollars(row.hourly_micros)} and " if row.hourly_micros else ""
     return Cell(f"{known}{figures.counted(row.unpriced_hosts, 'host')} of unknown price", "warn")
-
-
-def _money(micros: int) -> str:
-    """Write whole cents: an amount that was spent is not a price."""
-    cents = (micros + _CENT // 2) // _CENT
-    return "<$0.01" if micros and not cents else figures.dollars(cents * _CENT)

@@ -113,11 +113,12 @@ def test_a_person_asks_again(ledger):
         taken(ledger, now_ms=1)
         refuse(ledger, uids(ledger)[0], terms, now_ms=1)
     taken(ledger, now_ms=2)
-    (before,) = ledger.read_live().refused_offers.values()
-    assert [one.terms for one in before] == [CHEAP, DEAR]
+    (before,) = ledger.read_live().tried_offers.values()
+    assert [(one.terms, one.is_refused(2)) for one in before] == [(CHEAP, True), (DEAR, True)]
     retried = ledger.retry_offers("gpus", who="ada", now_ms=3)
     assert [one.terms for one in retried] == [CHEAP, DEAR]
-    assert ledger.read_live().refused_offers == {}
+    (after,) = ledger.read_live().tried_offers.values()
+    assert [(one.terms, one.is_refused(3)) for one in after] == [(CHEAP, False), (DEAR, False)]
     assert not ledger.read_live().instances[0].is_refused
     assert taken(ledger, now_ms=3) == ["g5.xlarge"]
     assert [one.message for one in ledger.read_events() if one.kind == "offer.retried"] == [

@@ -11,11 +11,10 @@ from fleetform.model.plan import Change, Plan
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import DISK
 from fleetform.spec.names import split_element
+from fleetform.views.lines import printable
 from fleetform.views.plan.groups import Group
 
 __all__ = ["cost_text", "disk_cost_text", "run_cost_text", "total_cost_texts"]
-
-_CENT_MICROS = 10_000
 
 
 def cost_text(change: Change, *, ceiling: bool = False) -> str:
@@ -35,19 +34,33 @@ def cost_text(change: Change, *, ceiling: bool = False) -> str:
 
 
 def run_cost_text(plan: Plan, group: Group) -> str:
-    """Write `at most $4.02 each, if each needs its max_duration`; empty where no bound is known."""
+    """
+    Write `at most $12.15 on g5.2xlarge in us-east-1 (3 attempts of $4.05), if each needs its max_duration`.
+
+    Why there is no limit where there is none; empty for a run that no cloud may have to do with.
+    """
     if group.first.key.kind != "run":
         return ""
     name = split_element(group.first.key.name)[0]
     found = plan.annex.get("run_costs", {}).get(name)
     if found is None:
         return ""
+    if "unbounded" in found:
+        return printable(f"without limit: {found['unbounded']}")
     own = found.get("elements", {})
-    amounts = {own.get(one.key.name, found["micros"] // found["runs"]) for one in group.changes}
-    most = _bound(max(amounts))
-    if group.is_many:
-        return f"at most {most} each, if each needs its max_duration"
-    return f"at most {most}, if the run needs its max_duration"
+    micros = max(own.get(one.key.name, found["micros"] // found["runs"]) for one in group.changes)
+    attempts, window = found.get("attempts", 1), found.get("within_seconds", 0)
+    host = f" on {found['dearest']}" if "dearest" in found else ""
+    each = " each" if group.is_many else ""
+    tried = (
+        f" ({attempts} attempts of {figures.dollars(micros // attempts)})" if attempts > 1 else ""
+    )
+    if window:
+        tried = f" (attempts begin within {figures.span(window * 1000)})"
+    needs = "each" if tried or each else "the run"
+    return printable(
+        f"at most {figures.dollars(micros)}{each}{host}{tried}, if {needs} needs its max_duration"
+    )
 
 
 def disk_cost_text(change: Change) -> str:
@@ -83,18 +96,21 @@ def _fleets_text(plan: Plan) -> str:
 
 
 def _runs_text(plan: Plan) -> str:
-    """Write `Cost of the runs: at most $12.07, if each of 6 needs its max_duration.`."""
+    """Write `Cost of the runs: at most $12.07, if each of 6 needs its max_duration, and 1 run without limit.`."""
     found = plan.annex.get("run_costs", {}).values()
-    runs = sum(one["runs"] for one in found)
-    if runs < 2:
+    limited = [one for one in found if "unbounded" not in one]
+    runs = sum(one["runs"] for one in limited)
+    endless = sum(one["runs"] for one in found) - runs
+    if runs + endless < 2:
         return ""
-    most = _bound(sum(one["micros"] for one in found))
-    return f"Cost of the runs: at most {most}, if each of {runs} needs its max_duration."
-
-
-def _bound(micros: int) -> str:
-    """Write an upper bound in cents, rounded up."""
-    return figures.dollars(-(-micros // _CENT_MICROS) * _CENT_MICROS)
+    rest = f"{figures.counted(endless, 'run')} without limit" if endless else ""
+    if not limited:
+        return f"Cost of the runs: {rest}."
+    most = figures.dollars(sum(one["micros"] for one in limited))
+    return (
+        f"Cost of the runs: at most {most}, if each of {runs} needs its max_duration"
+        f"{f', and {rest}' if rest else ''}."
+    )
 
 
 def _sides(before: int | None, after: int | None, most: int | None) -> str:

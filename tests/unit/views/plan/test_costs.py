@@ -32,8 +32,8 @@ def test_without_a_price_nothing_is_said():
 def test_what_is_not_made_yet_has_a_ceiling():
     """And small prices have the digits they need."""
     change = replace(plan_of(2, 3).changes[1], cost_before=0, cost_after=1_234)
-    assert cost_text(change, ceiling=True) == "up to $0.001234/h"
-    assert cost_text(replace(change, cost_before=None)) == "no price → $0.001234/h"
+    assert cost_text(change, ceiling=True) == "up to $0.0013/h"
+    assert cost_text(replace(change, cost_before=None)) == "no price → $0.0013/h"
 
 
 def test_what_demand_may_bring_in_is_a_limit():
