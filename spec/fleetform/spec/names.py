@@ -403,6 +403,14 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 _REGION = re.compile(r"[a-z]+(?:-[a-z]+)+-[0-9]+")
 
 
+_ZONE = re.compile(rf"{_REGION.pattern}(?:[a-z]|(?:-[a-z]+[0-9]*)+-[0-9]+[a-z]?)")
+
+
+def is_zone(name: str) -> bool:
+    """Tell whether AWS could name a zone so, such as `us-east-1a`, `us-west-2-lax-1a`, `us-east-1-wl1-bos-wlz-1`."""
+    return _ZONE.fullmatch(name) is not None
+
+
 def region_of(zone: str) -> str:
     """Return the region of a zone of AWS, such as `us-east-1a`, `us-east-1-bos-1a`; empty: it is no name of a zone."""
     found = _REGION.match(zone)

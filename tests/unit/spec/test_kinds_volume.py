@@ -68,6 +68,16 @@ EFS = 'backend: aws\nregion: us-east-1\naws: {account: "123456789012", file_syst
             "bad-value",
             "`gp3` has 64TB at most",
         ),
+        (
+            'backend: aws\nregion: a\nsize: 1MB\naws: {account: "123456789012"}',
+            "bad-value",
+            "`gp3` has 1GB at least",
+        ),
+        (
+            'backend: aws\nregion: us-east-1\navailability_zone: us-east-1\nsize: 1GB\naws: {account: "123456789012"}',
+            "contradiction",
+            "a region, not a zone",
+        ),
         ("backend: aws\nregion: a\nvolume_id: v\nsize: 1GB", "contradiction", "exists already"),
         (
             "backend: aws\nregion: a\nvolume_id: v\ndeletion_policy: delete",
@@ -210,7 +220,10 @@ RUN = "type: task\nname: train\ncommands: [echo]\n"
         ("volumes: ['data:/']", True),
         ("volumes: ['data:/']\nimage: ubuntu", True),
         ("volumes: ['data:/etc']\nimage: ubuntu", False),
-        ("volumes: ['data:/usr/share/data', 'other:/home', 'third:etc']", False),
+        (
+            "volumes: ['data:/usr/share/data', 'other:/home', 'third:etc', 'data:/etc/app', 'other:/root']",
+            False,
+        ),
     ],
 )
 def test_no_mount_hides_the_system(tmp_path, more: str, is_refused: bool) -> None:

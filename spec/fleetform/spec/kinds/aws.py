@@ -38,16 +38,40 @@ def _range(value: str) -> str:
             f"{shown(value)} is of IPv6; hosts on AWS are reached over IPv4.",
             "Write for example `203.0.113.0/24`.",
         )
+    advice = "Write the addresses from which this machine connects, such as `203.0.113.7/32`."
     if network.prefixlen == 0:
+        raise refuse("bad-value", f"{shown(value)} is every address of the internet.", advice)
+    if network.prefixlen < _PREFIX_MIN:
         raise refuse(
             "bad-value",
-            f"{shown(value)} is every address of the internet.",
-            "Write the addresses from which this machine connects, such as `203.0.113.7/32`.",
+            f"{shown(value)} is {network.num_addresses} addresses; the largest range is a `/{_PREFIX_MIN}`.",
+            advice,
+        )
+    if network.is_loopback or network.is_link_local or network.is_multicast or network.is_reserved:
+        raise refuse(
+            "bad-value", f"No connection to AWS comes from an address of {shown(value)}.", advice
         )
     return str(network)
 
 
+_PREFIX_MIN = 8
+"""No private network is larger, and two halves of the internet would be all of it."""
+
 _Range = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_range)]
+
+
+def _once(what: str) -> AfterValidator:
+    """No entry twice, in the order in which they are declared: EC2 refuses an entry that is there twice."""
+
+    def check(values: tuple[str, ...]) -> tuple[str, ...]:
+        for number, one in enumerate(values):
+            if one in values[:number]:
+                raise refuse(
+                    "said-twice", f"The {what} {shown(one)} is named twice.", "Remove one."
+                )
+        return values
+
+    return AfterValidator(check)
 
 
 _ACCOUNT_DIGITS = 12
@@ -58,7 +82,8 @@ def _account(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         digits = str(value).zfill(_ACCOUNT_DIGITS) if 0 <= value < 10**_ACCOUNT_DIGITS else ""
         raise refuse(
-            "wrong-type",
+            # The advice is what the warning of a zero in front would say, which this code replaces.
+            "number-rewritten" if digits.startswith("0") else "wrong-type",
             f"{shown(value)} is a number here, and an account is a text of 12 digits.",
             f'Quote it: `account: "{digits or "123456789012"}"`.',
         )
@@ -107,39 +132,87 @@ def _image(value: str) -> str:
     return value
 
 
+_PROFILE = re.compile(r"[A-Za-z0-9_+=,.@-]{1,128}")
+
+
+def _profile(value: str) -> str:
+    if value.startswith("arn:"):
+        name = value.rpartition("/")[2]
+        raise refuse(
+            "bad-value",
+            f"{shown(value)} is an ARN, and the profile is named here.",
+            f"Write `{name}`." if _PROFILE.fullmatch(name) else "Write the name of the profile.",
+        )
+    if not _PROFILE.fullmatch(value):
+        raise refuse(
+            "bad-value",
+            f"{shown(value)} cannot be the name of an IAM instance profile.",
+            "Use up to 128 letters, digits and `_+=,.@-`.",
+        )
+    return value
+
+
 ORPHAN_SECONDS_MIN = 3600
 
 
 class _DiskLimits(NamedTuple):
-    """What EBS has at most of one disk of a type; 0: a document cannot set it."""
+    """What EBS has at least and at most of one disk of a type; 0: a document cannot set it."""
 
-    size_bytes: int
+    least_bytes: int
+    most_bytes: int
+    iops_min: int = 0
     iops: int = 0
+    iops_per_gb: int = 0
     throughput: int = 0
 
 
-_TIB = 1 << 40
+_GIB, _TIB = 1 << 30, 1 << 40
 
 # docs.aws.amazon.com/ebs/latest/userguide/ebs-volume-types.html, with the larger gp3 of September 2025.
 _DISK_LIMITS = {
-    "gp3": _DiskLimits(64 * _TIB, 80_000, 2_000),
-    "gp2": _DiskLimits(16 * _TIB),
-    "io2": _DiskLimits(64 * _TIB, 256_000),
-    "io1": _DiskLimits(16 * _TIB, 64_000),
+    "gp3": _DiskLimits(_GIB, 64 * _TIB, 3_000, 80_000, 500, 2_000),
+    "gp2": _DiskLimits(_GIB, 16 * _TIB),
+    "io2": _DiskLimits(4 * _GIB, 64 * _TIB, 100, 256_000, 1_000),
+    "io1": _DiskLimits(4 * _GIB, 16 * _TIB, 100, 64_000, 50),
 }
+
+_IOPS_PER_THROUGHPUT = 4
+"""Of `gp3`: a quarter of a MiB per second for each operation per second. There are `iops_min` by default."""
 
 
 def disk_size_problems(
-    size_bytes: int | None, path: tuple[str, ...], type_: str = "gp3"
+    size_bytes: int | None, path: tuple[str, ...], disk: RootDisk | None = None
 ) -> Iterator[Problem]:
-    """A disk that is larger than any of its type on AWS."""
-    most = _DISK_LIMITS[type_].size_bytes
-    if (size_bytes or 0) > most:
+    """A disk that is smaller or larger than any of its type on AWS, or too small for its `iops`."""
+    if size_bytes is None:
+        return
+    type_ = (disk and disk.type) or "gp3"
+    limits = _DISK_LIMITS[type_]
+    iops = (disk and disk.iops) or 0
+    if size_bytes < limits.least_bytes:
+        least = format_bytes(limits.least_bytes)
         yield Problem(
             "bad-value",
             path,
-            f"A disk of type `{type_}` has {format_bytes(most)} at most on AWS.",
-            f"Write {format_bytes(most)} or less.",
+            f"A disk of type `{type_}` has {least} at least on AWS.",
+            f"Write {least} or more.",
+        )
+    elif size_bytes > limits.most_bytes:
+        most = format_bytes(limits.most_bytes)
+        yield Problem(
+            "bad-value",
+            path,
+            f"A disk of type `{type_}` has {most} at most on AWS.",
+            f"Write {most} or less.",
+        )
+    # Up to `iops_min` every size of the type has.
+    elif iops > max(limits.iops_min, limits.iops_per_gb * -(-size_bytes // _GIB)):
+        least = format_bytes(-(-iops // limits.iops_per_gb) * _GIB)
+        yield Problem(
+            "contradiction",
+            path,
+            f"A disk of type `{type_}` has {limits.iops_per_gb} iops at most per GB, and `iops` is {iops}.",
+            f"Write {least} or more, or fewer `iops`.",
         )
 
 
@@ -182,6 +255,22 @@ class RootDisk(Model):
                     f"A disk of type `{type_}` has {most} {name} at most.",
                     f"Write {most} or less.",
                 )
+        if self.iops is not None and self.iops < limits.iops_min:
+            yield Problem(
+                "bad-value",
+                ("iops",),
+                f"A disk of type `{type_}` has {limits.iops_min} iops at least.",
+                f"Write {limits.iops_min} or more.",
+            )
+        throughput = self.throughput or 0
+        needed = throughput * _IOPS_PER_THROUGHPUT
+        is_slow = needed > max(self.iops or 0, limits.iops_min)
+        if type_ == "gp3" and is_slow and throughput <= limits.throughput:
+            yield contradiction(
+                "throughput",
+                f"A throughput of {self.throughput} needs {needed} iops, {_IOPS_PER_THROUGHPUT} for each MiB per second.",
+                f"Add `iops: {needed}`, or write a lower throughput.",
+            )
 
 
 class AwsHosts(Model):
@@ -194,7 +283,11 @@ class AwsHosts(Model):
     """
 
     ssh_from: Annotated[
-        tuple[_Range, ...], Field(min_length=1), *listed(_Range), control("providers.aws")
+        tuple[_Range, ...],
+        Field(min_length=1),
+        *listed(_Range),
+        _once("range of addresses"),
+        control("providers.aws"),
     ]
     """
     The addresses from which SSH connections are accepted, in CIDR notation. Example:
@@ -232,7 +325,12 @@ class AwsHosts(Model):
     """
 
     security_groups: (
-        Annotated[tuple[Annotated[str, *_id("sg", "a security group")], ...], *listed(str)] | None
+        Annotated[
+            tuple[Annotated[str, *_id("sg", "a security group")], ...],
+            *listed(str),
+            _once("security group"),
+        ]
+        | None
     ) = None
     """
     The ids of further security groups of the instances, such as one from which a file system accepts
@@ -265,19 +363,14 @@ class AwsHosts(Model):
     gp3, throughput: 500}`.
     """
 
-    iam_instance_profile: Text | None = None
-    """The IAM instance profile of the instances. Example: `training`."""
+    iam_instance_profile: Annotated[Text, AfterValidator(_profile)] | None = None
+    """The name of the IAM instance profile of the instances. Example: `training`."""
 
     orphan_after: Annotated[Offable, unit("seconds")] | None = None
     """
     How long an instance without jobs runs when no controller reaches it: then it shuts down, which
     terminates it. `off`: it runs on. Default: `24h`. Example: `2d`, `off`.
     """
-
-    @property
-    def disk_type(self) -> str:
-        """The type of the root disk."""
-        return (self.root_disk and self.root_disk.type) or "gp3"
 
     def problems(self) -> Iterator[Problem]:
         """What does not go together."""

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from fleetform.spec.clouds.names import REGIONS, instance_types
 from fleetform.spec.findings import Level, Problem
-from fleetform.spec.names import EXPRESSION_MARK, nearest
+from fleetform.spec.kinds.base import contradiction
+from fleetform.spec.names import EXPRESSION_MARK, nearest, region_of
+from fleetform.spec.quantities.ranges import shown
 
 _CLOUD = "aws"
 _REGIONS = frozenset(REGIONS[_CLOUD])
@@ -30,6 +32,15 @@ def unknown_types(types: Iterable[str], regions: Sequence[str]) -> Iterator[Prob
     known = instance_types(_CLOUD) if types else frozenset()
     for name in _unknown(types, known):
         yield _problem("unknown-instance-type", "instance_types", name, known, regions)
+
+
+def not_a_zone(field: str, name: str) -> Problem:
+    """An error for a name that begins as one of a zone does."""
+    region = region_of(name)
+    what = "a region, not a zone" if name == region else "not the name of a zone"
+    return contradiction(
+        field, f"{shown(name)} is {what}.", f"Write a zone of the region, such as `{region}a`."
+    )
 
 
 def _unknown(names: Iterable[str], known: frozenset[str]) -> list[str]:

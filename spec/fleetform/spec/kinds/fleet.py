@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from fleetform.spec.field_facts import OnChange, control, of_hosts
-from fleetform.spec.findings import Problem
+from fleetform.spec.findings import Level, Problem
 from fleetform.spec.kinds.aws import AwsHosts, disk_size_problems
 from fleetform.spec.kinds.backend import KubernetesHosts, SlurmHosts
 from fleetform.spec.kinds.base import (
@@ -30,13 +30,14 @@ from fleetform.spec.kinds.base import (
     read_by,
     refuse,
 )
+from fleetform.spec.kinds.cloud_names import not_a_zone
 from fleetform.spec.kinds.commands import Variables, warn_of_secrets, without_value
 from fleetform.spec.kinds.container import Runtime
 from fleetform.spec.kinds.hosts import Blocks, SshConfig
 from fleetform.spec.kinds.offers import OfferChoice, Price, Text
 from fleetform.spec.kinds.resources import Capacity, Resources, mapping, text
-from fleetform.spec.kinds.run_policies import RetrySpec
-from fleetform.spec.names import HOSTS_MAX, region_of
+from fleetform.spec.kinds.run_policies import RetrySpec, host_retry_problems
+from fleetform.spec.names import HOSTS_MAX, is_zone, region_of
 from fleetform.spec.quantities import Range, parse_int_range
 from fleetform.spec.quantities.ranges import from_one_to, parse_count, range_of, shown, unfit
 
@@ -455,9 +456,21 @@ class Fleet(OfferChoice):
             if self.resources is None or self.resources.disk is None
             else self.resources.disk.min
         )
-        yield from disk_size_problems(least, ("resources", "disk"), self.aws.disk_type)
+        yield from disk_size_problems(least, ("resources", "disk"), self.aws.root_disk)
         yield from self._place_problems()
-        yield from self._retry_problems()
+        if self.retry is not None:
+            yield from host_retry_problems(self.retry)
+        if self.idle_duration is not None and (
+            self.nodes is None or self.nodes.min == self.nodes.max
+        ):
+            yield Problem(
+                "contradiction",
+                ("idle_duration",),
+                "No host is released for it: the number of hosts is fixed.",
+                "Write a range, such as `nodes: 0..2`, or remove `idle_duration`.",
+                level=Level.WARNING,
+                at_key=True,
+            )
         if "Name" in (self.tags or {}):
             yield contradiction(
                 "tags", "The tag `Name` of an instance is the name of the host.", "Remove it."
@@ -475,7 +488,9 @@ class Fleet(OfferChoice):
         assert self.aws is not None, "the source of the hosts"
         regions, zones = self.regions or (), self.availability_zones or ()
         for zone in zones:
-            if regions and region_of(zone) not in regions:
+            if not is_zone(zone) and region_of(zone):
+                yield not_a_zone("availability_zones", zone)
+            elif regions and region_of(zone) not in regions:
                 yield contradiction(
                     "availability_zones",
                     f"{shown(zone)} is in none of the `regions`.",
@@ -494,25 +509,6 @@ class Fleet(OfferChoice):
                     f"The id is of one {places}, and hosts may come from {count}.",
                     f"Remove it, or write one {places}.",
                 )
-
-    def _retry_problems(self) -> Iterator[Problem]:
-        """Conditions under which runs are attempted again, and hosts are not."""
-        retry = self.retry
-        if retry is None:
-            return
-        for name in ("max_attempts", "delay", "requeue_exit_codes"):
-            if getattr(retry, name) is not None:
-                yield contradiction(
-                    ("retry", name),
-                    "A fleet asks for its hosts again every ten minutes, whatever was tried before.",
-                    "Remove it; `duration` says for how long.",
-                )
-        if retry.on is not None and "no-capacity" not in retry.on:
-            yield contradiction(
-                ("retry", "on"),
-                "A fleet asks for its hosts again after `no-capacity` alone.",
-                "Write `on: [no-capacity]`.",
-            )
 
     def _reservation_problems(self) -> Iterator[Problem]:
         """A reservation is of one type in one zone, and holds no spot capacity."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from fleetform.spec.field_facts import Facts, default, unit
+from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import (
     Entries,
     Flag,
@@ -16,6 +17,7 @@ from fleetform.spec.kinds.base import (
     Name,
     Whole,
     add_spellings,
+    contradiction,
     each_once,
     listed,
     one_or_many,
@@ -68,6 +70,7 @@ class Retry(Model):
     requeue_exit_codes: (
         Annotated[
             tuple[Annotated[Whole, Field(ge=1, le=255)], ...],
+            Field(min_length=1),
             AfterValidator(each_once("exit code")),
         ]
         | None
@@ -97,7 +100,56 @@ def _retry(value: Any) -> Any:
     raise refuse("wrong-type", str(unfit(value, "`true`, or a mapping such as `{on: [error]}`")))
 
 
-RetrySpec = Annotated[Retry | None, BeforeValidator(_retry, json_schema_input_type=bool | Retry)]
+def _check_retry(value: Retry | None) -> Retry | None:
+    if value is None:
+        return None
+    if value.max_attempts == 1:
+        raise refuse(
+            "contradiction",
+            "`max_attempts` counts the first attempt too, so `1` allows no further attempt.",
+            "Write `2` or more, or remove `retry`.",
+        )
+    if value.duration is not None and value.delay and value.duration <= value.delay:
+        raise refuse(
+            "contradiction",
+            "No further attempt begins within `duration`, which is not longer than `delay`.",
+            "Write a longer `duration`, or remove it for no limit.",
+        )
+    return value
+
+
+RetrySpec = Annotated[
+    Retry | None,
+    BeforeValidator(_retry, json_schema_input_type=bool | Retry),
+    AfterValidator(_check_retry),
+]
+
+_HOSTS_ASKED_SECONDS = 600
+
+
+def host_retry_problems(retry: Retry) -> Iterator[Problem]:
+    """Conditions under which runs are attempted again, and the hosts of a fleet are not."""
+    for name in ("max_attempts", "delay", "requeue_exit_codes"):
+        if getattr(retry, name) is not None:
+            yield contradiction(
+                ("retry", name),
+                "A fleet asks for its hosts again every ten minutes, whatever was tried before.",
+                "Remove it; `duration` says for how long.",
+            )
+    if retry.on not in {None, _TRUE, ("no-capacity",)}:
+        yield contradiction(
+            ("retry", "on"),
+            "A fleet asks for its hosts again after `no-capacity` alone.",
+            "Write `on: [no-capacity]`.",
+        )
+    if retry.duration is not None and retry.duration < _HOSTS_ASKED_SECONDS:
+        yield Problem(
+            "bad-value",
+            ("retry", "duration"),
+            "A fleet asks for its hosts again every ten minutes, which is longer.",
+            "Write `10m` or more, or remove `retry`.",
+        )
+
 
 # The signals a program may use to save its state. KILL and STOP cannot be caught.
 _SIGNALS = ("ALRM", "CONT", "HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "WINCH", "XCPU")

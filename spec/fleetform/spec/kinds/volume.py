@@ -30,11 +30,11 @@ from fleetform.spec.kinds.base import (
     one_or_many,
     refuse,
 )
-from fleetform.spec.kinds.cloud_names import unknown_regions
+from fleetform.spec.kinds.cloud_names import not_a_zone, unknown_regions
 from fleetform.spec.kinds.hosts import Hostname, host_names
 from fleetform.spec.kinds.offers import Offable, Text
 from fleetform.spec.kinds.resources import Size
-from fleetform.spec.names import EXPRESSION_MARK, name_problem, natural_order, region_of
+from fleetform.spec.names import EXPRESSION_MARK, is_zone, name_problem, natural_order, region_of
 from fleetform.spec.quantities.ranges import shown
 
 
@@ -155,7 +155,7 @@ class Volume(Document):
     """
 
     size: Annotated[Size, Field(ge=1), control("providers.aws")] | None = None
-    """The size of the disk, on AWS up to `64TB`. It can grow, but not shrink. Example: `500GB`."""
+    """The size of the disk, on AWS `1GB` to `64TB`. It can grow, but not shrink. Example: `500GB`."""
 
     volume_id: Annotated[Text | None, replaced("providers.aws")] = None
     """
@@ -303,7 +303,9 @@ class Volume(Document):
         yield from unknown_regions("region", [self.region] if self.region else [])
         zone, region = self.availability_zone, self.region or ""
         is_known = region and EXPRESSION_MARK not in f"{zone}{region}"
-        if zone is not None and is_known and region_of(zone) != region:
+        if zone is not None and is_known and region_of(zone) == region and not is_zone(zone):
+            yield not_a_zone("availability_zone", zone)
+        elif zone is not None and is_known and region_of(zone) != region:
             yield contradiction(
                 "availability_zone",
                 f"{shown(zone)} is not a zone of {shown(region)}.",
@@ -517,7 +519,10 @@ _SYSTEM_FOLDERS = frozenset({
     "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/run", "/sbin", "/sys",
     "/usr", "/usr/bin", "/usr/lib", "/usr/lib64", "/usr/sbin", "/var", "/var/lib",
 })  # fmt: skip
-"""What a command needs of its host, such as its shell, its accounts and the folder of its job."""
+"""
+What a command needs of its host, such as its shell, its accounts and the folder of its job. Only the job sees
+a mount, so a folder below one of them, or `/home`, can be one: nothing else on the host changes.
+"""
 
 _KERNEL_FOLDERS = ("/proc/", "/sys/")
 """No directory can be created there to mount at."""
