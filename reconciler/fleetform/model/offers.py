@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fleetform.model.figures import size
+from fleetform.model.figures import dollars, size
 
 __all__ = [
     "GIVEN_UP",
@@ -29,6 +29,7 @@ __all__ = [
     "offer_facts",
     "offer_text",
     "price_terms",
+    "priced_offer_text",
     "terms_of",
     "with_offer",
 ]
@@ -149,6 +150,13 @@ def offer_text(terms: Mapping[str, Any]) -> str:
     """Write `g5.xlarge in us-east-1a (spot)`."""
     place = terms.get("zone") or terms.get("region", "")
     return f"{terms['instance_type']} in {place}{' (spot)' if terms.get('spot') else ''}"
+
+
+def priced_offer_text(terms: Mapping[str, Any]) -> str:
+    """Write `g5.xlarge in us-east-1a (spot), $0.44/h`."""
+    price = terms.get("price_micros")
+    cost = "unknown price" if price is None else f"{dollars(price)}/h"
+    return f"{offer_text(terms)}, {cost}"
 
 
 def with_offer(endpoint: Mapping[str, Any], terms: Mapping[str, Any]) -> dict[str, Any]:

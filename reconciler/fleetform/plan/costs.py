@@ -3,7 +3,8 @@ What hosts cost an hour, before a change and after: in micro-dollars, where a pr
 
 Own hosts cost what their fleet says (`price`), hosts of a cloud what their offers say. Before an offer is chosen, up to `max_price`
 each is what may become of it. A fleet without a price has no cost: nothing is guessed, and none is not the same
-as nothing. If its hosts follow demand, it also has what all of them would cost.
+as nothing. If its hosts follow demand, it also has what all of them would cost. A cloud may refuse the first offer, so fleets on
+clouds also have what the dearest of their offers would cost, and of each sum how many hosts of unknown price it leaves out.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from fleetform.model.hourly_cost import HourlyCost
 from fleetform.model.instance import CLOUDS, Instance, InstanceState
 from fleetform.model.plan import Action, Change
 from fleetform.plan.draft import PlanDraft
@@ -19,7 +21,7 @@ from fleetform.plan.offers import asked_offers
 from fleetform.spec.checks.hosts import provider_of
 from fleetform.spec.desired import Declared
 
-__all__ = ["add_costs", "hourly_cost"]
+__all__ = ["add_costs", "cloud_costs", "hourly_cost"]
 
 _GONE = frozenset({Action.DELETE, Action.FORGET})
 
@@ -32,6 +34,23 @@ def add_costs(draft: PlanDraft) -> None:
     for key, held in draft.held.items():
         if key.kind == "fleet":
             draft.held[key] = replace(held, change=_priced(draft, held.change))
+
+
+def cloud_costs(draft: PlanDraft) -> dict[str, dict[str, Any]]:
+    """
+    Return what changes of fleets on clouds cost an hour, blocked ones too.
+
+    Returns:
+        By fleet, the fields of an `HourlyCost` for `before`, `after`, `most`: with all hosts that demand may bring in, and `limit`: the
+        same with the dearest offers. A side that has no hosts of a cloud is absent, and so is `most` of a fixed number of hosts.
+    """
+    held = (one.change for one in draft.held.values())
+    found = {}
+    for change in (*draft.changes.values(), *held):
+        if change.key.kind == "fleet" and (sides := _cloud_hosts(draft, change)):
+            costs = {side: _cost_of(hosts)._asdict() for side, hosts in sides.items()}
+            found[change.key.name] = costs
+    return dict(sorted(found.items()))
 
 
 def hourly_cost(document: Mapping[str, Any]) -> int | None:
@@ -54,8 +73,8 @@ def _hosts_wanted(document: Mapping[str, Any]) -> int | None:
 
 
 def _priced(draft: PlanDraft, change: Change) -> Change:
-    before = _before(draft, change)
-    after = _after(draft, change)
+    hosts = _cloud_hosts(draft, change)
+    before, after = _before(draft, change, hosts), _after(draft, change, hosts)
     if before is None and after is None:
         return change
     # Beside a known price, a side where nothing stands costs nothing.
@@ -63,18 +82,92 @@ def _priced(draft: PlanDraft, change: Change) -> Change:
         before = 0
     if change.action in _GONE and before is not None:
         after = 0
-    most = None if after is None else _most(draft, change)
+    most = None if after is None else _most(draft, change, hosts)
     return replace(change, cost_before=before, cost_after=after, cost_max=most)
 
 
-def _before(draft: PlanDraft, change: Change) -> int | None:
+_Hosts = Mapping[str, Sequence[Mapping[str, Any]]]
+"""Endpoints of hosts of clouds on the sides of `cloud_costs`."""
+
+
+def _cloud_hosts(draft: PlanDraft, change: Change) -> _Hosts:
+    found: dict[str, Sequence[Mapping[str, Any]]] = {}
+    name = change.moved_from or change.key.name
+    row = draft.live.resources.get(change.key._replace(name=name))
+    if row is not None and change.uid and row.document and provider_of(row.parsed) in CLOUDS:
+        found["before"] = [one.endpoint for one in _bought(draft, name)]
+    if change.action in _GONE:
+        return {**found, "after": ()} if found else found
+    declared, making = _declared(draft, change), _making(change)
+    if declared is None or not making or provider_of(declared.document) not in CLOUDS:
+        return found
+    arguments = making[-1]
+    numbers = [one["number"] for one in arguments["instances"]]
+    kept = _kept(draft, change, arguments)
+    if "offers" not in arguments and not kept.keys() >= set(numbers):
+        return found  # It is blocked: there is no offer.
+    if not change.uid:
+        found["before"] = ()
+    new, dearest = _new(draft, change, arguments), _dearest(arguments)
+    found["after"] = [kept.get(one, new) for one in numbers]
+    if not _follows_demand(declared.document):
+        return {**found, "limit": [kept.get(one, dearest) for one in numbers]}
+    rest = arguments["scaling"]["max"] - len(kept)
+    found["most"] = [*kept.values(), *[new] * rest]
+    # A host that leaves without jobs may come again by another offer.
+    found["limit"] = [_dearer(one, dearest) for one in (*kept.values(), *[dearest] * rest)]
+    return found
+
+
+def _follows_demand(document: Mapping[str, Any]) -> bool:
+    limits = document.get("nodes") or {}
+    return bool(limits) and limits.get("max") != limits.get("min")
+
+
+def _dearest(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the dearest offer of a step; empty: the price of one is unknown."""
+    dearest: Mapping[str, Any] = {"price_micros": 0}
+    for one in arguments.get("offers", ()):
+        dearest = _dearer(dearest, one)
+    return dearest
+
+
+def _dearer(one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the offer that costs more; empty: one of the prices is unknown."""
+    prices = [offer.get("price_micros") for offer in (one, other)]
+    return {} if None in prices else {"price_micros": max(int(price or 0) for price in prices)}
+
+
+def _before(draft: PlanDraft, change: Change, hosts: _Hosts) -> int | None:
+    if "before" in hosts:
+        return _known(hosts["before"])
     name = change.moved_from or change.key.name
     row = draft.live.resources.get(change.key._replace(name=name))
     if row is None or not change.uid or not row.document:
         return None
-    if provider_of(row.parsed) in CLOUDS:
-        return _sum_of_prices([one.endpoint for one in _bought(draft, name)])
     return hourly_cost(row.parsed)
+
+
+def _after(draft: PlanDraft, change: Change, hosts: _Hosts) -> int | None:
+    declared = _declared(draft, change)
+    if declared is None:
+        return None
+    if "after" in hosts:
+        return _known(hosts["after"])
+    is_bought = provider_of(declared.document) in CLOUDS
+    return None if _making(change) and is_bought else hourly_cost(declared.document)
+
+
+def _most(draft: PlanDraft, change: Change, hosts: _Hosts) -> int | None:
+    """Return what all hosts cost that demand may bring in; None: the number is fixed or has no limit, or the price is unknown."""
+    declared = _declared(draft, change)
+    most = None if declared is None else (declared.document.get("nodes") or {}).get("max")
+    if declared is None or most is None or not _follows_demand(declared.document):
+        return None
+    if "most" in hosts:
+        return _known(hosts["most"])
+    price = declared.document.get("price", declared.document.get("max_price"))
+    return None if price is None else int(price) * int(most)
 
 
 def _bought(draft: PlanDraft, fleet: str) -> list[Instance]:
@@ -84,33 +177,6 @@ def _bought(draft: PlanDraft, fleet: str) -> list[Instance]:
         for one in draft.live.instances
         if one.is_bought and one.fleet == fleet and one.is_created and not one.has_ended
     ]
-
-
-def _after(draft: PlanDraft, change: Change) -> int | None:
-    declared = _declared(draft, change)
-    if declared is None:
-        return None
-    making = _making(change)
-    if making and provider_of(declared.document) in CLOUDS:
-        kept, new = _kept(draft, change, making[-1]), _new(draft, change, making[-1])
-        return _sum_of_prices([kept.get(one["number"], new) for one in making[-1]["instances"]])
-    return hourly_cost(declared.document)
-
-
-def _most(draft: PlanDraft, change: Change) -> int | None:
-    """Return what all hosts cost that demand may bring in; None: the number is fixed or has no limit, or the price is unknown."""
-    declared = _declared(draft, change)
-    limits = {} if declared is None else declared.document.get("nodes") or {}
-    most = limits.get("max")
-    if declared is None or most is None or most == limits.get("min"):
-        return None
-    making = _making(change)
-    if not making or provider_of(declared.document) not in CLOUDS:
-        price = declared.document.get("price", declared.document.get("max_price"))
-        return None if price is None else int(price) * int(most)
-    kept = list(_kept(draft, change, making[-1]).values())
-    new = _new(draft, change, making[-1])
-    return _sum_of_prices([*kept, *[new] * (most - len(kept))])
 
 
 def _new(draft: PlanDraft, change: Change, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -147,7 +213,13 @@ def _kept(
     }
 
 
-def _sum_of_prices(endpoints: Sequence[Mapping[str, Any]]) -> int | None:
-    """Sum up what instances of a cloud cost an hour; None: the price of one is unknown."""
+def _cost_of(endpoints: Sequence[Mapping[str, Any]]) -> HourlyCost:
+    """Sum up what instances of a cloud cost an hour."""
     prices = [one.get("price_micros") for one in endpoints]
-    return None if None in prices else sum(int(one or 0) for one in prices)
+    return HourlyCost(sum(int(one or 0) for one in prices), prices.count(None))
+
+
+def _known(endpoints: Sequence[Mapping[str, Any]]) -> int | None:
+    """Return what instances of a cloud cost an hour; None: the price of one is unknown."""
+    cost = _cost_of(endpoints)
+    return None if cost.unknown_hosts else cost.micros

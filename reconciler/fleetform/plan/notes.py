@@ -20,6 +20,7 @@ from fleetform.model.plan import Change, Plan
 from fleetform.model.run_state import Outdated
 from fleetform.model.verbs import Verb
 from fleetform.model.windows import loosened, next_spell, spell_at
+from fleetform.plan.costs import cloud_costs
 from fleetform.plan.draft import LEAVING, PlanDraft
 from fleetform.plan.impact import work_impacted
 from fleetform.plan.offers import asked_offers
@@ -44,7 +45,8 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
     that its change removes, `removal_waits_for` the runs with jobs there, `hosts_set_up` those on which its change installs and starts the agent,
     `hosts_created` those that its change buys from a cloud.
     `rollouts` says, by fleet, how far its rollout is. `hosts_joining` has, by fleet, the hosts that it works without until they answer, with the reason,
-    `hosts_waiting` those for which no cloud has capacity, and `hosts_silent` those that were set up and cannot be reached now. `run_costs` are those of `run_costs`.
+    `hosts_waiting` those for which no cloud has capacity, and `hosts_silent` those that were set up and cannot be reached now. `fleet_costs` are those of `cloud_costs`, and
+    `run_costs` those of `run_costs`.
     `offers` has, by fleet that changes, its offers in the order in which they are asked for at the time of the plan; absent unless
     its cloud has refused one lately.
     """
@@ -94,6 +96,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
         **({"hosts_waiting": late} if (late := _hosts_late(draft, lack_offer=True)) else {}),
         **({"hosts_silent": silent} if (silent := _hosts_silent(draft)) else {}),
         **({"offers": offers} if (offers := _refused_offers(draft)) else {}),
+        **({"fleet_costs": hourly} if (hourly := cloud_costs(draft)) else {}),
         **({"run_costs": costs} if (costs := run_costs(draft)) else {}),
     }
 

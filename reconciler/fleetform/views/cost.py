@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fleetform.model import figures
 from fleetform.model.cost import WHOLE, BoughtHost, Spending
+from fleetform.model.hourly_cost import HourlyCost
 from fleetform.model.volume import disk_of
 from fleetform.spec.names import natural_order, split_element
 from fleetform.views.table import Cell, Column, Table, make_table
@@ -80,13 +81,17 @@ def cost_table(rows: Iterable[CostRow]) -> Table:
 
 
 def total_text(rows: Iterable[CostRow]) -> str:
-    """Sum up the fleets; runs are a part of them. Empty where there is no fleet."""
+    """Sum up the fleets, and say what the sums leave out; runs are a part of them. Empty where there are no two fleets."""
     fleets = [row for row in rows if row.kind == "fleet"]
     if len(fleets) < 2:
         return ""
-    spent = sum(row.spent_micros for row in fleets)
-    hourly = sum(row.hourly_micros for row in fleets)
-    return f"all fleets: {figures.dollars(spent)} so far, {figures.dollars(hourly)}/h now"
+    spent = _spent_text(
+        sum(row.spent_micros for row in fleets), sum(row.unpriced_ms for row in fleets)
+    )
+    hourly = HourlyCost(
+        sum(row.hourly_micros for row in fleets), sum(row.unpriced_hosts for row in fleets)
+    )
+    return f"all fleets: {spent} so far, {hourly} now"
 
 
 def disks_text(live: Live) -> str:
@@ -134,17 +139,19 @@ def _row(kind: str, name: str, stretches: Iterable[_Stretch], now_ms: int) -> Co
 
 
 def _spent(row: CostRow) -> Cell | str:
-    if not row.unpriced_ms:
-        return figures.dollars(row.spent_micros)
-    unknown = f"{figures.span(row.unpriced_ms)} at an unknown price"
-    return Cell(
-        f"{figures.dollars(row.spent_micros)} and {unknown}" if row.spent_micros else unknown,
-        "warn",
-    )
+    text = _spent_text(row.spent_micros, row.unpriced_ms)
+    return Cell(text, "warn") if row.unpriced_ms else text
+
+
+def _spent_text(micros: int, unpriced_ms: int) -> str:
+    """Write `$9.56 + 2h00m at an unknown price`."""
+    if not unpriced_ms:
+        return figures.dollars(micros)
+    unknown = f"{figures.span(unpriced_ms)} at an unknown price"
+    return f"{figures.dollars(micros)} + {unknown}" if micros else unknown
 
 
 def _hourly(row: CostRow) -> Cell | str:
     if not row.unpriced_hosts:
         return figures.dollars(row.hourly_micros) if row.hourly_micros else ""
-    known = f"{figures.dollars(row.hourly_micros)} and " if row.hourly_micros else ""
-    return Cell(f"{known}{figures.counted(row.unpriced_hosts, 'host')} of unknown price", "warn")
+    return Cell(str(HourlyCost(row.hourly_micros, row.unpriced_hosts)), "warn")

@@ -21,7 +21,7 @@ AWS = {
     "instance_types": ["g5.xlarge", "g5.2xlarge"],
     "aws": {"account": "123456789012", "ssh_from": ["203.0.113.7/32"], "image": "ami-1"},
 }
-G5_MICROS = 1_006_000
+G5_MICROS, LARGE_MICROS = 1_006_000, 1_212_000
 
 
 def on_aws(nodes=2, **fields):
@@ -79,9 +79,11 @@ def test_the_step_has_the_offers_after_it():
         ("g5.2xlarge", "us-east-1a"),
     ]
     assert places(plan)[0]["endpoint"]["zone"] == "us-east-1b"
-    assert "next offers: g5.xlarge in us-east-1a, g5.2xlarge in us-east-1b and 1 more" in printed(
-        plan
+    shown = (
+        "next offers: g5.xlarge in us-east-1a, $1.01/h; g5.2xlarge in us-east-1b, $1.22/h;"
+        " 1 more up to $1.22/h"
     )
+    assert shown in printed(plan)
 
 
 def test_regions_without_known_prices_come_last():
@@ -112,6 +114,43 @@ def test_the_place_says_for_how_long_it_is_asked_for(retry, seconds):
     assert places(plan_of(declared))[0]["endpoint"].get("retry_seconds") == seconds
 
 
+def test_a_plan_costs_at_most_the_dearest_offer():
+    """The cloud may refuse those before it: text and JSON have both sums, and hosts that exist keep their price."""
+    plan = plan_of(on_aws(2))
+    shown = printed(plan)
+    assert "cost: $0.00/h → $2.02/h, up to $2.43/h with the next offers" in shown
+    assert "Cost: $0.00/h → $2.02/h, up to $2.43/h with the next offers." in shown
+    (body,) = to_json(plan, version="1")["resource_changes"]
+    assert body["costs"] == {
+        "before": {"micros": 0, "unknown_hosts": 0},
+        "after": {"micros": 2 * G5_MICROS, "unknown_hosts": 0},
+        "limit": {"micros": 2 * LARGE_MICROS, "unknown_hosts": 0},
+    }
+    live = replace(ledger(row(on_aws(1))), instances=(bought(0),))
+    limit = plan_of(on_aws(2), live).annex["fleet_costs"]["gpus"]["limit"]
+    assert limit == {"micros": 526_000 + LARGE_MICROS, "unknown_hosts": 0}
+    assert "with the next offers" not in printed(plan_of(on_aws(2, instance_types=["g5.xlarge"])))
+
+
+def test_sums_say_what_they_leave_out():
+    """Hosts of unknown price are counted beside the sum of the others, before and after the change and in that of the plan."""
+    unpriced = replace(bought(1), endpoint={"id": "i-1", "instance_type": "g5.xlarge"})
+    live = replace(ledger(row(on_aws(2))), instances=(bought(0), unpriced))
+    plan = plan_of(on_aws(3), live)
+    shown = printed(plan)
+    cost = (
+        "$0.53/h + 1 host of unknown price → $1.54/h + 1 host of unknown price,"
+        " up to $1.74/h + 1 host of unknown price with the next offers"
+    )
+    assert f"cost: {cost}" in shown
+    assert f"Cost: {cost}." in shown
+    (change,) = plan.changes
+    assert (change.cost_before, change.cost_after) == (None, None)
+    shown = printed(plan_of(on_aws(2, regions=["us-east-1", "us-west-2"])))
+    assert "→ $2.02/h, unknown with the next offers" in shown
+    assert "; 1 more of unknown price" in shown
+
+
 def test_zone_disk_and_placement_are_in_the_place():
     """What the fleet says of each instance beside `aws` is there as well."""
     disk = {"disk": {"min": 200 * 2**30 + 1, "max": None}}
@@ -132,6 +171,7 @@ def test_spot_instances_have_no_known_price():
     (change,) = plan.changes
     assert change.cost_after is None
     assert "spot, at an unknown price" in printed(plan)
+    assert "cost: $0.00/h → 1 host of unknown price" in printed(plan)
     (held,) = plan_of(on_aws(spot_policy="spot", max_price=9_000_000)).held
     assert "because the price is not known: g5.xlarge in us-east-1 (spot)" in held.detail
     assert "fleetform offer --refresh --region us-east-1" in held.cure
@@ -291,8 +331,10 @@ def test_a_range_has_its_limits_in_the_step():
     assert (change.cost_before, change.cost_after, change.cost_max) == (0, 0, 3 * G5_MICROS)
     shown = printed(plan)
     assert "cost: $0.00/h now, up to $3.02/h by demand" in shown
-    assert "Cost: $0.00/h now, up to $3.02/h by demand." in shown
-    assert "next offers: g5.2xlarge in us-east-1" in shown
+    assert (
+        "Cost: $0.00/h now, up to $3.02/h by demand, up to $3.64/h with the next offers." in shown
+    )
+    assert "next offers: g5.2xlarge in us-east-1, $1.22/h" in shown
     assert "0 to 3 hosts by demand (g5.xlarge in us-east-1, $1.01/h each" in shown
     assert "hosts leave after 5m00s without jobs" in shown
 

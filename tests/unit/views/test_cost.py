@@ -54,7 +54,7 @@ def test_a_name_shows_the_elements_of_a_sweep():
 
 
 def test_the_table_says_what_is_unknown():
-    """Amounts are whole cents, prices are exact, and an unknown price is no zero."""
+    """An unknown price is no zero, in a row and in the sum of all fleets."""
     table = cost_table(rows())
     assert [[cell.text for cell in row] for row in table.rows] == [
         ["fleet", "gpus", "2", "4h00m", "$8.00", "$2.00"],
@@ -62,7 +62,9 @@ def test_the_table_says_what_is_unknown():
         ["run", "eval", "1", "1h00m", "1h00m at an unknown price", ""],
         ["run", "train", "1", "3h00m", "$3.00", "$1.00"],
     ]
-    assert total_text(rows()) == "all fleets: $8.00 so far, $2.00/h now"
+    assert total_text(rows()) == (
+        "all fleets: $8.00 + 2h00m at an unknown price so far, $2.00/h + 1 host of unknown price now"
+    )
     assert total_text(rows("gpus")) == ""
 
 

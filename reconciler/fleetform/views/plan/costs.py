@@ -6,7 +6,12 @@ A fleet whose hosts follow demand has no one price: it says what its hosts cost 
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterable
+from typing import NamedTuple
+
 from fleetform.model import figures
+from fleetform.model.hourly_cost import HourlyCost
 from fleetform.model.plan import Change, Plan
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import DISK
@@ -14,23 +19,57 @@ from fleetform.spec.names import split_element
 from fleetform.views.lines import printable
 from fleetform.views.plan.groups import Group
 
-__all__ = ["cost_text", "disk_cost_text", "run_cost_text", "total_cost_texts"]
+__all__ = [
+    "FleetCosts",
+    "cost_text",
+    "disk_cost_text",
+    "fleet_costs",
+    "run_cost_text",
+    "total_cost_texts",
+]
 
 
-def cost_text(change: Change, *, ceiling: bool = False) -> str:
+class FleetCosts(NamedTuple):
+    """What the change of a fleet costs an hour; None: there is no price, or of `most` and `limit` no such side."""
+
+    before: HourlyCost | None
+    after: HourlyCost | None
+    most: HourlyCost | None
+    limit: HourlyCost | None
+
+
+def fleet_costs(plan: Plan, change: Change) -> FleetCosts:
+    """Return the sums of `plan.costs.cloud_costs`, and of own hosts what the change has."""
+    clouds = plan.annex.get("fleet_costs", {}).get(change.key.name, {})
+    own = {"before": change.cost_before, "after": change.cost_after, "most": change.cost_max}
+    if change.key.kind != "fleet" or not clouds:
+        sides = {name: HourlyCost(micros) for name, micros in own.items() if micros is not None}
+    else:
+        sides = {name: HourlyCost(**one) for name, one in clouds.items()}
+        if change.cost_before is not None:
+            # A fleet of own hosts that moves to a cloud.
+            sides.setdefault("before", HourlyCost(change.cost_before))
+    return FleetCosts(*(sides.get(name) for name in FleetCosts._fields))
+
+
+def cost_text(plan: Plan, change: Change, *, ceiling: bool = False) -> str:
     """
-    Write `$2.40/h → $3.60/h`, or `$0.00/h now, up to $4.80/h by demand`; empty where no price is known, or nothing changes of it.
+    Write `$2.40/h → $3.60/h, up to $7.20/h with the next offers`, or `$0.00/h now, up to $4.80/h by demand`.
+
+    Empty where no price is known, or nothing changes of it.
 
     Args:
+        plan: Has the sums of fleets on clouds in its annex.
         change: Of a fleet.
         ceiling: It is not carried out yet, so what it costs is not known, only what at most.
     """
-    before, after, most = change.cost_before, change.cost_after, change.cost_max
-    if before is None and after is None:
+    costs = fleet_costs(plan, change)
+    if costs.before is None and costs.after is None:
         return ""
-    if ceiling and after is not None:
-        return f"up to {_side(after if most is None else most)}"
-    return _sides(before, after, most)
+    highest = costs.limit or costs.most or costs.after
+    if ceiling and highest is not None:
+        return f"up to {highest}"
+    return _sides(costs)
 
 
 def run_cost_text(plan: Plan, group: Group) -> str:
@@ -79,20 +118,29 @@ def total_cost_texts(plan: Plan) -> list[str]:
 
 
 def _fleets_text(plan: Plan) -> str:
-    priced = [change for change in plan.changes if change.key.kind == "fleet"]
-    before = sum(change.cost_before or 0 for change in priced)
-    after = sum(change.cost_after or 0 for change in priced)
-    most = sum(
-        change.cost_after or 0 if one is None else one
-        for change in priced
-        for one in [change.cost_max]
+    fleets = [fleet_costs(plan, one) for one in plan.changes if one.key.kind == "fleet"]
+    known = [one for one in fleets if one.before is not None or one.after is not None]
+    after = [one.after or HourlyCost() for one in known]
+    most = [one.most or one.after or HourlyCost() for one in known]
+    text = _sides(
+        FleetCosts(
+            _sum(one.before or HourlyCost() for one in known),
+            _sum(after),
+            _sum(most),
+            _sum(one.limit or side for one, side in zip(known, most, strict=True)),
+        )
     )
-    text = _sides(before, after, most if most > after else None)
-    if not text:
-        return ""
-    unknown = sum(change.cost_before is None and change.cost_after is None for change in priced)
-    rest = f", and {figures.counted(unknown, 'fleet')} without a price" if unknown else ""
-    return f"Cost: {text}{rest}."
+    rest = []
+    if text and (unpriced := len(fleets) - len(known)):
+        rest.append(f"{figures.counted(unpriced, 'fleet')} without a price")
+    if disks := sum(bool(disk_cost_text(one)) for one in plan.changes):
+        rest.append(f"{figures.counted(disks, 'volume')} of unknown price")
+    sums = ", and ".join(filter(None, (text, " and ".join(rest))))
+    return f"Cost: {sums}." if sums else ""
+
+
+def _sum(costs: Iterable[HourlyCost]) -> HourlyCost:
+    return functools.reduce(HourlyCost.plus, costs, HourlyCost())
 
 
 def _runs_text(plan: Plan) -> str:
@@ -113,12 +161,20 @@ def _runs_text(plan: Plan) -> str:
     )
 
 
-def _sides(before: int | None, after: int | None, most: int | None) -> str:
-    by_demand = "" if most is None else f", up to {_side(most)} by demand"
+def _sides(costs: FleetCosts) -> str:
+    before, after, most, limit = costs
+    more = []
+    if most not in {None, after}:
+        more.append(f"up to {_side(most)} by demand")
+    first = most or after
+    if limit is not None and first is not None and limit != first:
+        is_known = limit.unknown_hosts == first.unknown_hosts
+        more.append(f"{f'up to {limit}' if is_known else 'unknown'} with the next offers")
+    beyond = "".join(f", {one}" for one in more)
     if before == after:
-        return f"{_side(after)} now{by_demand}" if by_demand else ""
-    return f"{_side(before)} → {_side(after)}{by_demand}"
+        return f"{_side(after)} now{beyond}" if beyond else ""
+    return f"{_side(before)} → {_side(after)}{beyond}"
 
 
-def _side(micros: int | None) -> str:
-    return "no price" if micros is None else f"{figures.dollars(micros)}/h"
+def _side(cost: HourlyCost | None) -> str:
+    return "no price" if cost is None else str(cost)

@@ -248,6 +248,8 @@ def change_json(plan: Plan, change: Change) -> ResourceChange:
             found["hosts_created"] = list(created)
         if replaced := hosts_replaced(change):
             found["hosts_replaced"] = dict(replaced)
+        if costs := plan.annex.get("fleet_costs", {}).get(change.key.name):
+            found["costs"] = costs
         if created or scaling_of(change):
             found["offers"] = [cast("OfferBody", dict(one)) for one in asked_offers(plan, change)]
         if scaling := scaling_of(change):

@@ -282,7 +282,7 @@ def block_facts(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[
             "cost",
             run_cost_text(plan, group)
             or disk_cost_text(change)
-            or ("" if group.is_many else cost_text(change, ceiling=ceiling)),
+            or ("" if group.is_many else cost_text(plan, change, ceiling=ceiling)),
         ),
     )
     return ((name, text) for name, text in facts if text)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fleetform.model import figures
-from fleetform.model.offers import offer_text, terms_of, with_offer
+from fleetform.model.offers import priced_offer_text, terms_of, with_offer
 from fleetform.model.plan import Change, Plan
 from fleetform.views.lines import printable
 from fleetform.views.moments import moment
@@ -110,11 +110,22 @@ def scaling_text(plan: Plan, change: Change) -> str:
 
 
 def next_offers_text(plan: Plan, change: Change) -> str:
-    """Write `g5.2xlarge in us-east-1 and 3 more`: what is asked for if the cloud refuses the first offer."""
+    """
+    Write `g5.2xlarge in us-east-1, $1.22/h; g5.4xlarge in us-east-1, $1.63/h; 3 more up to $16.29/h`.
+
+    It is what is asked for if the cloud refuses the first offer.
+    """
     if not hosts_created(plan, change) and scaling_of(change) is None:
         return ""
-    names = [offer_text(one) for one in asked_offers(plan, change)[1:] if not _is_refused(one)]
-    return printable(figures.first_of(names, _OFFERS_SHOWN))
+    offers = [one for one in asked_offers(plan, change)[1:] if not _is_refused(one)]
+    shown = [priced_offer_text(one) for one in offers[:_OFFERS_SHOWN]]
+    if rest := offers[_OFFERS_SHOWN:]:
+        prices = [one.get("price_micros") for one in rest]
+        known = [one for one in prices if one is not None]
+        most = f"up to {figures.dollars(max(known))}/h" if known else "of unknown price"
+        unknown = f", {prices.count(None)} of unknown price" if known and None in prices else ""
+        shown.append(f"{len(rest)} more {most}{unknown}")
+    return printable("; ".join(shown))
 
 
 def refused_offers_text(plan: Plan, change: Change) -> str:

@@ -131,6 +131,31 @@ class ScalingBody(TypedDict):
     ]
 
 
+class HourlyCostBody(TypedDict):
+    """What hosts of a cloud cost per hour."""
+
+    micros: Annotated[int, "Micro-dollars per hour of the hosts whose price is known."]
+    unknown_hosts: Annotated[int, "The hosts whose price is not known, and not in `micros`."]
+
+
+class FleetCostsBody(TypedDict):
+    """What a fleet on a cloud costs per hour."""
+
+    before: NotRequired[Annotated[HourlyCostBody, "Before the change."]]
+    after: NotRequired[
+        Annotated[HourlyCostBody, "After it, by the offers that are asked for first."]
+    ]
+    most: NotRequired[
+        Annotated[
+            HourlyCostBody,
+            "With all hosts that demand may bring in; absent if their number is fixed.",
+        ]
+    ]
+    limit: NotRequired[
+        Annotated[HourlyCostBody, "The same with the dearest of its offers: the upper limit."]
+    ]
+
+
 class OfferBody(TypedDict):
     """An offer by which hosts of a fleet are created; one that its cloud refused lately is passed over for some minutes."""
 
@@ -219,6 +244,12 @@ class ResourceChange(TypedDict):
     cost_max: Annotated[
         int | None,
         "Micro-dollars per hour with all hosts that demand may bring in; null if the number is fixed or no price is known.",
+    ]
+    costs: NotRequired[
+        Annotated[
+            FleetCostsBody,
+            "Of a fleet on a cloud: the same with hosts of unknown price, and with the dearest offers.",
+        ]
     ]
     replaces: Annotated[str, "The element that it replaces; else empty."]
     parent: Annotated[str, "The sweep or array of an element; else empty."]

@@ -18,39 +18,39 @@ def test_both_sides_in_dollars_an_hour():
     """Of a change, and of the plan, which says what is not in it."""
     plan = plan_of(2, 3)
     change = plan.changes[1]
-    assert cost_text(change) == "$2.40/h → $3.60/h"
+    assert cost_text(plan, change) == "$2.40/h → $3.60/h"
     assert total_cost_texts(plan) == ["Cost: $2.40/h → $3.60/h, and 1 fleet without a price."]
 
 
 def test_without_a_price_nothing_is_said():
     """Nothing is guessed."""
     plan = plan_of(2, 3, price=None)
-    assert [cost_text(change) for change in plan.changes] == ["", ""]
+    assert [cost_text(plan, change) for change in plan.changes] == ["", ""]
     assert total_cost_texts(plan) == []
 
 
 def test_what_is_not_made_yet_has_a_ceiling():
     """And small prices have the digits they need."""
-    change = replace(plan_of(2, 3).changes[1], cost_before=0, cost_after=1_234)
-    assert cost_text(change, ceiling=True) == "up to $0.0013/h"
-    assert cost_text(replace(change, cost_before=None)) == "no price → $0.0013/h"
+    plan = plan_of(2, 3)
+    change = replace(plan.changes[1], cost_before=0, cost_after=1_234)
+    assert cost_text(plan, change, ceiling=True) == "up to $0.0013/h"
+    assert cost_text(plan, replace(change, cost_before=None)) == "no price → $0.0013/h"
 
 
 def test_what_demand_may_bring_in_is_a_limit():
     """With what the hosts of now cost; of a change that is not made yet, it is the ceiling."""
-    change = replace(
-        plan_of(2, 2, 1_000_000).changes[0], cost_before=0, cost_after=0, cost_max=4 * DOLLAR
-    )
-    assert cost_text(change) == "$0.00/h now, up to $4.00/h by demand"
-    assert cost_text(change, ceiling=True) == "up to $4.00/h"
+    plan = plan_of(2, 2, 1_000_000)
+    change = replace(plan.changes[0], cost_before=0, cost_after=0, cost_max=4 * DOLLAR)
+    assert cost_text(plan, change) == "$0.00/h now, up to $4.00/h by demand"
+    assert cost_text(plan, change, ceiling=True) == "up to $4.00/h"
     assert (
-        cost_text(replace(change, cost_after=DOLLAR))
+        cost_text(plan, replace(change, cost_after=DOLLAR))
         == "$0.00/h → $1.00/h, up to $4.00/h by demand"
     )
 
 
 def test_disks_have_no_known_price():
-    """A new and a larger one say so; a registered one and another policy cost nothing more."""
+    """A new and a larger one say so, and so does the plan; a registered one and another policy cost nothing more."""
     disk, larger = volume(), volume(size=20 * GB)
     assert costs(ledger(), disk) == ["unknown for 10GB"]
     assert costs(ledger(row(disk)), larger) == ["unknown for 20GB"]
@@ -70,4 +70,8 @@ def volume(**more):
 
 
 def costs(live, declared):
-    return [disk_cost_text(change) for change in planned(tree(declared), live).changes]
+    plan = planned(tree(declared), live)
+    texts = [disk_cost_text(change) for change in plan.changes]
+    total = ["Cost: 1 volume of unknown price."] if any(texts) else []
+    assert total_cost_texts(plan) == total
+    return texts
