@@ -208,8 +208,12 @@ def command(
     if again is not None:
         from fleetform.app.preview import previewed
 
-        plan = previewed(workspace, plan, notice=say_line)
+        plan = previewed(workspace, plan)
     show_plan(screen(), plan)
+    if plan.annex.get("preview_failed"):
+        from fleetform.app.preview import require_previewed
+
+        require_previewed(plan, "nothing was applied", or_passes=True)
     if _is_over(plan, follows, detach=detach):
         say_if_blocked(plan)
         _leave_unchanged(workspace, plan, watching, kept=again is None)

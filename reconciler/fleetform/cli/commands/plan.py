@@ -85,8 +85,8 @@ def command(
     Show what apply would change, value by value.
 
     Compares the configuration with the ledger. Changes nothing, contacts no host unless --refresh is
-    given, and no cloud unless --preview is. The exit code is 0 unless planning fails or the ledger is recovering;
-    --detailed-exitcode adds 2, 3 and 4.
+    given, and no cloud unless --preview is. The exit code is 0 unless planning or a preview fails, or the ledger is
+    recovering; --detailed-exitcode adds 2, 3 and 4. If a preview fails, the plan is shown with the reason, and --out saves nothing.
     """
     if refresh_only:
         beside = {"out": out, "destroy": destroy, "preview": preview, "refresh": refresh}
@@ -129,15 +129,20 @@ def command(
 
         plan = with_preview(workspace, plan)
     print_plan_warnings(loaded, plan)
-    if out is not None:
+    is_previewed = not plan.annex.get("preview_failed")
+    if out is not None and is_previewed:
         from fleetform.app.saved import write_plan_file
 
         # First: what is shown is what the file has, its digest included.
         plan = write_plan_file(workspace, plan, out, allowed, who=who_asks(), now_ms=now_ms)
     show_plan(screen(), plan, form)
-    if out is not None and form == "text":
+    if out is not None and is_previewed and form == "text":
         screen().line(f"Saved in {out}: `fleetform apply {out}` applies this plan.", "dim")
     keep_plan(workspace, plan, who=who_asks())
+    if not is_previewed:
+        from fleetform.app.preview import require_previewed
+
+        require_previewed(plan, "" if out is None else f"{out} was not written")
     return plan_code(plan, detailed=detailed)
 
 

@@ -27,7 +27,7 @@ from fleetform.views.plan.notes import (
     waiting_hosts,
 )
 from fleetform.views.plan.offers import asked_offers, hosts_created, scaling_of
-from fleetform.views.plan.preview import preview_rows
+from fleetform.views.plan.preview import preview_failure, preview_rows
 from fleetform.views.plan.rollouts import hosts_replaced, rollouts
 from fleetform.views.plan.schema import (
     PLAN_FORMAT,
@@ -45,6 +45,7 @@ from fleetform.views.plan.schema import (
     PlanDocument,
     PredicateBody,
     PreviewedResource,
+    PreviewError,
     ResourceChange,
     RolloutBody,
     ScopeBody,
@@ -260,6 +261,8 @@ def change_json(plan: Plan, change: Change) -> ResourceChange:
             }
     if rows := preview_rows(plan, change):
         found["preview"] = [cast("PreviewedResource", dict(one)) for one in rows]
+    if failure := preview_failure(plan, change):
+        found["preview_error"] = cast("PreviewError", dict(failure))
     if change.moved_from:
         found["previous_address"] = str(change.key._replace(name=change.moved_from))
     if change.element:

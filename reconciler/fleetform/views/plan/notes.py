@@ -23,7 +23,7 @@ from fleetform.views.plan.offers import (
     refused_offers_text,
     scaling_text,
 )
-from fleetform.views.plan.preview import preview_text
+from fleetform.views.plan.preview import preview_failure_text, preview_text
 from fleetform.views.plan.rollouts import hosts_replaced_text
 
 
@@ -95,6 +95,8 @@ def depth_text(plan: Plan) -> str:
     text = "compared with the ledger"
     if annex.get("depth") == "preview":
         text = "compared with the ledger, and previewed in the clouds"
+        if failed := len(annex.get("preview_failed", ())):
+            text = f"{text}, where {counted(failed, 'preview')} failed"
     if annex.get("watched_by"):
         return text
     hosts = annex.get("hosts", {})
@@ -278,6 +280,7 @@ def block_facts(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[
         ("next offers", next_offers_text(plan, change)),
         ("refused lately", refused_offers_text(plan, change)),
         ("preview", preview_text(plan, change)),
+        ("preview failed", preview_failure_text(plan, change)),
         (
             "cost",
             run_cost_text(plan, group)

@@ -7,17 +7,49 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fleetform.model.plan import Change, Plan
+from fleetform.spec.desired import ResourceKey
 from fleetform.views.lines import printable
 
-__all__ = ["preview_rows", "preview_text"]
+__all__ = [
+    "preview_failure",
+    "preview_failure_text",
+    "preview_name",
+    "preview_rows",
+    "preview_text",
+]
+
+
+def preview_name(key: ResourceKey) -> str:
+    """Return by which name the annex of a plan has the preview of a resource."""
+    return key.name if key.kind == "fleet" else str(key)
 
 
 def preview_rows(plan: Plan, change: Change) -> Sequence[Mapping[str, Any]]:
     """Return the resources of a cloud that a change creates or updates; empty without a preview."""
-    key = change.key
-    name = key.name if key.kind == "fleet" else str(key)
-    rows: Sequence[Mapping[str, Any]] = plan.annex.get("preview", {}).get(name, ())
+    rows: Sequence[Mapping[str, Any]] = plan.annex.get("preview", {}).get(
+        preview_name(change.key), ()
+    )
     return rows
+
+
+def preview_failure(plan: Plan, change: Change) -> Mapping[str, Any]:
+    """
+    Return why the preview of a change failed; empty: it did not.
+
+    `message` and `advice` are sentences, and `passes` tells whether apply may succeed all the same.
+    """
+    failed: Mapping[str, Any] = plan.annex.get("preview_failed", {}).get(
+        preview_name(change.key), {}
+    )
+    return failed
+
+
+def preview_failure_text(plan: Plan, change: Change) -> str:
+    """Write `account 123456789012 in us-east-1 has no VPC vpc-1; correct …`; empty: it did not fail."""
+    failed = preview_failure(plan, change)
+    return (
+        printable("; ".join(filter(None, (failed["message"], failed["advice"])))) if failed else ""
+    )
 
 
 def preview_text(plan: Plan, change: Change) -> str:

@@ -121,6 +121,17 @@ class PreviewedResource(TypedDict):
     ]
 
 
+class PreviewError(TypedDict):
+    """Why a cloud or its engine did not say what the change of a fleet or volume would do."""
+
+    message: str
+    advice: Annotated[str, "What to do; empty if there is nothing to do but try again."]
+    passes: Annotated[
+        bool,
+        "Whether `apply` continues all the same: the cloud does not answer now, or refuses the first offer.",
+    ]
+
+
 class ScalingBody(TypedDict):
     """Between which numbers the hosts of a fleet follow demand."""
 
@@ -233,6 +244,9 @@ class ResourceChange(TypedDict):
     ]
     preview: NotRequired[
         Annotated[list[PreviewedResource], "Of a fleet or a volume on a cloud, with `--preview`."]
+    ]
+    preview_error: NotRequired[
+        Annotated[PreviewError, "Why there is no preview; absent unless it failed."]
     ]
     cost_before: Annotated[
         int | None, "Micro-dollars per hour before the change; null if no price is known."

@@ -155,6 +155,7 @@ _FACT_TONES = {
     "next offers": "dim",
     "refused lately": "warn",
     "preview": "info",
+    "preview failed": "bad",
     "cost": "info",
 }
 

@@ -1,0 +1,94 @@
+"""Previews of the changes of a plan: each is asked for itself, and a failed one leaves the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from fleetform.app import preview
+from fleetform.app.offers import offers_of_fleet
+from fleetform.app.problems import PlanProblem
+from fleetform.providers.contract.errors import NoCapacity, PermanentError
+from fleetform.providers.contract.hosts import PreviewedChange
+from fleetform.views.plan.json import to_json
+from fleetform.views.plan.text import render
+from unit.plan.trees import fleet, ledger, planned, tree
+
+AWS = {
+    "regions": ["us-east-1"],
+    "instance_types": ["g5.xlarge"],
+    "aws": {"account": "123456789012", "ssh_from": ["203.0.113.7/32"], "image": "ami-1"},
+}
+
+
+class Clouds:
+    """Providers that answer for some fleets; `failures` are by fleet."""
+
+    def __init__(self, **failures):
+        self._failures = failures
+
+    async def preview(self, requests):
+        fleet = requests[0].fleet
+        if fleet in self._failures:
+            raise self._failures[fleet]
+        return [PreviewedChange("create", "aws:ec2/instance:Instance", fleet)]
+
+
+@pytest.fixture
+def previewed(monkeypatch):
+    """Return a function that plans fleets `good` and `bad`, with previews by some providers."""
+
+    def make(**failures):
+        monkeypatch.setattr(preview, "routed_hosts", lambda _: Clouds(**failures))
+        fleets = [fleet(name, **AWS) for name in ("good", "bad")]
+        offers = {one.key.name: offers_of_fleet(one.document) for one in fleets}
+        plan = planned(tree(*fleets), replace(ledger(), offers=offers))
+        return preview.with_preview(SimpleNamespace(), plan)
+
+    return make
+
+
+def printed(plan):
+    return "\n".join("".join(span.text for span in line.spans) for line in render(plan))
+
+
+def test_a_failed_preview_hides_nothing(previewed):
+    """The plan names the fleet with the error, has the preview of the other one, and nothing is applied."""
+    plan = previewed(bad=PermanentError("there is no VPC vpc-1", advice="correct `aws.vpc`"))
+    shown = printed(plan)
+    assert "previewed in the clouds, where 1 preview failed" in shown
+    bad, good = shown.index("+ fleet bad"), shown.index("+ fleet good")
+    assert "preview failed: there is no VPC vpc-1; correct `aws.vpc`" in shown[bad:good]
+    assert "preview: create 1 aws:ec2/instance:Instance" in shown[good:]
+    of_bad, of_good = to_json(plan, version="0")["resource_changes"]
+    assert of_bad["preview_error"] == {
+        "message": "there is no VPC vpc-1",
+        "advice": "correct `aws.vpc`",
+        "passes": False,
+    }
+    assert "preview" not in of_bad
+    assert [one["name"] for one in of_good["preview"]] == ["good"]
+    with pytest.raises(PlanProblem, match="preview of fleet/bad failed: there is no VPC") as found:
+        preview.require_previewed(plan, "nothing was applied", or_passes=True)
+    assert found.value.message.endswith("; nothing was applied")
+    assert found.value.advice == "correct `aws.vpc`"
+
+
+def test_several_failures_are_one_error(previewed):
+    """It names them, and the plan has the reasons."""
+    plan = previewed(bad=PermanentError("no VPC"), good=PermanentError("no image"))
+    with pytest.raises(PlanProblem, match="previews of fleet/bad, fleet/good failed"):
+        preview.require_previewed(plan)
+    assert {"no VPC", "no image"} <= {
+        one["preview_error"]["message"] for one in to_json(plan, version="0")["resource_changes"]
+    }
+
+
+def test_a_refused_offer_does_not_keep_from_applying(previewed):
+    """Apply takes the next one; `plan --preview` fails."""
+    plan = previewed(bad=NoCapacity("no capacity", delay_seconds=600))
+    preview.require_previewed(plan, or_passes=True)
+    with pytest.raises(PlanProblem, match="fleet/bad failed: no capacity"):
+        preview.require_previewed(plan)
