@@ -17,7 +17,7 @@ from fleetform.controllers.host_notices import without_name
 from fleetform.lifecycle.offers import must_be_released
 from fleetform.model.existence import CloudPlace, ended_text, place_of
 from fleetform.model.instance import Instance, request_of
-from fleetform.model.offers import NoOffer, Refusal, TriedOffer, terms_of
+from fleetform.model.offers import NoOffer, Refusal, RefusedOffer, terms_of
 from fleetform.providers.contract.errors import (
     HostGone,
     NoCapacity,
@@ -75,7 +75,7 @@ class BoughtHosts:
             lambda uids: ledger.take_offers(uids, fence=fence, now_ms=clock.now_ms()),
             gate=gate, task_group=task_group, name="offers of hosts",
         )  # fmt: skip
-        self._refused = BatchedCalls[Refusal, tuple[TriedOffer, ...]](
+        self._refused = BatchedCalls[Refusal, tuple[RefusedOffer, ...]](
             lambda refusals: ledger.refuse_offers(refusals, fence=fence, now_ms=clock.now_ms()),
             gate=gate, task_group=task_group, name="refused offers of hosts", done=notices.refused,
         )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from fleetform.model import figures
 from fleetform.model.history import LogLevel
 from fleetform.model.instance import Instance
-from fleetform.model.offers import TriedOffer, offer_text
+from fleetform.model.offers import RefusedOffer
 from fleetform.model.ports import Progress
 from fleetform.providers.contract.errors import PermanentError
 
@@ -54,14 +54,15 @@ class HostNotices:
         """Say what changes of that which the hosts of a fleet share."""
         self._progress.notice(said, event="fleet.sharing", details={"fleet": fleet})
 
-    def refused(self, offers: Iterable[TriedOffer]) -> None:
-        """Say which offers a cloud has refused, and why."""
+    def refused(self, offers: Iterable[RefusedOffer]) -> None:
+        """Say which offers a cloud has refused, why, and which are asked for in their place."""
         for one in offers:
+            fleet = one.offer.fleet
             self._progress.notice(
-                f"fleet {one.fleet}: {offer_text(one.terms)} was refused: {one.problem}",
+                f"fleet {fleet}: {one}",
                 event="offer.refused",
                 level=LogLevel.WARNING,
-                details={"fleet": one.fleet},
+                details={"fleet": fleet},
             )
 
     def releasing(self, instance: Instance) -> None:

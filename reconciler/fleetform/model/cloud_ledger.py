@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from fleetform.model.offers import NoOffer, Refusal, TriedOffer
+    from fleetform.model.offers import NoOffer, Refusal, RefusedOffer, TriedOffer
     from fleetform.model.scaling import IdleHosts, ScaleRequest
     from fleetform.providers.contract.hosts import CreatedHost
 
@@ -43,9 +43,9 @@ class CloudLedger(Protocol):
 
     def refuse_offers(
         self, refusals: Sequence[Refusal], *, fence: int, now_ms: int
-    ) -> tuple[TriedOffer, ...]:
+    ) -> tuple[RefusedOffer, ...]:
         """
-        Record what a cloud has refused, and return the offers that were not recorded as refused yet.
+        Record what a cloud has refused, and return the offers that were not recorded as refused yet, with those that follow them.
 
         One that exists keeps its offer until it is recorded as refused without existing: then it was released, and has
         another uid, because a uid is bought once.

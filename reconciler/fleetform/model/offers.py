@@ -20,6 +20,7 @@ __all__ = [
     "TERMS",
     "NoOffer",
     "Refusal",
+    "RefusedOffer",
     "TriedOffer",
     "gpu_text",
     "identity_of",
@@ -89,6 +90,22 @@ class Refusal(NamedTuple):
     exists: bool = False
 
 
+class RefusedOffer(NamedTuple):
+    """A cloud has refused an offer just now. `next_terms` is the offer that is asked for in its place; empty: none is left."""
+
+    offer: TriedOffer
+    next_terms: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        """Write `g5.xlarge in us-east-1 was refused: no capacity; next is g5.2xlarge in us-east-1, $1.22/h instead of $1.01/h`."""
+        said = f"{offer_text(self.offer.terms)} was refused: {self.offer.problem}"
+        if not self.next_terms:
+            return said
+        prices = [_price_text(one) for one in (self.offer.terms, self.next_terms)]
+        rest = f" instead of {prices[0]}" if prices[0] != prices[1] else ""
+        return f"{said}; next is {priced_offer_text(self.next_terms)}{rest}"
+
+
 class NoOffer(NamedTuple):
     """
     No offer may be asked for now: the cloud has refused each of `refused`.
@@ -154,9 +171,12 @@ def offer_text(terms: Mapping[str, Any]) -> str:
 
 def priced_offer_text(terms: Mapping[str, Any]) -> str:
     """Write `g5.xlarge in us-east-1a (spot), $0.44/h`."""
+    return f"{offer_text(terms)}, {_price_text(terms)}"
+
+
+def _price_text(terms: Mapping[str, Any]) -> str:
     price = terms.get("price_micros")
-    cost = "unknown price" if price is None else f"{dollars(price)}/h"
-    return f"{offer_text(terms)}, {cost}"
+    return "unknown price" if price is None else f"{dollars(price)}/h"
 
 
 def with_offer(endpoint: Mapping[str, Any], terms: Mapping[str, Any]) -> dict[str, Any]:

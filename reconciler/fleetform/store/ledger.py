@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from fleetform.model.decision import Next, Placement
     from fleetform.model.drift import RecordedDrift
     from fleetform.model.history import LoggedEvent
-    from fleetform.model.offers import NoOffer, Refusal, TriedOffer
+    from fleetform.model.offers import NoOffer, Refusal, RefusedOffer, TriedOffer
     from fleetform.model.override import Override, OverrideKind, PutInForce
     from fleetform.model.plan import Plan, Step
     from fleetform.model.recovery import Evidence, Recovered
@@ -219,7 +219,7 @@ class StoredLedger(Reads):
 
     def refuse_offers(
         self, refusals: Sequence[Refusal], *, fence: int, now_ms: int
-    ) -> tuple[TriedOffer, ...]:
+    ) -> tuple[RefusedOffer, ...]:
         with self._database.write(fence=fence) as transaction:
             return refuse_offers(transaction, refusals, ids=self._ids, now_ms=now_ms)
 

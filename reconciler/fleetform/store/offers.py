@@ -15,8 +15,10 @@ from fleetform.lifecycle.offers import asked_again, must_be_released, next_offer
 from fleetform.model.offers import (
     NoOffer,
     Refusal,
+    RefusedOffer,
     TriedOffer,
     identity_of,
+    in_order_of_asking,
     lacks_offer,
     offer_text,
 )
@@ -134,9 +136,9 @@ def take_offers(
 
 def refuse_offers(
     transaction: Transaction, refusals: Sequence[Refusal], *, ids: Ids, now_ms: int
-) -> tuple[TriedOffer, ...]:
+) -> tuple[RefusedOffer, ...]:
     """See `model.cloud_ledger.CloudLedger.refuse_offers`."""
-    noted: list[TriedOffer] = []
+    noted: list[RefusedOffer] = []
     for one in refusals:
         row = _row_of(transaction, one.instance_uid)
         if row is None:
@@ -158,7 +160,7 @@ def refuse_offers(
 
 def _note(
     transaction: Transaction, fleet: str, refusal: Refusal, now_ms: int
-) -> Iterator[TriedOffer]:
+) -> Iterator[RefusedOffer]:
     """Write down that an offer was refused, and yield it; once for all instances that were asked for by it."""
     for position, offer in enumerate(read_offers(transaction, fleet)):
         if identity_of(offer.terms) != identity_of(refusal.terms) or offer.is_refused(now_ms):
@@ -167,9 +169,13 @@ def _note(
             "UPDATE offers SET refused_at_ms = ?, problem = ? WHERE fleet = ? AND position = ?",
             (now_ms, refusal.problem, fleet, position),
         )
-        said = f"{offer_text(offer.terms)} was refused: {refusal.problem}"
-        transaction.log("offer.refused", now_ms, said, ResourceKey("fleet", fleet))
-        yield offer._replace(refused_at_ms=now_ms, problem=refusal.problem)
+        following = in_order_of_asking(read_offers(transaction, fleet), now_ms)[0]
+        refused_offer = RefusedOffer(
+            offer._replace(refused_at_ms=now_ms, problem=refusal.problem),
+            {} if following.is_refused(now_ms) else following.terms,
+        )
+        transaction.log("offer.refused", now_ms, str(refused_offer), ResourceKey("fleet", fleet))
+        yield refused_offer
 
 
 def _endpoints(transaction: Transaction, fleet: str) -> list[tuple[str, str]]:

@@ -65,7 +65,9 @@ def test_the_next_offer_is_tried(site, cloud):
     )
     assert types(cloud) == {"gpus-0": "g5.2xlarge", "gpus-1": "g5.2xlarge"}
     reason = "no capacity (InsufficientInstanceCapacity)"
-    assert said.count(f"fleet gpus: g5.xlarge in us-east-1 was refused: {reason}") == 1
+    following = "next is g5.2xlarge in us-east-1, $1.22/h instead of $1.01/h"
+    refusal = f"fleet gpus: g5.xlarge in us-east-1 was refused: {reason}; {following}"
+    assert said.count(refusal) == 1
     assert site.plan()["resource_changes"] == []
 
     site.run("controller", "stop")

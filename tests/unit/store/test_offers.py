@@ -57,7 +57,9 @@ def test_a_refusal_is_of_the_fleet(ledger):
     declare(ledger, 2)
     assert taken(ledger, now_ms=1) == ["g5.xlarge"] * 2
     first, second = uids(ledger)
-    assert [one.problem for one in refuse(ledger, first, CHEAP, now_ms=2)] == ["no capacity"]
+    (refused,) = refuse(ledger, first, CHEAP, now_ms=2)
+    following = "g5.2xlarge in us-east-1, unknown price instead of $1.01/h"
+    assert str(refused) == f"g5.xlarge in us-east-1 was refused: no capacity; next is {following}"
     assert taken(ledger, now_ms=2) == ["g5.2xlarge", "g5.xlarge"]
     assert refuse(ledger, second, CHEAP, now_ms=3) == ()
     assert taken(ledger, now_ms=3) == ["g5.2xlarge"] * 2
@@ -111,7 +113,8 @@ def test_a_person_asks_again(ledger):
     declare(ledger, 1)
     for terms in (CHEAP, DEAR):
         taken(ledger, now_ms=1)
-        refuse(ledger, uids(ledger)[0], terms, now_ms=1)
+        (last,) = refuse(ledger, uids(ledger)[0], terms, now_ms=1)
+    assert str(last) == "g5.2xlarge in us-east-1 was refused: no capacity"
     taken(ledger, now_ms=2)
     (before,) = ledger.read_live().tried_offers.values()
     assert [(one.terms, one.is_refused(2)) for one in before] == [(CHEAP, True), (DEAR, True)]
@@ -157,7 +160,8 @@ def test_a_retry_counts_for_hosts_that_are_missing(ledger):
     declare(ledger, 1)
     for terms in (CHEAP, DEAR):
         taken(ledger, now_ms=1)
-        refuse(ledger, uids(ledger)[0], terms, now_ms=1)
+        (last,) = refuse(ledger, uids(ledger)[0], terms, now_ms=1)
+    assert str(last) == "g5.2xlarge in us-east-1 was refused: no capacity"
     taken(ledger, now_ms=2)
     declare(ledger, 1, retry_seconds=60)
     (none,) = taken(ledger, now_ms=3)
