@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from fleetform.model.figures import dollars, size
 
 __all__ = [
+    "CHOSEN_ZONE",
     "GIVEN_UP",
     "OFFERS_MAX",
     "REFUSED_MS",
@@ -50,6 +51,12 @@ OFFERS_MAX = 16
 
 REFUSED_SINCE = "refused_since_ms"
 """In the endpoint of an instance: since when its cloud has refused all offers; kept until the instance is created."""
+
+CHOSEN_ZONE = "chosen_zone"
+"""
+In the endpoint of an instance: the zone where it is. Its offer has none where the cloud chooses it, and keeps none: the
+stack of its batch would have another program.
+"""
 
 GIVEN_UP = "is_refused"
 """In the endpoint of an instance: its fleet does not retry, or no longer, so only a person has it asked for again."""

@@ -21,6 +21,7 @@ from fleetform.lifecycle.offers import created as as_created
 from fleetform.model.drift import GONE, TABLE, Drift, RecordedDrift
 from fleetform.model.figures import counted
 from fleetform.model.instance import CLOUDS, LOCAL
+from fleetform.model.offers import CHOSEN_ZONE
 from fleetform.model.rollout import EXCHANGED, EXCHANGED_TEXTS, SURGE, UNWANTED
 from fleetform.model.scaling import numbers_kept, places_kept
 from fleetform.model.verbs import Verb
@@ -387,23 +388,26 @@ def note_created(
 ) -> None:
     """See `model.ports.Ledger.note_created`."""
     row = transaction.one(
-        "SELECT name, endpoint FROM instances WHERE uid = ? AND state <> 'terminated'",
+        "SELECT name, fleet, endpoint FROM instances WHERE uid = ? AND state <> 'terminated'",
         (instance_uid,),
     )
     if row is None:
         return
-    asked = json.loads(row[1] or "{}")
+    name, fleet, before = row
+    asked = json.loads(before or "{}")
     endpoint = {**as_created(asked), "id": created.id, "hostname": created.address}
     if created.image:
         endpoint["image"] = created.image
+    if created.zone:
+        endpoint[CHOSEN_ZONE] = created.zone
     transaction.execute(
         "UPDATE instances SET endpoint = ?, address = ?, host_key = ?, message = '',"
         " created_at_ms = coalesce(created_at_ms, ?), generation = generation + 1 WHERE uid = ?",
         (to_json(endpoint), created.address, created.host_key, now_ms, instance_uid),
     )
     if asked.get("id") != created.id:
-        said = f"host {row[0]} was created: {created.id} at {created.address}"
-        transaction.log("host.created", now_ms, said)
+        said = f"host {name} was created: {created.id} at {created.address}"
+        transaction.log("host.created", now_ms, said, ResourceKey("fleet", fleet))
 
 
 def note_ended(transaction: Transaction, instance_uid: str, why: str, *, now_ms: int) -> None:
@@ -516,14 +520,16 @@ def retire(transaction: Transaction, instance_uid: str, *, now_ms: int) -> None:
         # This message says that another host takes its place.
         " message = CASE WHEN message IN (?, ?, ?, ?) THEN message ELSE '' END"
         f" WHERE uid = ? AND state <> 'terminated' AND (state = 'terminating' OR {_IS_BOUGHT})"
-        " RETURNING name, endpoint, message, provider",
+        " RETURNING name, fleet, endpoint, message, provider",
         (now_ms, *EXCHANGED_TEXTS, instance_uid),
     )
     if row is None:
         return
-    name, endpoint, message, provider = row
+    name, fleet, endpoint, message, provider = row
     lose_jobs(transaction, instance_uid, f"host {name} was released", now_ms=now_ms)
     # A rollout gives the machine that a configuration names another agent: what is broken stays so.
     if provider in CLOUDS or not (endpoint and message in EXCHANGED_TEXTS):
         end_quarantine(transaction, name, now_ms=now_ms)
-    transaction.log("host.terminated", now_ms, f"host {name} was released")
+    transaction.log(
+        "host.terminated", now_ms, f"host {name} was released", ResourceKey("fleet", fleet)
+    )

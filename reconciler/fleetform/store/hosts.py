@@ -57,7 +57,7 @@ def commit_host(transaction: Transaction, seen: HostSeen, *, now_ms: int) -> tup
     lost = _prove_losses(transaction, seen, name, boot_id, install_id, heard_at_ms, now_ms)
     if state != InstanceState.READY:
         _refresh(transaction, seen.instance_uid, now_ms)
-        transaction.log("host.ready", now_ms, f"host {name} answers")
+        transaction.log("host.ready", now_ms, f"host {name} answers", ResourceKey("fleet", fleet))
     return lost
 
 
@@ -226,12 +226,12 @@ def mark_instance(
     """
     wanted = InstanceState(state)
     row = transaction.one(
-        "SELECT name, state, message FROM instances WHERE uid = ? AND state <> 'terminated'",
+        "SELECT name, state, message, fleet FROM instances WHERE uid = ? AND state <> 'terminated'",
         (instance_uid,),
     )
     if row is None or (row[1], row[2]) == (wanted, message):
         return
-    name, before, _ = row
+    name, before, _, fleet = row
     if wanted in _ONLY_AFTER and before not in _ONLY_AFTER[wanted]:
         return
     if (before, wanted) == (InstanceState.RECOVERING, InstanceState.READY) and heard_at_ms is None:
@@ -256,6 +256,7 @@ def mark_instance(
         f"host.{wanted}",
         now_ms,
         f"host {name} is {wanted}" + (f": {message}" if message else ""),
+        ResourceKey("fleet", fleet),
     )
 
 

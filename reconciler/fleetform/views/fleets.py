@@ -16,6 +16,7 @@ from fleetform.model.instance import (
     InstanceState,
     missing_devices_text,
 )
+from fleetform.model.offers import CHOSEN_ZONE
 from fleetform.model.override import Override, quarantine_of
 from fleetform.spec.checks.hosts import provider_of
 from fleetform.spec.names import natural_order
@@ -84,6 +85,25 @@ class GpuUser:
 
 
 @dataclass(frozen=True, slots=True)
+class CloudInstance:
+    """
+    What a host is in its cloud, once it is created: what finds it in the console, and what it costs.
+
+    `zone` is empty where the ledger has it not, `image` where the cloud has none. `price_micros` is its price an hour
+    when it was created, in micro-dollars, null where it is unknown.
+    """
+
+    provider: str
+    id: str
+    instance_type: str
+    spot: bool
+    region: str
+    zone: str
+    price_micros: int | None
+    image: str
+
+
+@dataclass(frozen=True, slots=True)
 class InstanceRow:
     """
     One host of a fleet.
@@ -94,6 +114,7 @@ class InstanceRow:
     something that the host said; a ready, suspect or quarantined host has a connection, whatever that says.
     `gpu_users` are processes that use its GPUs and are of no job; those GPUs are not allotted.
     `idle_since_ms`: since when it has no jobs, and leaves its fleet after a while.
+    `cloud` is null for a host that no cloud has, or not yet.
     """
 
     name: str
@@ -114,6 +135,7 @@ class InstanceRow:
     seen_at_ms: int | None = None
     gpu_users: tuple[GpuUser, ...] = ()
     idle_since_ms: int | None = None
+    cloud: CloudInstance | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +272,25 @@ def instances_table(rows: Iterable[InstanceRow], *, now_ms: int = 0) -> Table:
     return make_table(columns, rows)
 
 
+def cloud_table(rows: Iterable[InstanceRow]) -> Table:
+    """Make the table of the hosts that are instances of a cloud; it has no rows if none is."""
+    columns: tuple[Column[tuple[str, CloudInstance]], ...] = (
+        Column("INSTANCE", lambda row: row[0]),
+        Column("ID", lambda row: row[1].id),
+        Column("TYPE", lambda row: row[1].instance_type),
+        Column("KIND", lambda row: "spot" if row[1].spot else "on-demand"),
+        Column("PLACE", lambda row: row[1].zone or row[1].region),
+        Column("$/H", _price, right=True),
+        Column("IMAGE", lambda row: row[1].image, optional=True),
+    )
+    return make_table(columns, [(row.name, row.cloud) for row in rows if row.cloud is not None])
+
+
+def _price(row: tuple[str, CloudInstance]) -> Cell | str:
+    micros = row[1].price_micros
+    return Cell("unknown", "warn") if micros is None else figures.dollars(micros)
+
+
 def cpu_use(used: Amounts, capacity: Amounts) -> str:
     """Write used and total CPUs: `3.5/8`."""
     return f"{figures.cores(used.cpu_millicores)}/{figures.cores(capacity.cpu_millicores)}"
@@ -283,6 +324,7 @@ def _instance_row(
         ),
         used=used,
         gpu_names=tuple(dict.fromkeys(gpu.name for gpu in instance.gpus)),
+        cloud=_cloud_instance(instance),
         jobs=jobs,
         message="; ".join(_messages(instance, jobs)),
         users=_users(instance, held, run_names),
@@ -291,6 +333,22 @@ def _instance_row(
             for gpu in instance.gpus
             if gpu.used_by is not None
         ),
+    )
+
+
+def _cloud_instance(instance: Instance) -> CloudInstance | None:
+    if not instance.is_bought or not instance.is_created:
+        return None
+    endpoint = instance.endpoint
+    return CloudInstance(
+        provider=instance.provider,
+        id=endpoint["id"],
+        instance_type=endpoint.get("instance_type", ""),
+        spot=bool(endpoint.get("spot")),
+        region=endpoint.get("region", ""),
+        zone=endpoint.get(CHOSEN_ZONE) or endpoint.get("zone", ""),
+        price_micros=endpoint.get("price_micros"),
+        image=endpoint.get("image", ""),
     )
 
 

@@ -45,7 +45,11 @@ def test_a_job_runs_on_an_instance(site, host_key):
     site.run("apply", "-y")
     assert "hello from" in site.run("logs", "hello")
     shown = site.run("fleet", "show", "gpus")
+    (instance,) = site.cloud.instances()
     assert "ready" in shown
+    assert all(one in shown for one in (instance.id, instance.type, instance.zone, "on-demand"))
+    events = site.run("blame", "fleet/gpus", "--events")
+    assert f"host gpus-0 was created: {instance.id} at " in events
     assert "1 host: 1 ok" in site.run("fleet", "check", "gpus")
     assert site.plan()["resource_changes"] == []
     fleet, run = json.loads(site.run("cost", "--format", "json"))

@@ -11,6 +11,7 @@ from contract.ledgers import CountingIds
 from fleetform.model.apply import StepOutcome
 from fleetform.model.cost import BoughtHost
 from fleetform.model.instance import InstanceState
+from fleetform.model.offers import CHOSEN_ZONE
 from fleetform.model.override import OverrideKind
 from fleetform.model.plan import Step
 from fleetform.model.rollout import EXCHANGED
@@ -25,6 +26,7 @@ from fleetform.store.fleets import (
     note_ended,
     retire,
 )
+from fleetform.store.hosts import mark_instance
 from fleetform.store.opening import ledger_in_memory
 from fleetform.store.resources import Context
 from unit.plan.trees import UID
@@ -64,6 +66,7 @@ def write():
     write.spending = ledger.read_spending
     write.instances = lambda: ledger.read_book(()).instances
     write.live = ledger.read_live
+    write.events = ledger.read_resource_events
     write.quarantine = lambda host: ledger.put_overrides(
         OverrideKind.QUARANTINE,
         (f"host/{host}",),
@@ -92,10 +95,12 @@ def test_an_instance_keeps_what_it_was_created_by(write):
     """A later step says another offer for the same place, and the row does not follow."""
     write(begin_make, step(1))
     (before,) = write.instances()
-    write(note_created, before.uid, CreatedHost("i-1", "192.0.2.1", "ssh-ed25519 AAAA"))
+    created = CreatedHost("i-1", "192.0.2.1", "ssh-ed25519 AAAA", zone="us-east-1b")
+    write(note_created, before.uid, created)
     write(begin_update, step(1, instance_type="g6.xlarge"))
     (after,) = write.instances()
-    assert after.endpoint == {**before.endpoint, "id": "i-1", "hostname": "192.0.2.1"}
+    place = {"id": "i-1", "hostname": "192.0.2.1", CHOSEN_ZONE: "us-east-1b"}
+    assert after.endpoint == {**before.endpoint, **place}
     assert (after.address, after.host_key) == ("192.0.2.1", "ssh-ed25519 AAAA")
     assert after.is_created
     assert not before.is_created
@@ -114,6 +119,20 @@ def test_the_ledger_knows_how_long_an_instance_existed(write):
         BoughtHost(first.uid, "gpus", 1_006_000, 100, None),
         BoughtHost(second.uid, "gpus", 1_006_000, 200, 700),
     )
+
+
+def test_the_history_of_a_fleet_has_its_hosts(write):
+    """Creation, silence and release of a host are events of its fleet."""
+    write(begin_make, step(1))
+    (host,) = write.instances()
+    write(note_created, host.uid, CreatedHost("i-1", "192.0.2.1"))
+    write(mark_instance, host.uid, state="unreachable", message="no route")
+    write(retire, host.uid)
+    assert [one.message for one in write.events(FLEET) if one.kind.startswith("host.")] == [
+        "host gpus-0 was created: i-1 at 192.0.2.1",
+        "host gpus-0 is unreachable: no route",
+        "host gpus-0 was released",
+    ]
 
 
 def test_a_released_instance_is_not_wanted_again(write):

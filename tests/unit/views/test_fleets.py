@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from fleetform.model.instance import Allocation, Gpu, GpuUse, InstanceState
-from fleetform.model.offers import GIVEN_UP, REFUSED_SINCE
+from fleetform.model.offers import CHOSEN_ZONE, GIVEN_UP, REFUSED_SINCE
 from fleetform.model.override import Override, OverrideKind
 from fleetform.views.fleets import (
     TONES,
     Amounts,
+    cloud_table,
     fleet_rows,
     fleets_table,
     instance_rows,
@@ -61,6 +62,30 @@ def test_a_host_that_its_cloud_refuses_is_no_capacity(more, state):
     (fleet,) = fleet_rows(live(resource("fleet", "local", DOCUMENT), instances=[HOSTS[1], waiting]))
     assert (fleet.ready, fleet.instances) == (1, 2)
     assert fleet.capacity.cpu_millicores == (8000 if state != "provisioning" else 16_000)
+
+
+def test_what_a_host_is_in_its_cloud_fits_a_screen():
+    """Its id, type, price, zone and image; a host that the cloud has not created has none of them."""
+    endpoint = {
+        "id": "i-0f1e2d3c4b5a69788", "instance_type": "p4de.24xlarge", "region": "us-east-1",
+        "spot": True, "image": "ami-0123456789abcdef0",
+    }  # fmt: skip
+    chosen = {**endpoint, CHOSEN_ZONE: "us-east-1b", "price_micros": 40_965_700}
+    hosts = [
+        instance(number, provider="aws", endpoint=one)
+        for number, one in enumerate([chosen, {**endpoint, "spot": False}])
+    ]
+    rows = instance_rows(
+        [*hosts, instance(2), instance(3, provider="aws", endpoint={"spot": True})]
+    )
+    lines = plain_lines(cloud_table(rows))
+    assert lines == (
+        "INSTANCE  ID                   TYPE           KIND       PLACE           $/H  IMAGE",
+        "local-0   i-0f1e2d3c4b5a69788  p4de.24xlarge  spot       us-east-1b   $40.97  ami-0123456789abcdef0",
+        "local-1   i-0f1e2d3c4b5a69788  p4de.24xlarge  on-demand  us-east-1   unknown  ami-0123456789abcdef0",
+    )
+    assert max(map(len, lines)) <= 100
+    assert [one.name for one in rows if one.cloud is None] == ["local-2", "local-3"]
 
 
 def test_runs_that_use_a_host_are_named_with_their_gpus():

@@ -169,13 +169,14 @@ class CreatedHost:
     An instance of a cloud that exists: its id there, and the address at which it is reached.
 
     `host_key` is the key with which its SSH server answers first, as in `InstanceRequest`. `image` is what
-    it booted from; empty: the provider has no images.
+    it booted from; empty: the provider has no images. `zone` is where it is; empty: the provider has no zones.
     """
 
     id: str
     address: str
     host_key: str = ""
     image: str = ""
+    zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)

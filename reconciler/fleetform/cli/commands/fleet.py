@@ -77,7 +77,7 @@ def list_fleets(path: str | None, as_json: bool) -> None:
 def show_fleet(name: str, path: str | None, as_json: bool) -> None:
     """Show the fleet NAME with its instances, the runs that use each, and the offers that its cloud refused."""
     from fleetform.app.clock import SystemClock
-    from fleetform.views.fleets import fleet_rows, fleets_table, instances_table
+    from fleetform.views.fleets import cloud_table, fleet_rows, fleets_table, instances_table
     from fleetform.views.offers import tried_offer_rows, tried_offers_table
     from fleetform.views.rollouts import rollout_text
 
@@ -101,6 +101,9 @@ def show_fleet(name: str, path: str | None, as_json: bool) -> None:
         out.line()
         out.table(instances_table(hosts, now_ms=SystemClock().now_ms()))
         _say_age(workspace, [one for one in live.instances if one.fleet == name])
+    if any(one.cloud is not None for one in hosts):
+        out.line()
+        out.table(cloud_table(hosts))
     if found[0].rollout is not None:
         out.line()
         out.line(rollout_text(name, found[0].rollout))

@@ -129,6 +129,7 @@ def hosts_of(deployment: Deployment, template: HostTemplate) -> dict[str, Create
             if template.elastic_address
             else str(one.outputs.get("publicIp") or one.outputs.get("privateIp") or ""),
             image=str(one.outputs.get("ami") or ""),
+            zone=str(one.outputs.get("availabilityZone") or ""),
         )
         for one in resources
         if one.type == INSTANCE
