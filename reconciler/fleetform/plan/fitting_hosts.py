@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.offers import identity_of
 from fleetform.model.plan import Change, Step
+from fleetform.model.rollout import SURGE
 from fleetform.model.verbs import Verb
 from fleetform.plan.draft import PlanDraft
 from fleetform.plan.kinds.fleet import recreated_hosts_impact, root_gb, template_of, was_made
@@ -73,11 +74,16 @@ def _sorted(
     is_alike = template_of({**before, **{name: after.get(name) for name in _LISTS}}) == template_of(
         after
     ) and root_gb(before) == root_gb(after)
+    # One that the fleet no longer has is removed, whatever it is created from.
+    wanted = {
+        place["number"] for step in change.steps for place in step.arguments.get("instances", ())
+    }
+    staying = [one for one in hosts if one.number % SURGE in wanted]
     why = {
-        one.name: _why_not(one, after, offers) if is_alike else _changes(change) for one in hosts
+        one.name: _why_not(one, after, offers) if is_alike else _changes(change) for one in staying
     }
     replaced = {name: text for name, text in why.items() if text}
-    kept = sorted(one.uid for one in hosts if one.name not in replaced)
+    kept = sorted(one.uid for one in staying if one.name not in replaced)
     steps = tuple(_with_hosts(step, kept, replaced) for step in change.steps)
     change = replace(change, steps=steps)
     if change.key in draft.hastened or not change.destructive:

@@ -15,7 +15,7 @@ from fleetform.model.drift import Drift
 from fleetform.model.figures import counted
 from fleetform.model.instance import CLOUDS, InstanceState
 from fleetform.model.live import Live
-from fleetform.model.offers import lacks_offer, offer_facts
+from fleetform.model.offers import lacks_offer, offer_facts, terms_of
 from fleetform.model.plan import Change, Plan
 from fleetform.model.run_state import Outdated
 from fleetform.model.verbs import Verb
@@ -43,7 +43,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
     the longest of it has been going, `gpu_ms` of all of it, and `since` when that counts: `start`,
     because runs do not report their checkpoints yet. `hosts_removed` names, by fleet, the hosts
     that its change removes, `removal_waits_for` the runs with jobs there, `hosts_set_up` those on which its change installs and starts the agent,
-    `hosts_created` those that its change buys from a cloud.
+    `hosts_created` those that its change buys from a cloud, and `hosts_replaced` has the offer and the image of each that another one replaces.
     `rollouts` says, by fleet, how far its rollout is. `hosts_joining` has, by fleet, the hosts that it works without until they answer, with the reason,
     `hosts_waiting` those for which no cloud has capacity, and `hosts_silent` those that were set up and cannot be reached now. `fleet_costs` are those of `cloud_costs`, and
     `run_costs` those of `run_costs`.
@@ -91,6 +91,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
         **({"removal_waits_for": runs} if (runs := _removal_waits_for(draft, removed)) else {}),
         **({"hosts_set_up": new} if (new := _hosts_brought_in(draft, bought=False)) else {}),
         **({"hosts_created": new} if (new := _hosts_brought_in(draft, bought=True)) else {}),
+        **({"hosts_replaced": old} if (old := _hosts_replaced(draft)) else {}),
         **({"rollouts": rollouts} if (rollouts := _rollouts(draft)) else {}),
         **({"hosts_joining": late} if (late := _hosts_late(draft, lack_offer=False)) else {}),
         **({"hosts_waiting": late} if (late := _hosts_late(draft, lack_offer=True)) else {}),
@@ -165,6 +166,18 @@ def _hosts_brought_in(draft: PlanDraft, *, bought: bool) -> dict[str, list[str]]
         ]
         if names:
             found[key.name] = sorted(names, key=natural_order)
+    return dict(sorted(found.items()))
+
+
+def _hosts_replaced(draft: PlanDraft) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return, by fleet and host, what the hosts of clouds are that other ones replace."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for key, change in draft.changes.items():
+        names = {name for step in change.steps for name in step.arguments.get("unfit", ())}
+        for one in draft.live.instances if names else ():
+            if one.name in names and one.fleet == draft.row_key(change).name:
+                image = {"image": one.endpoint["image"]} if "image" in one.endpoint else {}
+                found.setdefault(key.name, {})[one.name] = {**terms_of(one.endpoint), **image}
     return dict(sorted(found.items()))
 
 

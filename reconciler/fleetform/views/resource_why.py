@@ -12,6 +12,7 @@ from fleetform.model.volume import volume_hosts
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.moments import age
 from fleetform.views.reasons import HELD_BY, blocked_text
+from fleetform.views.rollouts import rollout_text
 from fleetform.views.runs import WaitingRow
 from fleetform.views.why import SILENT, Why
 
@@ -46,6 +47,10 @@ def resource_why(
     reasons += [WaitingRow("drift", _seen(one, now_ms)) for one in drifts]
     if row.key.kind == "fleet":
         hosts = [one for one in live.instances if one.fleet == row.key.name]
+        rollout = live.exchanging.get(row.key.name)
+        if rollout is not None:
+            reasons.append(WaitingRow("rollout", rollout_text(row.key.name, rollout)))
+            cures.append(_ROLLOUT.replace("FLEET", row.key.name))
         waiting = [*_waiting_hosts(hosts, now_ms), *_silent_hosts(hosts)]
         reasons += [reason for reason, _ in waiting]
         cures += [cure for _, cure in waiting if cure]
@@ -183,6 +188,11 @@ def _waiting_hosts(hosts: Iterable[Instance], now_ms: int) -> Iterator[tuple[Wai
 
 
 _HOSTS_SHOWN = 3
+
+_ROLLOUT = (
+    "a controller replaces the others as `update` says, by default each once its jobs have ended;"
+    " `fleetform fleet show FLEET` lists the hosts"
+)
 
 _MORE_OFFERS = {
     False: "a controller asks again by itself, and at once after `fleetform fleet retry FLEET`; more `instance_types`,"

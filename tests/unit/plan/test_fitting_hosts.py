@@ -10,7 +10,7 @@ from fleetform.checker.check import check
 from fleetform.model.instance import InstanceState
 from fleetform.model.plan import Permissions
 from fleetform.plan.kinds.fleet import template_of
-from unit.plan.test_offers import bought, on_aws, plan_of, printed
+from unit.plan.test_offers import AWS, bought, on_aws, plan_of, printed
 from unit.plan.trees import ledger, row, tree
 
 BEFORE = {"instance_types": ["g5.xlarge", "g5.2xlarge"]}
@@ -108,3 +108,34 @@ def test_a_region_that_is_removed_replaces_its_hosts():
     live = replace(live, instances=(first, replace(second, endpoint=west)))
     plan = plan_of(on_aws(**BEFORE), live)
     assert hosts_of(plan) == (["u0"], {"gpus-1": "us-west-2 is no longer in `regions`"})
+
+
+def test_a_host_is_removed_or_replaced():
+    """With fewer hosts and another image, each host has one of the two fates, and only the one that is replaced is counted for it."""
+    declared = on_aws(1, **BEFORE, aws={**AWS["aws"], "image": "ami-2"})
+    plan = plan_of(declared, there())
+    assert hosts_of(plan) == ([], {"gpus-0": "`aws.image` changes"})
+    assert plan.annex["hosts_removed"] == {"gpus": ["gpus-1"]}
+    shown = printed(plan)
+    assert "hosts removed: gpus-1" in shown
+    assert "replaces: 1 host: gpus-0 (`aws.image` changes);" in shown
+
+
+def test_a_replacement_says_what_the_new_hosts_are():
+    """Type and price of the earlier and the new hosts, the image where it is looked up again, and what is asked for if that is refused."""
+    live = there()
+    hosts = [
+        replace(one, endpoint={**one.endpoint, "zone": "", "image": "ami-9", "price_micros": 1_006_000})
+        for one in live.instances
+    ]  # fmt: skip
+    live = replace(live, instances=tuple(hosts))
+    larger = on_aws(instance_types=["g5.2xlarge", "g5.4xlarge"])
+    shown = printed(plan_of(larger, live))
+    old, new = "g5.xlarge in us-east-1, $1.01/h", "g5.2xlarge in us-east-1, $1.22/h"
+    assert f"; {old} → {new}; image ami-9; drain, 1 at a time" in shown
+    assert "next offers: g5.4xlarge in us-east-1, $1.63/h" in shown
+    other = on_aws(**BEFORE, aws={**AWS["aws"], "image": "ami-2"})
+    assert "image ami-9 → ami-2; drain" in printed(plan_of(other, live))
+    aws = {name: value for name, value in AWS["aws"].items() if name != "image"}
+    shown = printed(plan_of(on_aws(**BEFORE, aws={**aws, "image_renewal": 1}), live))
+    assert "image ami-9 → newest of /aws/service/deeplearning/ami/x86_64/" in shown

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from fleetform.model.history import LoggedEvent
 from fleetform.model.instance import InstanceState
+from fleetform.model.rollout_status import RolloutStatus
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.resource_why import resource_why
 from fleetform.views.why import why_lines
@@ -99,3 +101,14 @@ def test_a_volume_that_could_not_be_created() -> None:
         "volume local is not created; 1 thing is not as applied:",
         "  - its last change failed 0s ago: no zone",
     )
+
+
+def test_a_rollout_is_under_way() -> None:
+    """It says how far it is, and what it waits for."""
+    made = resource("fleet", "local", {})
+    status = RolloutStatus(hosts=3, updated=1, waiting=2, busy=1)
+    there = replace(live(made), exchanging={"local": status})
+    said = why_lines(resource_why(made, there, now_ms=NOW))
+    text = "rollout of fleet/local: 1 of 3 hosts have the new template; 2 wait (1 busy)"
+    assert said[1] == f"  - {text}"
+    assert "each once its jobs have ended; `fleetform fleet show local` lists the hosts" in said[2]

@@ -26,9 +26,15 @@ from fleetform.views.plan.notes import (
     silent_hosts,
     waiting_hosts,
 )
-from fleetform.views.plan.offers import asked_offers, hosts_created, scaling_of
+from fleetform.views.plan.offers import (
+    asked_offers,
+    asks_for_hosts,
+    hosts_created,
+    hosts_replaced,
+    scaling_of,
+)
 from fleetform.views.plan.preview import preview_failure, preview_rows
-from fleetform.views.plan.rollouts import hosts_replaced, rollouts
+from fleetform.views.plan.rollouts import rollouts
 from fleetform.views.plan.schema import (
     PLAN_FORMAT,
     ChangeBody,
@@ -251,7 +257,7 @@ def change_json(plan: Plan, change: Change) -> ResourceChange:
             found["hosts_replaced"] = dict(replaced)
         if costs := plan.annex.get("fleet_costs", {}).get(change.key.name):
             found["costs"] = costs
-        if created or scaling_of(change):
+        if asks_for_hosts(plan, change):
             found["offers"] = [cast("OfferBody", dict(one)) for one in asked_offers(plan, change)]
         if scaling := scaling_of(change):
             found["scaling"] = {

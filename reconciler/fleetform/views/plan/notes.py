@@ -275,7 +275,7 @@ def block_facts(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[
         ("hosts removed", hosts_removed_text(plan, change)),
         ("sets up", hosts_set_up_text(plan, change)),
         ("creates", hosts_created_text(plan, change)),
-        ("replaces", hosts_replaced_text(change)),
+        ("replaces", hosts_replaced_text(plan, change)),
         ("scales", scaling_text(plan, change)),
         ("next offers", next_offers_text(plan, change)),
         ("refused lately", refused_offers_text(plan, change)),

@@ -7,7 +7,7 @@ annex of the plan, because it passes with time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from fleetform.model import figures
@@ -18,10 +18,13 @@ from fleetform.views.moments import moment
 
 __all__ = [
     "asked_offers",
+    "asks_for_hosts",
     "hosts_created",
     "hosts_created_text",
+    "hosts_replaced",
     "next_offers_text",
     "refused_offers_text",
+    "replacement_text",
     "scaling_of",
     "scaling_text",
 ]
@@ -50,6 +53,51 @@ def hosts_created(plan: Plan, change: Change) -> tuple[str, ...]:
     if change.key.kind != "fleet":
         return ()
     return tuple(plan.annex.get("hosts_created", {}).get(change.key.name, ()))
+
+
+def hosts_replaced(change: Change) -> Mapping[str, str]:
+    """Return the hosts of a fleet on a cloud that another template replaces, with the reason."""
+    found = (step.arguments.get("unfit", {}) for step in change.steps)
+    return next((one for one in found if one), {})
+
+
+def replacement_text(plan: Plan, change: Change) -> str:
+    """
+    Write `g5.xlarge in us-east-1, $1.01/h → g5.2xlarge in us-east-1, $1.22/h; image ami-1 → ami-2`: what hosts are that are replaced, and will be.
+
+    What stays the same is there once.
+    """
+    earlier = plan.annex.get("hosts_replaced", {}).get(change.key.name, {}).values()
+    offer = next(iter(asked_offers(plan, change)), None)
+    if not earlier or offer is None:
+        return ""
+    new = priced_offer_text(offer)
+    old = dict.fromkeys(priced_offer_text(one) for one in earlier if "instance_type" in one)
+    hosts = new if list(old) == [new] else f"{', '.join(old)} → {new}"
+    return printable(f"{hosts}; image {_images_text(change, offer, earlier)}")
+
+
+def _images_text(
+    change: Change, offer: Mapping[str, Any], earlier: Collection[Mapping[str, Any]]
+) -> str:
+    """Write `ami-1`, `ami-1 → ami-2`, or `ami-1 → newest of /aws/service/…` where an image is looked up again."""
+    document: Mapping[str, Any] = next(
+        (one.arguments["document"] for one in change.steps if "document" in one.arguments), {}
+    )
+    declared = document.get("aws", {}).get("image")
+    # Here: a catalogue is read for it.
+    from fleetform.providers.offers.aws_images import image_parameter
+
+    default = image_parameter(offer["instance_type"])
+    is_looked_up = any(one.path in {"aws.image", "aws.image_renewal"} for one in change.fields) or (
+        declared is None
+        and any(image_parameter(one.get("instance_type", "")) != default for one in earlier)
+    )
+    old = ", ".join(dict.fromkeys(one.get("image", "unknown") for one in earlier))
+    new = declared or default
+    if not is_looked_up or new == old:
+        return old
+    return f"{old} → {f'newest of {new}' if new.startswith('/') else new}"
 
 
 def hosts_created_text(plan: Plan, change: Change) -> str:
@@ -109,13 +157,18 @@ def scaling_text(plan: Plan, change: Change) -> str:
     return f"{least} to {most} hosts by demand ({host}); hosts {'' if not least else f'beyond {least} '}{end}"
 
 
+def asks_for_hosts(plan: Plan, change: Change) -> bool:
+    """Tell whether the change of a fleet has its cloud create hosts, now or by demand."""
+    return bool(hosts_created(plan, change) or hosts_replaced(change) or scaling_of(change))
+
+
 def next_offers_text(plan: Plan, change: Change) -> str:
     """
     Write `g5.2xlarge in us-east-1, $1.22/h; g5.4xlarge in us-east-1, $1.63/h; 3 more up to $16.29/h`.
 
     It is what is asked for if the cloud refuses the first offer.
     """
-    if not hosts_created(plan, change) and scaling_of(change) is None:
+    if not asks_for_hosts(plan, change):
         return ""
     offers = [one for one in asked_offers(plan, change)[1:] if not _is_refused(one)]
     shown = [priced_offer_text(one) for one in offers[:_OFFERS_SHOWN]]
@@ -134,7 +187,7 @@ def refused_offers_text(plan: Plan, change: Change) -> str:
 
     Empty if no offer was refused lately, or the change creates no host now or later.
     """
-    if not hosts_created(plan, change) and scaling_of(change) is None:
+    if not asks_for_hosts(plan, change):
         return ""
     offers = asked_offers(plan, change)
     refused = [one for one in offers if _is_refused(one)]

@@ -10,9 +10,10 @@ from fleetform.model.plan import Change, Plan
 from fleetform.model.rollout_status import RolloutStatus
 from fleetform.views.lines import printable
 from fleetform.views.plan.groups import NAMES_MAX
+from fleetform.views.plan.offers import hosts_replaced, replacement_text
 from fleetform.views.rollouts import rollout_text
 
-__all__ = ["hosts_replaced", "hosts_replaced_text", "rollout_texts", "rollouts"]
+__all__ = ["hosts_replaced_text", "rollout_texts", "rollouts"]
 
 
 def rollouts(plan: Plan) -> Mapping[str, RolloutStatus]:
@@ -26,15 +27,9 @@ def rollout_texts(plan: Plan) -> list[str]:
     return [printable(rollout_text(fleet, one)) for fleet, one in rollouts(plan).items()]
 
 
-def hosts_replaced(change: Change) -> Mapping[str, str]:
-    """Return the hosts of a fleet on a cloud that another template replaces, with the reason."""
-    found = (step.arguments.get("unfit", {}) for step in change.steps)
-    return next((one for one in found if one), {})
-
-
-def hosts_replaced_text(change: Change) -> str:
+def hosts_replaced_text(plan: Plan, change: Change) -> str:
     """
-    Write `1 host: gpus-1 (us-east-1 is no longer in `regions`); drain, 1 at a time: …`.
+    Write `1 host: gpus-1 (us-east-1 is no longer in `regions`); g5.xlarge in us-east-1, $1.01/h → …; drain, 1 at a time: …`.
 
     Empty for a change that replaces no host of a cloud.
     """
@@ -47,7 +42,8 @@ def hosts_replaced_text(change: Change) -> str:
     hosts = "; ".join(
         f"{first_of(names, NAMES_MAX)} ({printable(why)})" for why, names in by_reason.items()
     )
-    return f"{counted(len(replaced), 'host')}: {hosts}; {_rules(change)}"
+    by = replacement_text(plan, change)
+    return f"{counted(len(replaced), 'host')}: {hosts}; {f'{by}; ' if by else ''}{_rules(change)}"
 
 
 _RULES = {

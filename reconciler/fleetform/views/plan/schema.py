@@ -227,7 +227,7 @@ class ResourceChange(TypedDict):
     offers: NotRequired[
         Annotated[
             list[OfferBody],
-            "Of a fleet on a cloud that creates hosts, now or by demand: its offers in the order in which they are asked for.",
+            "Of a fleet on a cloud that creates or replaces hosts, now or by demand: its offers in the order in which they are asked for.",
         ]
     ]
     hosts_replaced: NotRequired[
