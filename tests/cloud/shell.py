@@ -11,6 +11,7 @@ and ledgers of fleetform that were made in it. In the shell, `cloud` does what h
 from __future__ import annotations
 
 import contextlib
+import csv
 import os
 import socketserver
 import subprocess
@@ -25,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from cloud import cloud_init, faults, pulumi_program
 from cloud.aws_cloud import AwsCloud, Instance
 from cloud.instance_hosts import InstanceHosts
+from fleetform.spec.clouds.names import REGIONS, catalogue_lines
 from lab import lab
 
 USAGE = """\
@@ -161,9 +163,21 @@ def main(command: list[str]) -> int:
         hosts = InstanceHosts(running)
         try:
             with AwsCloud(folder / "aws", hosts=hosts) as cloud, answering(cloud, folder):
+                # Each region has the prices of us-east-1.
+                cloud.front.catalog.prices = dict.fromkeys(REGIONS["aws"], _prices())
                 return _run(command, cloud)
         finally:
             hosts.close()
+
+
+def _prices() -> dict[str, str]:
+    """Return dollars an hour on demand by type, as the catalogue has them."""
+    rows = csv.DictReader(catalogue_lines("aws"))
+    return {
+        row["instance_name"]: row["price"]
+        for row in rows
+        if row["price"] and row["spot"] == "False"
+    }
 
 
 def _run(command: list[str], cloud: AwsCloud) -> int:

@@ -14,10 +14,11 @@ REPOSITORY = Path(__file__).parents[3]
 
 pytestmark = pytest.mark.waits
 
-WALK = f"""
+WALK = rf"""
 set -eux
 cp -r {REPOSITORY}/environments/cloud .
 cd cloud
+fleetform offer gpus --refresh | grep 'g5.xlarge .*1\.01'
 fleetform apply -y
 first=$(cloud list | grep -o '^i-[0-9a-f]*' | head -n 1)
 if cloud interrupt $first; then exit 1; fi
