@@ -146,11 +146,20 @@ class RoutedHosts:
 
         An instance of a cloud is a host over SSH as soon as its address is known.
         """
-        owner = self._of(request.provider)
-        endpoint = owner.ssh_endpoint(request) if isinstance(owner, CloudProvider) else None
+        endpoint = self.ssh_endpoint(request)
         if endpoint is None:
-            return owner, request
+            return self._of(request.provider), request
         return self._of(SSH), dataclasses.replace(request, provider=SSH, endpoint=endpoint)
+
+    def ssh_endpoint(self, request: InstanceRequest) -> Mapping[str, Any] | None:
+        """
+        Return how an instance of a cloud is reached over SSH, in the terms of that provider; None: it is not, or not yet.
+
+        Raises:
+            PermanentError: This machine lacks the key of the hosts.
+        """
+        owner = self._of(request.provider)
+        return owner.ssh_endpoint(request) if isinstance(owner, CloudProvider) else None
 
     def _creator(self, name: str) -> CloudProvider:
         creator = self._of(name)

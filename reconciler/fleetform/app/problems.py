@@ -6,6 +6,7 @@ What a person can get wrong, as one tree of exceptions with an exit code each.
     ├── LedgerProblem (1)      the ledger cannot be opened or written
     ├── EditProblem (1)        a document cannot be changed as asked; nothing was written
     │   └── BlockedProblem (3) what is to be added would be blocked; nothing was written
+    ├── HostProblem (1)        OpenSSH cannot reach a host
     ├── ScopeProblem (1)       an address means nothing that there is
     ├── PlanProblem (1)        a plan broke an invariant: a bug in fleetform, shown and not applied
     ├── RecoveringProblem (1)  hosts or this machine remember another ledger
@@ -54,6 +55,10 @@ class EditProblem(Problem):
     ) -> None:
         super().__init__(message, advice)
         self.findings = findings
+
+
+class HostProblem(Problem):
+    pass
 
 
 class BlockedProblem(EditProblem):

@@ -1,4 +1,4 @@
-"""The words of an `ssh` command that opens a host of an SSH fleet, or a running job."""
+"""The words of an `ssh` command that opens a host over SSH, or a running job."""
 
 from __future__ import annotations
 
@@ -109,10 +109,13 @@ def ssh_words(
     words = ["ssh", *_server_options(endpoint, home)]
     if endpoint.get("openssh_config") == "off":
         config = "none"
+        if endpoint.get("identity_file"):
+            # Keys of an agent would be offered first, and a server refuses a client that offers too many.
+            words += ["-o", "IdentitiesOnly=yes"]
     if config:
         words += ["-F", config]
     if jump := endpoint.get("proxy_jump"):
-        words += _jump_options(jump, home)
+        words += _jump_options(jump, home, config)
     if known_hosts:
         words += [
             "-o", f"HostKeyAlias={key_alias(instance)}",
@@ -147,14 +150,15 @@ def _server_options(endpoint: Mapping[str, Any], home: str) -> list[str]:
     return words
 
 
-def _jump_options(jump: Mapping[str, Any], home: str) -> list[str]:
+def _jump_options(jump: Mapping[str, Any], home: str, config: str) -> list[str]:
     if not jump.get("identity_file"):
         user = f"{jump['user']}@" if jump.get("user") else ""
         host = f"[{jump['hostname']}]" if ":" in jump["hostname"] else jump["hostname"]
         port = f":{jump['port']}" if jump.get("port") else ""
         return ["-J", f"{user}{host}{port}"]
-    # `-J` takes no key.
-    server = shlex.join([*_server_options(jump, home), "--", jump["hostname"]]).replace("%", "%%")
+    # `-J` takes no key, and passes the configuration on.
+    options = [*_server_options(jump, home), *(["-F", config] if config else ())]
+    server = shlex.join([*options, "--", jump["hostname"]]).replace("%", "%%")
     return ["-o", f"ProxyCommand=ssh -W [%h]:%p {server}"]
 
 

@@ -50,6 +50,12 @@ def test_a_job_runs_on_an_instance(site, host_key):
     assert all(one in shown for one in (instance.id, instance.type, instance.zone, "on-demand"))
     events = site.run("blame", "fleet/gpus", "--events")
     assert f"host gpus-0 was created: {instance.id} at " in events
+    assert site.run("ssh", "gpus-0", "--", "id -un; exit 3", code=3).splitlines()[-1] == "fleetform"
+    assert "uid=0(root)" in site.run("ssh", instance.id, "--", "sudo", "id")
+    # Only the key that the host made for itself is accepted, whatever the user's own files say.
+    (known,) = (site.root.parent / "state").glob("environments/*/known_hosts/*")
+    own = site.cloud.front.hosts.run(instance.id, "cat", "/etc/ssh/ssh_host_ed25519_key.pub")
+    assert known.read_text().split()[1:3] == own.split()[:2]
     assert "1 host: 1 ok" in site.run("fleet", "check", "gpus")
     assert site.plan()["resource_changes"] == []
     fleet, run = json.loads(site.run("cost", "--format", "json"))

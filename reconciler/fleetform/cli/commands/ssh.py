@@ -1,4 +1,4 @@
-"""`fleetform ssh`: the user's own OpenSSH, to a host of an SSH fleet or to a running job."""
+"""`fleetform ssh`: the user's own OpenSSH, to a host or to a running job."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ _EXAMPLES = (
     ("fleetform ssh gpu1", "Open a shell on a host"),
     ("fleetform ssh lab/gpu1 -- nvidia-smi", "Run a command on a host"),
     ("fleetform ssh gpu1 -- 'dmesg | tail'", "Run a line of shell on a host"),
+    ("fleetform ssh i-0f1e2d3c4b5a69788", "Open a shell on an instance of a cloud"),
     ("fleetform ssh train", "Open a shell in the job of a run"),
     ("fleetform ssh train --rank 3 -- nvidia-smi", "Run a command in one rank"),
 )
@@ -41,10 +42,12 @@ _EXAMPLES = (
 @click.option("--rank", type=click.IntRange(min=0), help="Number of the rank of RUN.  [default: 0]")
 def command(name: str, words: tuple[str, ...], path: str | None, rank: int | None) -> None:
     """
-    Open a shell on a host of an SSH fleet or in the job of RUN, or run CMD there.
+    Open a shell on HOST or in the job of RUN, or run CMD there.
 
     Runs your own `ssh`. For HOST, a name that `fleetform fleet show` lists, it gets the user, port,
-    key and jump host of the fleet; the rest is as ~/.ssh/config says.
+    key and jump host of the fleet; the rest is as ~/.ssh/config says. For an instance of a cloud,
+    which may also be named by its id, it gets the key of the environment and the host key that the
+    controller pinned, and no ~/.ssh/config.
 
     For RUN, it gets `fleetform proxy` as its connection: the job needs no SSH server, and no port is
     open. `fleetform ssh-config` lets `ssh`, `scp`, `rsync` and editors reach jobs by name.
@@ -82,6 +85,7 @@ def _job_line(
 
 
 def _host_line(workspace: Workspace, instance: Instance, words: Sequence[str]) -> list[str]:
+    from fleetform.app.host_ssh import reached_over_ssh
     from fleetform.model.instance import LOCAL
     from fleetform.views.ssh_command import ssh_words
 
@@ -89,11 +93,8 @@ def _host_line(workspace: Workspace, instance: Instance, words: Sequence[str]) -
         raise Refused(
             f"host {instance.name} is this machine", advice="run the command here, without `ssh`"
         )
-    if instance.provider != "ssh":
-        raise Refused(
-            f"host {instance.name} is an instance of {instance.provider}, and `ssh` connects to hosts that the configuration names",
-            advice="`fleetform exec RUN -- COMMAND` runs a command beside a job on it",
-        )
+    if instance.is_bought:
+        instance = reached_over_ssh(workspace, instance)
     home = os.path.expanduser("~")  # noqa: PTH111 -- a text
     return ssh_words(
         instance,
@@ -132,11 +133,12 @@ def _found(instances: Sequence[Instance], typed: str) -> Instance | None:
     fleet, _, name = typed.rpartition("/")
     found = [one for one in instances if one.name == name and fleet in {"", one.fleet}]
     if not found:
-        # By the name or address that the fleet declares.
+        # By the name or address that the fleet declares, or by what its cloud calls it.
         found = [
             one
             for one in instances
-            if one.endpoint.get("hostname") == name and fleet in {"", one.fleet}
+            if name in {one.endpoint.get("hostname"), one.endpoint.get("id")}
+            and fleet in {"", one.fleet}
         ]
     if len(found) > 1:
         raise Refused(
@@ -147,7 +149,7 @@ def _found(instances: Sequence[Instance], typed: str) -> Instance | None:
 
 
 def _known_hosts(workspace: Workspace, instance: Instance) -> str:
-    """Write the key that the host must have, where the fleet trusts the first one; returns the file."""
+    """Write the key that the host must have, where the controller pinned one; returns the file."""
     from fleetform.views.ssh_command import known_hosts_lines
 
     if instance.endpoint.get("host_keys") != "first-use" or not instance.host_key:
