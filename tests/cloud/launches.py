@@ -13,6 +13,7 @@ from cloud import catalog as cat
 from cloud.capacity import placement_group, request_spot, reserve
 from cloud.descriptions import describe, descriptions
 from cloud.metadata import Metadata
+from cloud.moto_calls import has_instance_profile
 from cloud.region import InstanceRecord, Pace, Parameters, Region, tags_of
 from cloud.wire import Call, Refusal
 
@@ -107,6 +108,12 @@ def check_request(region: Region, call: Call, parameters: Parameters) -> tuple[s
         raise Refusal(
             "InvalidParameterValue",
             f"The architecture '{processors[0]}' of the specified instance type does not match the architecture '{architecture}' of the specified AMI.",
+        )
+    profile = parameters.get("IamInstanceProfile", {}).get("Name")
+    if profile and not has_instance_profile(region.account, profile):
+        raise Refusal(
+            "InvalidParameterValue",
+            f"Value ({profile}) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name",
         )
     if key := parameters.get("KeyName"):
         region.other(call, "DescribeKeyPairs", KeyNames=[key])

@@ -40,6 +40,12 @@ def forget_everything() -> None:
         get_backend(service).reset()
 
 
+def has_instance_profile(account: str, name: str) -> bool:
+    """Tell whether IAM of an account has an instance profile."""
+    profiles = get_backend("iam")[account]["aws"].instance_profiles
+    return any(one.name == name for one in profiles.values())
+
+
 def call_moto(call: Call, account: str) -> dict[str, Any]:
     """Return moto's result of a call; the caller allows one call at a time."""
     headers, body = request_of(call)
@@ -63,6 +69,6 @@ def call_moto(call: Call, account: str) -> dict[str, Any]:
     )
     if status >= 300:
         error = result.get("Error", {})
-        raise Refusal(error.get("Code", "InternalError"), error.get("Message", ""), status)
+        raise Refusal(error.get("Code", "InternalError"), error.get("Message") or "", status)
     result.pop("ResponseMetadata", None)
     return result

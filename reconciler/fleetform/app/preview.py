@@ -176,9 +176,7 @@ def _new_disks(change: Change) -> list[VolumeRequest]:
     return [
         VolumeRequest(uid=name, name=name, **step.arguments[DISK])
         for step in change.steps
-        if step.verb == Verb.VOLUME_MAKE
-        and DISK in step.arguments
-        and not step.arguments[DISK]["registered"]
+        if step.verb == Verb.VOLUME_MAKE and DISK in step.arguments
     ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from cloud.cli_record import CliRecord
@@ -37,3 +39,78 @@ def test_one_changed_fleet_is_one_preview(site, cloud):
     commands = [one.command for one in record.starts()[before + 3 :]]
     assert commands == ["version", "stack init", "up", "stack history", "stack export"]
     assert len(cloud.instances()) == 5
+
+
+WRONG = {
+    "account": ("999999999999", "the credentials belong to account 123456789012"),
+    "image": ("ami-0123456789abcdef0", "has no image ami-0123456789abcdef0"),
+    "parameter": ("/vision/other", "Systems Manager has no such parameter"),
+    "profile": ("{image}\n  iam_instance_profile: training", "has no instance profile training"),
+    "reserved": (
+        "{image}\nreservation: cr-0123456789abcdef0\navailability_zones: [us-east-1a]",
+        "has no capacity reservation cr-0123456789abcdef0",
+    ),
+    "unoffered": (
+        "{image}\navailability_zones: [us-east-1e]",
+        "AWS does not offer the instance type g5.xlarge in us-east-1e; it is in us-east-1a",
+    ),
+    "zone": (
+        "{image}\navailability_zones: [us-east-1z]",
+        "has no availability zone us-east-1z",
+    ),
+}
+"""For each fleet: what stands in place of its image, or account, and what the preview says of it."""
+
+DISK = """
+type: volume
+name: {name}
+backend: aws
+region: us-east-1
+availability_zone: us-east-1a
+aws: {{account: "123456789012"{more}}}
+{origin}
+"""
+
+
+def test_a_failed_preview_is_said_at_its_resource(site, cloud):
+    """Each fleet and volume has its own reason, the others have their previews, and nothing is saved or created."""
+    for name, (value, _) in WRONG.items():
+        image = site.image if name == "account" else value.format(image=site.image)
+        text = FLEET.format(nodes=1, image=image).replace("gpus", name)
+        if name == "account":
+            text = text.replace("123456789012", value)
+        (site.root / f"{name}.yaml").write_text(text)
+    site.declare(1)
+    for name, more, origin in (
+        ("copied", ", snapshot_id: snap-0123456789abcdef0", "size: 10GB"),
+        ("known", "", "volume_id: vol-0123456789abcdef0"),
+        ("new", "", "size: 10GB"),
+    ):
+        text = DISK.format(name=name, more=more, origin=origin)
+        (site.root / f"volume-{name}.yaml").write_text(text)
+
+    out = site.root / "today.plan"
+    shown = site.run("plan", "--preview", "--out", str(out), code=1)
+    assert not out.exists()
+    assert "was not written" in shown
+    document = json.loads(shown_json(site))
+    changes = {one["address"]: one for one in document["resource_changes"]}
+    for name, (_, said) in WRONG.items():
+        assert said in changes[f"fleet/{name}"]["preview_error"]["message"]
+        assert said in shown
+    assert changes["fleet/account"]["preview_error"]["advice"]
+    assert "snap-0123456789abcdef0" in changes["volume/copied"]["preview_error"]["message"]
+    assert "vol-0123456789abcdef0" in changes["volume/known"]["preview_error"]["message"]
+    assert [one["name"] for one in changes["volume/new"]["preview"]] == ["new"]
+    assert changes["fleet/gpus"]["preview"][-1]["name"] == "gpus-0"
+    assert "nothing was applied" in site.run("apply", "-y", code=1)
+    assert cloud.instances() == []
+    for path in site.root.glob("*.yaml"):
+        if path.name != "environment.yaml":
+            path.unlink()
+
+
+def shown_json(site):
+    """Return what `plan --preview` writes to its standard output; the error is on the other one."""
+    shown = site.run("plan", "--preview", "--format", "json", code=1)
+    return shown[: shown.rindex("\n}\n") + 3]

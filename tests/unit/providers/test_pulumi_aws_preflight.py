@@ -6,13 +6,23 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from botocore.exceptions import ClientError
 
 from cloud import catalog
-from fleetform.providers.contract.errors import PermanentError, QuotaExceeded
+from fleetform.providers.contract.errors import NoCapacity, PermanentError, QuotaExceeded
 from fleetform.providers.offers.catalogue import offers
 from fleetform.providers.pulumi.aws.batch_record import BatchRecord
-from fleetform.providers.pulumi.aws.preflight import quota_code, require_ready
-from fleetform.providers.pulumi.aws.program import AwsAccount, HostTemplate, SharedRequest
+from fleetform.providers.pulumi.aws.preflight import (
+    quota_code,
+    require_disk,
+    require_ready,
+)
+from fleetform.providers.pulumi.aws.program import (
+    AwsAccount,
+    DiskRequest,
+    HostTemplate,
+    SharedRequest,
+)
 
 
 @pytest.mark.parametrize(
@@ -44,10 +54,15 @@ def test_the_cloud_of_the_tests_agrees(spot):
 
 
 class Account:
-    """An account with some addresses in use; `asked` are the calls, and `made` the services of the clients."""
+    """
+    An account with some addresses in use; `asked` are the calls, and `made` the services of the clients.
 
-    def __init__(self, monkeypatch, addresses=0, vpcs=("vpc-1",)):
+    `answers` are those of some calls in place of the usual ones; a text is the code of a refusal.
+    """
+
+    def __init__(self, monkeypatch, addresses=0, vpcs=("vpc-1",), **answers):
         self.made, self.asked, self._addresses, self._vpcs = [], [], addresses, vpcs
+        self._answers = answers
         monkeypatch.setattr("boto3.client", self._client)
 
     def _client(self, service, **_):
@@ -58,15 +73,27 @@ class Account:
             "get_service_quota": {"Quota": {"QuotaName": "EC2-VPC Elastic IPs", "Value": 5.0}},
             "describe_addresses": {"Addresses": [{}] * self._addresses},
             "describe_vpcs": {"Vpcs": [{"VpcId": one} for one in self._vpcs]},
+            "describe_availability_zones": {"AvailabilityZones": [{"ZoneName": "us-east-1a"}]},
+            "describe_images": {"Images": [{"Architecture": "x86_64"}]},
+            "describe_capacity_reservations": {},
+            "describe_snapshots": {},
         }
-        page = {"Reservations": [], "InstanceTypes": []}
+        page = {
+            "Reservations": [],
+            "InstanceTypes": [],
+            "InstanceTypeOfferings": [{"Location": "us-east-1"}, {"Location": "us-east-1a"}],
+            **self._answers,
+        }
         pages = SimpleNamespace(paginate=lambda **_: [page])
+        answers |= self._answers
         calls = {name: self._call(name, answer) for name, answer in answers.items()}
         return SimpleNamespace(get_paginator=lambda _: pages, **calls)
 
     def _call(self, name, answer):
         def call(**_):
             self.asked.append(name)
+            if isinstance(answer, str):
+                raise ClientError({"Error": {"Code": answer, "Message": "no"}}, name)
             return answer
 
         return call
@@ -110,3 +137,96 @@ def test_a_region_without_a_default_vpc(monkeypatch):
         require_ready(batch(public_address=False), SHARED)
     assert "aws.vpc" in refused.value.advice
     require_ready(batch(public_address=False), replace(SHARED, vpc="vpc-2"))
+
+
+ARM = {"ProcessorInfo": {"SupportedArchitectures": ["arm64"]}}
+RESERVED = {
+    "State": "active",
+    "InstanceType": "p4d.24xlarge",
+    "AvailabilityZone": "us-east-1a",
+    "AvailableInstanceCount": 1,
+    "TotalInstanceCount": 2,
+}
+
+
+def reserved(**other):
+    return {"describe_capacity_reservations": {"CapacityReservations": [{**RESERVED, **other}]}}
+
+
+ZONED = {"zone": "us-east-1a", "reservation": "cr-1"}
+
+
+@pytest.mark.parametrize(
+    ("template", "answers", "what", "advice"),
+    [
+        ({}, {"describe_images": "InvalidAMIID.NotFound"}, "has no image ami-1", "`aws.image`"),
+        ({}, {"describe_images": {"Images": []}}, "has no image ami-1", "`aws.image`"),
+        ({}, {"describe_images": {"Images": [{"State": "pending"}]}}, "image ami-1 is pending", "wait"),
+        ({}, {"InstanceTypes": [ARM]}, "image ami-1 is for x86_64, and p4d.24xlarge has processors of arm64", "an image for arm64"),
+        ({"zone": "us-east-1z"}, {}, "in us-east-1 has no availability zone us-east-1z", "there are us-east-1a"),
+        (ZONED, {"describe_capacity_reservations": "InvalidCapacityReservationId.NotFound"}, "has no capacity reservation cr-1", "`reservation`"),
+        (ZONED, reserved(State="expired"), "cr-1 is expired", "`reservation`"),
+        (ZONED, reserved(InstanceType="g5.xlarge"), "is of g5.xlarge in us-east-1a, and the hosts are p4d.24xlarge in us-east-1a", "`instance_types`"),
+    ],
+)  # fmt: skip
+def test_what_a_fleet_names_exists_and_fits(monkeypatch, template, answers, what, advice):
+    """Each id is asked for before anything is created, and the advice names its field."""
+    Account(monkeypatch, **answers)
+    with pytest.raises(PermanentError, match=what) as refused:
+        require_ready(batch(public_address=False, **template), SHARED)
+    assert advice in refused.value.advice
+
+
+@pytest.mark.parametrize(
+    ("template", "answers", "what"),
+    [
+        ({}, {"InstanceTypeOfferings": []}, "does not offer the instance type p4d.24xlarge in us-east-1"),
+        ({"zone": "us-east-1a"}, {"InstanceTypeOfferings": [{"Location": "us-east-1b"}]}, "in us-east-1a; it is in us-east-1b"),
+        (ZONED, reserved(AvailableInstanceCount=0), "has none of its 2 instances free"),
+    ],
+)  # fmt: skip
+def test_another_offer_may_do(monkeypatch, template, answers, what):
+    """What is not to be had here now is no fault of the fleet."""
+    Account(monkeypatch, **answers)
+    with pytest.raises(NoCapacity, match=what):
+        require_ready(batch(public_address=False, **template), SHARED)
+
+
+def test_what_fits_is_no_obstacle(monkeypatch):
+    """Neither is what the credentials may not ask."""
+    Account(monkeypatch, **reserved())
+    require_ready(batch(public_address=False, **ZONED), SHARED)
+    forbidden = dict.fromkeys(
+        ("describe_availability_zones", "describe_images", "describe_capacity_reservations"),
+        "UnauthorizedOperation",
+    )
+    Account(monkeypatch, **forbidden)
+    require_ready(batch(public_address=False, **ZONED), SHARED)
+
+
+DISK = DiskRequest("data", "data", "us-east-1a", 100, snapshot="snap-1")
+
+
+@pytest.mark.parametrize(
+    ("disk", "answers", "what", "advice"),
+    [
+        (replace(DISK, zone="us-east-1z"), {}, "no availability zone us-east-1z", "`availability_zone` of volume data"),
+        (DISK, {"describe_snapshots": "InvalidSnapshot.NotFound"}, "has no snapshot snap-1", "`aws.snapshot_id` of volume data"),
+        (DISK, {"describe_snapshots": {"Snapshots": [{"State": "pending"}]}}, "snap-1 is pending", "wait"),
+        (DISK, {"describe_snapshots": {"Snapshots": [{"State": "completed", "VolumeSize": 200}]}}, "of a disk of 200 GB, and volume data has 100 GB", "`size: 200GB`"),
+    ],
+)  # fmt: skip
+def test_a_disk_that_could_not_be_created(monkeypatch, disk, answers, what, advice):
+    """Its zone and its snapshot are asked for."""
+    Account(monkeypatch, **answers)
+    with pytest.raises(PermanentError, match=what) as refused:
+        require_disk(batch().account, disk, "data")
+    assert advice in refused.value.advice
+
+
+def test_a_disk_that_can_be_created(monkeypatch):
+    """The snapshot is complete, and not larger."""
+    there = {"Snapshots": [{"State": "completed", "VolumeSize": 100}]}
+    account = Account(monkeypatch, describe_snapshots=there)
+    require_disk(batch().account, DISK, "data")
+    assert "describe_snapshots" in account.asked

@@ -117,6 +117,11 @@ EFS = 'backend: aws\nregion: us-east-1\naws: {account: "123456789012", file_syst
             "contradiction",
             "the id of a shared file system",
         ),
+        (
+            'backend: aws\nregion: a\nvolume_id: disk7\naws: {account: "123456789012"}',
+            "bad-value",
+            "`disk7` is not the id of a disk on AWS. Write the id that AWS shows, such as `vol-",
+        ),
     ],
 )
 def test_refused(tmp_path, fields, code, words):

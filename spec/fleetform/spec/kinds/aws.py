@@ -19,6 +19,7 @@ from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import Flag, Model, Whole, contradiction, listed, refuse
 from fleetform.spec.kinds.hosts import Jump
 from fleetform.spec.kinds.offers import Offable, Text
+from fleetform.spec.names import EXPRESSION_MARK
 from fleetform.spec.quantities import format_bytes
 from fleetform.spec.quantities.ranges import shown
 
@@ -117,6 +118,19 @@ def _id(prefix: str, noun: str) -> tuple[Any, ...]:
         return value
 
     return AfterValidator(read), WithJsonSchema({"type": "string", "pattern": f"^{pattern}$"})
+
+
+def id_problems(field: str, value: str | None, prefix: str, noun: str) -> Iterator[Problem]:
+    """A field of many backends that has no id of this kind, as it must on AWS."""
+    if value is None or EXPRESSION_MARK in value:
+        return
+    if not re.fullmatch(rf"{prefix}-[0-9a-f]{{8,17}}", value):
+        yield Problem(
+            "bad-value",
+            (field,),
+            f"{shown(value)} is not the id of {noun} on AWS.",
+            f"Write the id that AWS shows, such as `{prefix}-0f1e2d3c4b5a69788`.",
+        )
 
 
 _IMAGE = re.compile(r"ami-[0-9a-f]{8,17}|(?:/[A-Za-z0-9_.-]{1,100}){1,15}")

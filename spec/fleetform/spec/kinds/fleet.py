@@ -19,7 +19,7 @@ from pydantic import (
 
 from fleetform.spec.field_facts import OnChange, control, of_hosts
 from fleetform.spec.findings import Level, Problem
-from fleetform.spec.kinds.aws import AwsHosts, disk_size_problems
+from fleetform.spec.kinds.aws import AwsHosts, disk_size_problems, id_problems
 from fleetform.spec.kinds.backend import KubernetesHosts, SlurmHosts
 from fleetform.spec.kinds.base import (
     Model,
@@ -514,6 +514,7 @@ class Fleet(OfferChoice):
         """A reservation is of one type in one zone, and holds no spot capacity."""
         if self.reservation is None:
             return
+        yield from id_problems("reservation", self.reservation, "cr", "a capacity reservation")
         for name in ("availability_zones", "instance_types"):
             if len(getattr(self, name) or ()) != 1:
                 yield contradiction(

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from fleetform.spec.field_facts import UNSUPPORTED, control, default, execution, replaced
 from fleetform.spec.findings import Level, Problem
-from fleetform.spec.kinds.aws import AwsDisk, disk_size_problems
+from fleetform.spec.kinds.aws import AwsDisk, disk_size_problems, id_problems
 from fleetform.spec.kinds.base import (
     NAME_PATTERN,
     Document,
@@ -341,6 +341,8 @@ class Volume(Document):
                     f"{shown(identity)} is the id of a shared file system, and the volume is declared as a disk.",
                     "Add `file_system: efs` or `file_system: lustre` to `aws`.",
                 )
+            else:
+                yield from id_problems("volume_id", self.volume_id, "vol", "a disk")
             return
         if not _FILE_SYSTEM.fullmatch(identity):
             yield contradiction(

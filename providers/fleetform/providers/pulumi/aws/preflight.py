@@ -12,12 +12,17 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from fleetform.providers.contract.errors import PermanentError, QuotaExceeded
+from fleetform.providers.contract.errors import NoCapacity, PermanentError, QuotaExceeded
 from fleetform.providers.pulumi.aws.batch_record import BatchRecord
 from fleetform.providers.pulumi.aws.clients import ServiceClients, cloud_failures
-from fleetform.providers.pulumi.aws.program import HostTemplate, SharedRequest
+from fleetform.providers.pulumi.aws.program import (
+    AwsAccount,
+    DiskRequest,
+    HostTemplate,
+    SharedRequest,
+)
 
-__all__ = ["quota_code", "require_ready"]
+__all__ = ["quota_code", "require_disk", "require_ready"]
 
 _STANDARD = ("L-1216C47A", "L-34B43A08")
 _GRAPHICS = ("L-DB2E81BA", "L-3819A6DF")
@@ -48,11 +53,17 @@ def require_ready(record: BatchRecord, shared: SharedRequest) -> None:
 
     Raises:
         QuotaExceeded: Its quota of vCPUs is too small.
-        PermanentError: It lacks a network or a role, or the credentials may not pass the role.
+        NoCapacity: The type is not offered in the zone, or the reservation has no room; another offer may do.
+        PermanentError: It lacks a network, an image, a reservation or a role, or the credentials may not pass the role.
         ProviderError: AWS does not answer.
     """
     clients, template = ServiceClients(record.account), record.template
-    _require_network(clients, template, shared.vpc)
+    zone = _require_network(clients, template, shared.vpc) or template.zone
+    _require_zone(clients, template.zone, "`availability_zones` of the fleet")
+    _require_offered(clients, template.instance_type, zone)
+    _require_image(clients, template)
+    if template.reservation:
+        _require_reservation(clients, template, zone)
     if template.spot:
         _require_spot_role(clients)
     if template.profile:
@@ -60,6 +71,37 @@ def require_ready(record: BatchRecord, shared: SharedRequest) -> None:
     _require_vcpus(clients, template, len(record.hosts))
     if template.elastic_address:
         _require_addresses(clients, len(record.hosts))
+
+
+def require_disk(account: AwsAccount, disk: DiskRequest, name: str) -> None:
+    """
+    Make sure that a disk could be created; `name` is that of its volume.
+
+    Raises:
+        PermanentError: There is no such zone, or no such snapshot, or the snapshot is larger.
+        ProviderError: AWS does not answer.
+    """
+    clients = ServiceClients(account)
+    _require_zone(clients, disk.zone, f"`availability_zone` of volume {name}")
+    if not disk.snapshot:
+        return
+    found = _asked(clients, "ec2", "describe_snapshots", SnapshotIds=[disk.snapshot])
+    if found is None:
+        raise PermanentError(
+            f"{_where(clients)} has no snapshot {disk.snapshot}, and none is shared with it",
+            advice=f"correct `aws.snapshot_id` of volume {name}, or copy or share the snapshot",
+        )
+    for one in found.get("Snapshots", ()):
+        if one["State"] != "completed":
+            raise PermanentError(
+                f"snapshot {disk.snapshot} is {one['State']}, and a disk needs one that is completed",
+                advice="wait until `aws ec2 describe-snapshots` shows it as completed, or name another one",
+            )
+        if one["VolumeSize"] > disk.size_gb:
+            raise PermanentError(
+                f"snapshot {disk.snapshot} is of a disk of {one['VolumeSize']} GB, and volume {name} has {disk.size_gb} GB",
+                advice=f"write `size: {one['VolumeSize']}GB` or more",
+            )
 
 
 def quota_code(instance_type: str, *, spot: bool) -> str:
@@ -143,9 +185,17 @@ def _vcpus(clients: ServiceClients, types: set[str]) -> dict[str, int]:
     return {one["InstanceType"]: int(one["VCpuInfo"]["DefaultVCpus"]) for one in rows or ()}
 
 
-def _require_network(clients: ServiceClients, template: HostTemplate, declared: str) -> None:
-    """The VPC, the subnet and the security groups exist and belong together; `declared`: the id of the VPC, or empty."""
-    where = f"account {clients.account.id} in {clients.account.region}"
+def _where(clients: ServiceClients) -> str:
+    return f"account {clients.account.id} in {clients.account.region}"
+
+
+def _require_network(clients: ServiceClients, template: HostTemplate, declared: str) -> str:
+    """
+    The VPC, the subnet and the security groups exist and belong together; `declared`: the id of the VPC, or empty.
+
+    Returns the zone of the subnet; empty: the fleet names none.
+    """
+    zone, where = "", _where(clients)
     vpc = _vpc(clients, declared, where)
     if template.subnet:
         found = _asked(clients, "ec2", "describe_subnets", SubnetIds=[template.subnet])
@@ -156,9 +206,10 @@ def _require_network(clients: ServiceClients, template: HostTemplate, declared: 
             )
         for one in found.get("Subnets", ()):
             _require_in_vpc(f"subnet {template.subnet}", one["VpcId"], vpc, "aws.subnet")
-            if template.zone and one["AvailabilityZone"] != template.zone:
+            zone = one["AvailabilityZone"]
+            if template.zone and zone != template.zone:
                 raise PermanentError(
-                    f"subnet {template.subnet} is in {one['AvailabilityZone']}, and the hosts are in {template.zone}",
+                    f"subnet {template.subnet} is in {zone}, and the hosts are in {template.zone}",
                     advice="make `aws.subnet` and `availability_zones` of the fleet name one zone",
                 )
     for group in template.groups:
@@ -170,6 +221,7 @@ def _require_network(clients: ServiceClients, template: HostTemplate, declared: 
             )
         for one in found.get("SecurityGroups", ()):
             _require_in_vpc(f"security group {group}", one["VpcId"], vpc, "aws.security_groups")
+    return zone
 
 
 def _vpc(clients: ServiceClients, declared: str, where: str) -> str:
@@ -199,6 +251,96 @@ def _require_in_vpc(what: str, its: str, vpc: str, field: str) -> None:
         )
 
 
+def _require_zone(clients: ServiceClients, zone: str, field: str) -> None:
+    if not zone:
+        return
+    found = _asked(clients, "ec2", "describe_availability_zones") or {}
+    zones = sorted(one["ZoneName"] for one in found.get("AvailabilityZones", ()))
+    if zones and zone not in zones:
+        raise PermanentError(
+            f"{_where(clients)} has no availability zone {zone}",
+            advice=f"correct {field}: there are {', '.join(zones)}",
+        )
+
+
+def _require_offered(clients: ServiceClients, instance_type: str, zone: str) -> None:
+    """The region offers the type, and the zone does if there is one."""
+    kind, place = ("availability-zone", zone) if zone else ("region", clients.account.region)
+    rules = [{"Name": "instance-type", "Values": [instance_type]}]
+    found = _pages(
+        clients, "describe_instance_type_offerings", "InstanceTypeOfferings",
+        LocationType=kind, Filters=rules,
+    )  # fmt: skip
+    if found is None:
+        return
+    places = sorted(one["Location"] for one in found)
+    if place not in places:
+        offered = f"; it is in {', '.join(places)}" if zone and places else ""
+        problem = NoCapacity(
+            f"AWS does not offer the instance type {instance_type} in {place}{offered}",
+            delay_seconds=600.0,
+        )
+        problem.reason = "type not offered there"
+        raise problem
+
+
+def _require_image(clients: ServiceClients, template: HostTemplate) -> None:
+    """The image exists, and is for processors of the type."""
+    image, kind = template.image, template.instance_type
+    found = _asked(clients, "ec2", "describe_images", ImageIds=[image])
+    if found is None or ("Images" in found and not found["Images"]):
+        raise PermanentError(
+            f"{_where(clients)} has no image {image}, and none is shared with it",
+            advice="correct `aws.image` of the fleet, or leave it out for the default image; an image is of one region",
+        )
+    types = _pages(clients, "describe_instance_types", "InstanceTypes", InstanceTypes=[kind])
+    for one in found.get("Images", ()):
+        if one.get("State", "available") != "available":
+            raise PermanentError(
+                f"image {image} is {one['State']}, and hosts need one that is available",
+                advice="wait until `aws ec2 describe-images` shows it as available, or name another one",
+            )
+        for row in types or ():
+            processors = row["ProcessorInfo"]["SupportedArchitectures"]
+            if one["Architecture"] not in processors:
+                raise PermanentError(
+                    f"image {image} is for {one['Architecture']}, and {kind} has processors of {', '.join(processors)}",
+                    advice=f"write an image for {processors[0]} as `aws.image` of the fleet, or choose the type with `resources.cpu`",
+                )
+
+
+def _require_reservation(clients: ServiceClients, template: HostTemplate, zone: str) -> None:
+    """The reservation is active, of the type and the zone, and has room for a host."""
+    identity = template.reservation
+    found = _asked(
+        clients, "ec2", "describe_capacity_reservations", CapacityReservationIds=[identity]
+    )
+    if found is None:
+        raise PermanentError(
+            f"{_where(clients)} has no capacity reservation {identity}, and none is shared with it",
+            advice="correct `reservation` of the fleet, or leave it out",
+        )
+    for one in found.get("CapacityReservations", ()):
+        if one["State"] != "active":
+            raise PermanentError(
+                f"capacity reservation {identity} is {one['State']}, and only an active one has instances",
+                advice="name another one as `reservation` of the fleet, or leave it out",
+            )
+        its = f"{one['InstanceType']} in {one['AvailabilityZone']}"
+        if (one["InstanceType"], one["AvailabilityZone"]) != (template.instance_type, zone):
+            raise PermanentError(
+                f"capacity reservation {identity} is of {its}, and the hosts are {template.instance_type} in {zone}",
+                advice="make `instance_types` and `availability_zones` of the fleet those of the reservation",
+            )
+        if one["AvailableInstanceCount"] < 1:
+            problem = NoCapacity(
+                f"capacity reservation {identity} of {its} has none of its {one['TotalInstanceCount']} instances free",
+                delay_seconds=600.0,
+            )
+            problem.reason = "reservation used up"
+            raise problem
+
+
 def _require_spot_role(clients: ServiceClients) -> None:
     if _asked(clients, "iam", "get_role", RoleName=_SPOT_ROLE) is None:
         raise PermanentError(
@@ -224,7 +366,7 @@ def _require_profile(clients: ServiceClients, template: HostTemplate) -> None:
                 f"the credentials may not give instances the role of the instance profile {template.profile}",
                 advice="add `iam:PassRole` for that role to their policy",
             ) from problem
-        if "IamInstanceProfile" in text or "Invalid IAM Instance Profile" in text:
+        if "Invalid IAM Instance Profile" in text:
             raise PermanentError(
                 f"account {clients.account.id} has no instance profile {template.profile}",
                 advice="correct `aws.iam_instance_profile` of the fleet, or create the profile",
@@ -238,6 +380,10 @@ _MISSING = frozenset(
     {
         "NoSuchEntity",
         "NoSuchResourceException",
+        "InvalidAMIID.NotFound",
+        "InvalidAMIID.Unavailable",
+        "InvalidCapacityReservationId.NotFound",
+        "InvalidSnapshot.NotFound",
         "InvalidVpcID.NotFound",
         "InvalidSubnetID.NotFound",
         "InvalidGroup.NotFound",

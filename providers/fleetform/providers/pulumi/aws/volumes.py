@@ -22,6 +22,7 @@ from fleetform.providers.pulumi.aws.batches import OpenStack, open_when_free
 from fleetform.providers.pulumi.aws.disk_calls import DiskCalls
 from fleetform.providers.pulumi.aws.file_systems import look_at_file_system
 from fleetform.providers.pulumi.aws.inventory import AwsInventory, ec2_client
+from fleetform.providers.pulumi.aws.preflight import require_disk
 from fleetform.providers.pulumi.aws.preview import preview_program
 from fleetform.providers.pulumi.aws.program import (
     ENVIRONMENT_TAG,
@@ -69,8 +70,17 @@ class AwsVolumes:
 
     async def preview(self, request: VolumeRequest) -> Sequence[PreviewedChange]:
         require_installed(request.name)
-        program = volume_program(self._account(request), _disk(request))
-        return await preview_program(self._stacks.parent, program, self._slots)
+        if request.registered:
+            # It exists, or the preview fails: nothing is created.
+            await self.ensure(request, lambda _: None)
+            return ()
+        account, disk = self._account(request), _disk(request)
+        return await preview_program(
+            self._stacks.parent,
+            volume_program(account, disk),
+            self._slots,
+            lambda: require_disk(account, disk, request.name),
+        )
 
     async def ensure(self, request: VolumeRequest, report: Report) -> DiskSeen:
         async with self._lock(request):

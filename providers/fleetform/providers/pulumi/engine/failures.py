@@ -185,7 +185,7 @@ _ROWS = (
     ),
     _row(
         FailureKind.NO_CAPACITY,
-        r"Insufficient\w*Capacity|SpotMaxPriceTooLow|ZONE_RESOURCE_POOL_EXHAUSTED|"
+        r"Insufficient\w*Capacity|ReservationCapacityExceeded|SpotMaxPriceTooLow|ZONE_RESOURCE_POOL_EXHAUSTED|"
         r"does not have enough resources available|not supported in your requested Availability Zone",
         "the cloud has no capacity for this type in this place now",
         "the next offer is tried; declare more types, regions or zones",
@@ -252,13 +252,19 @@ _ROWS = (
     ),
     _row(
         FailureKind.GONE,
-        r"Invalid IAM Instance Profile",
+        r"Invalid IAM Instance Profile|NoSuchEntity\b.*?[Ii]nstance [Pp]rofile",
         "the instance profile does not exist in the account",
         "correct `aws.iam_instance_profile`",
     ),
     _row(
         FailureKind.GONE,
-        r"Invalid\w+\.NotFound|\bnotFound\b|does not exist",
+        r"ParameterNotFound",
+        "Systems Manager has no such parameter in this region of the account",
+        "correct `aws.image` of the fleet, or write the id of an image there",
+    ),
+    _row(
+        FailureKind.GONE,
+        r"NoSuchEntity|Invalid\w+\.NotFound|\bnotFound\b|does not exist",
         "something that the resource refers to does not exist",
         "correct the id, or create it again",
     ),
@@ -271,7 +277,8 @@ _ROWS = (
     ),
     _row(
         FailureKind.INVALID,
-        r"Invalid value '(?P<type>[^']*)' for InstanceType",
+        r"Invalid value '(?P<type>[^']*)' for InstanceType|"
+        r"supplied instance types do not exist: \[(?P<type2>[^\]]*)\]",
         "the region does not offer the instance type {type}",
         "correct `instance_types`, or name another region in `regions`",
     ),
