@@ -17,7 +17,7 @@ from fleetform.model.run import GpuRequirement
 from fleetform.providers.contract.errors import PermanentError, ProviderError
 from fleetform.providers.offers import catalogue
 from fleetform.schedule.demand import gpu_matches
-from fleetform.schedule.offer_reasons import no_offer, refresh_command
+from fleetform.schedule.offer_reasons import no_offer, refresh_command, spot_warning
 from fleetform.schedule.offers import OfferRequest, Selection, select
 from fleetform.spec.clouds.names import REGIONS
 from fleetform.spec.desired import ResourceKey
@@ -198,7 +198,7 @@ def offers_of_fleet(document: Mapping[str, Any]) -> FleetOffers:
     except WorkspaceProblem as problem:
         return FleetOffers((), str(problem), problem.advice)
     if found.offers:
-        return FleetOffers(found.offers)
+        return FleetOffers(found.offers, warning=warning_of(found, narrowed))
     return FleetOffers((), *why_no_offer(found, narrowed))
 
 
@@ -207,6 +207,11 @@ def why_no_offer(found: Selection, document: Mapping[str, Any]) -> tuple[str, st
     request = OfferRequest.from_document(document)
     why, advice = no_offer(found, request, document.get("resources") or {})
     return f"no offer satisfies it: {why}", advice
+
+
+def warning_of(found: Selection, document: Mapping[str, Any]) -> str:
+    """Return what people should know of the offers that `find_offers` has found for `document`; empty: nothing."""
+    return spot_warning(found, OfferRequest.from_document(document))
 
 
 def _refuse_unknown(what: str, names: Iterable[str], known: Iterable[str], new: str = "") -> None:

@@ -150,11 +150,16 @@ def references_of(kind: str, document: Mapping[str, Any]) -> frozenset[ResourceK
 
 @dataclass(frozen=True, slots=True)
 class FleetOffers:
-    """The offers for the hosts of a fleet on a cloud, the cheapest first; without any, `problem` says why."""
+    """
+    The offers for the hosts of a fleet on a cloud, the cheapest first; without any, `problem` says why.
+
+    `warning` is what people should know of them, and what to do.
+    """
 
     offers: tuple[Offer, ...] = ()
     problem: str = ""
     advice: str = ""
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
     `hosts_waiting` those for which no cloud has capacity, and `hosts_silent` those that were set up and cannot be reached now. `fleet_costs` are those of `cloud_costs`, and
     `run_costs` those of `run_costs`.
     `offers` has, by fleet that changes, its offers in the order in which they are asked for at the time of the plan; absent unless
-    its cloud has refused one lately.
+    its cloud has refused one lately. `offer_warnings` has what people should know of them.
     """
     return {
         "depth": "ledger" if draft.live.observed_at_ms is None else "refresh",
@@ -97,6 +97,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
         **({"hosts_waiting": late} if (late := _hosts_late(draft, lack_offer=True)) else {}),
         **({"hosts_silent": silent} if (silent := _hosts_silent(draft)) else {}),
         **({"offers": offers} if (offers := _refused_offers(draft)) else {}),
+        **({"offer_warnings": said} if (said := _offer_warnings(draft)) else {}),
         **({"fleet_costs": hourly} if (hourly := cloud_costs(draft)) else {}),
         **({"run_costs": costs} if (costs := run_costs(draft)) else {}),
     }
@@ -191,6 +192,16 @@ def _refused_offers(draft: PlanDraft) -> dict[str, list[dict[str, Any]]]:
         if any(one.is_refused(draft.now_ms) for one in offers):
             found[key.name] = [offer_facts(one, draft.now_ms) for one in offers]
     return dict(sorted(found.items()))
+
+
+def _offer_warnings(draft: PlanDraft) -> dict[str, str]:
+    """Return what people should know of the offers of fleets that change, by fleet."""
+    found = {
+        key.name: draft.live.offers[key.name].warning
+        for key, change in sorted(draft.changes.items())
+        if any(step.arguments.get("offers") for step in change.steps)
+    }
+    return {name: text for name, text in found.items() if text}
 
 
 def _rollouts(draft: PlanDraft) -> dict[str, dict[str, int]]:

@@ -25,7 +25,7 @@ from fleetform.spec.quantities import (
 )
 from fleetform.spec.quantities.price import format_price
 
-__all__ = ["no_offer", "refresh_command"]
+__all__ = ["no_offer", "refresh_command", "spot_warning"]
 
 _NEAREST_MAX = 3
 """Offers in a sentence; `fleetform offer` lists all."""
@@ -65,6 +65,26 @@ def no_offer(
     more = found.reasons.get("unknown price", 0)
     rest = f"; {counted(more, 'more offer')} of unknown price" if more else ""
     return f"{what}: {_nearest_text(found, request)}{rest}", _advice(found, request)
+
+
+def spot_warning(found: Selection, request: OfferRequest) -> str:
+    """Say that spot instances, which `spot_policy: auto` allows, are not asked for or come last; empty: their prices are known, or there are none."""
+    if request.spot != "auto" or any(
+        one.spot and one.price_micros is not None for one in found.offers
+    ):
+        return ""
+    is_excluded = any(one.spot for one in found.unpriced)
+    unpriced = [one for one in (found.unpriced if is_excluded else found.offers) if one.spot]
+    if not unpriced:
+        return ""
+    regions = tuple(dict.fromkeys(one.region for one in unpriced))
+    limit = format_price(request.max_price_micros or 0)
+    effect = (
+        f"`max_price: {limit}` excludes spot instances"
+        if is_excluded
+        else "spot instances come last"
+    )
+    return f"{effect}, because their prices are not known; `{refresh_command(regions)}` asks AWS for them"
 
 
 def refresh_command(regions: tuple[str, ...]) -> str:

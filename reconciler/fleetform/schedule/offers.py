@@ -57,13 +57,14 @@ class Selection:
     `offers` has the cheapest first, and those of unknown price last, the smallest first. `reasons` counts each other
     offer once, under the first of `REASONS` that holds. If no offer satisfies the request, `last` is the last of these reasons, and
     `nearest` are the offers that it excludes, the nearest to the request first: they satisfy what was compared before. Of `backend`,
-    `region` and `type` none is near.
+    `region` and `type` none is near. `unpriced` are all offers that only `unknown price` excludes.
     """
 
     offers: tuple[Offer, ...]
     reasons: Mapping[str, int]
     last: str = ""
     nearest: tuple[Offer, ...] = ()
+    unpriced: tuple[Offer, ...] = ()
 
 
 REASONS = (
@@ -87,14 +88,15 @@ def select(offers: Iterable[Offer], request: OfferRequest) -> Selection:
         else:
             chosen.append(offer)
     chosen.sort(key=functools.partial(_order, request.regions))
+    unpriced = tuple(excluded.get("unknown price", ()))
     reasons = {reason: len(excluded[reason]) for reason in REASONS if reason in excluded}
     if chosen or not reasons:
-        return Selection(tuple(chosen), reasons)
+        return Selection(tuple(chosen), reasons, unpriced=unpriced)
     last = list(reasons)[-1]
     if last in _ELSEWHERE:
-        return Selection((), reasons, last)
+        return Selection((), reasons, last, unpriced=unpriced)
     nearest = sorted(excluded[last], key=lambda one: _nearness(last, one, request))
-    return Selection((), reasons, last, tuple(nearest))
+    return Selection((), reasons, last, tuple(nearest), unpriced)
 
 
 def _order(regions: Sequence[str], offer: Offer) -> tuple[object, ...]:

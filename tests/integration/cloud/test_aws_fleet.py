@@ -47,7 +47,7 @@ def test_create_plan_again_and_remove(site, cloud):
 def test_spot_instances(site, cloud):
     """They are asked for once, end when they are taken back, and a plan says that they are spot."""
     site.declare(1, more="spot_policy: spot\n")
-    assert "spot, at an unknown price" in site.run("plan")
+    assert "(spot), unknown price" in site.run("plan")
     site.run("apply", "-y")
     (instance,) = cloud.instances()
     assert instance.spot

@@ -79,6 +79,7 @@ def test_the_step_has_the_offers_after_it():
         ("g5.2xlarge", "us-east-1a"),
     ]
     assert places(plan)[0]["endpoint"]["zone"] == "us-east-1b"
+    assert "creates: gpus-0, gpus-1 (g5.xlarge in us-east-1b, $1.01/h each)" in printed(plan)
     shown = (
         "next offers: g5.xlarge in us-east-1a, $1.01/h; g5.2xlarge in us-east-1b, $1.22/h;"
         " 1 more up to $1.22/h"
@@ -170,11 +171,36 @@ def test_spot_instances_have_no_known_price():
     assert (endpoint["spot"], "price_micros" in endpoint) == (True, False)
     (change,) = plan.changes
     assert change.cost_after is None
-    assert "spot, at an unknown price" in printed(plan)
+    assert "g5.xlarge in us-east-1 (spot), unknown price)" in printed(plan)
     assert "cost: $0.00/h → 1 host of unknown price" in printed(plan)
     (held,) = plan_of(on_aws(spot_policy="spot", max_price=9_000_000)).held
     assert "because the price is not known: g5.xlarge in us-east-1 (spot)" in held.detail
     assert "fleetform offer --refresh --region us-east-1" in held.cure
+
+
+def test_new_hosts_have_lines_of_their_own():
+    """Account, image and end of new hosts are a line each, of those that demand brings in too, and of none if no host is created."""
+    for declared in (on_aws(), by_demand(0, 0, 3)):
+        shown = printed(plan_of(declared))
+        assert "      account: 123456789012\n      image: ami-1\n" in shown
+        assert "hosts end themselves: after 24h00m without jobs and without a controller\n" in shown
+    live = replace(ledger(row(on_aws(1))), instances=(bought(0),))
+    assert "account: 1" not in printed(plan_of(on_aws(1, description="x"), live))
+
+
+@pytest.mark.parametrize(
+    ("fields", "effect"),
+    [
+        ({"max_price": 9_000_000}, "`max_price: 9` excludes spot instances"),
+        ({}, "spot instances come last"),
+    ],
+)
+def test_spot_that_is_not_asked_for_first_is_said(fields, effect):
+    """`auto` promises the cheaper kind, and without a price of spot that is not known: the plan says so, and what to do."""
+    plan = plan_of(on_aws(spot_policy="auto", **fields))
+    advice = "`fleetform offer --refresh --region us-east-1` asks AWS for them"
+    assert f"warning: {effect}, because their prices are not known; {advice}" in printed(plan)
+    assert "warning" not in printed(plan_of(on_aws(spot_policy="on-demand", **fields)))
 
 
 def test_without_an_offer_the_fleet_is_blocked():
@@ -222,7 +248,7 @@ def test_a_refused_offer_is_passed_over():
     """The plan shows what is asked for next, at its price, and until when the refused one is not asked for."""
     plan = plan_of(on_aws(1), refused_since(180_000, "g5.xlarge"))
     shown = printed(plan)
-    assert "creates: gpus-0 (g5.2xlarge in us-east-1, $1.22/h," in shown
+    assert "creates: gpus-0 (g5.2xlarge in us-east-1, $1.22/h)" in shown
     assert (
         "refused lately: g5.xlarge in us-east-1, 3m00s ago, not asked for before"
         f" {moment(NOW_MS + 420_000)}: no capacity; `fleetform fleet retry gpus` asks sooner"
@@ -249,7 +275,7 @@ def test_a_refusal_passes_and_the_steps_stay():
     after = plan_of(on_aws(1), refused_since(600_000, "g5.xlarge"))
     assert before.steps == after.steps == plan_of(on_aws(1)).steps
     assert before.predicates == after.predicates
-    assert "g5.xlarge in us-east-1, $1.01/h," in printed(after)
+    assert "g5.xlarge in us-east-1, $1.01/h)" in printed(after)
     assert "refused lately" not in printed(after)
     assert "offers" not in after.annex
 

@@ -102,7 +102,13 @@ def command(
     Offers of unknown price are listed last, as `unknown`.
     """
     from fleetform.app.clock import SystemClock
-    from fleetform.app.offers import find_offers, refresh_offers, refreshed_folder, why_no_offer
+    from fleetform.app.offers import (
+        find_offers,
+        refresh_offers,
+        refreshed_folder,
+        warning_of,
+        why_no_offer,
+    )
     from fleetform.providers.offers import catalogue
     from fleetform.schedule.offer_reasons import refresh_command
     from fleetform.views.offers import (
@@ -126,6 +132,8 @@ def command(
         why, advice = why_no_offer(found, asked)
         error_screen().labelled("error", why)
         error_screen().labelled("help", advice)
+    elif warning := warning_of(found, asked):
+        error_screen().labelled("warning", warning)
     now_ms = SystemClock().now_ms()
     rows = offer_rows(found.offers[:limit], tried, now_ms=now_ms)
     out = screen()

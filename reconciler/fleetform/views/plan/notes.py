@@ -19,7 +19,9 @@ from fleetform.views.plan.costs import cost_text, disk_cost_text, run_cost_text
 from fleetform.views.plan.groups import NAMES_MAX, Group
 from fleetform.views.plan.offers import (
     hosts_created_text,
+    new_hosts_facts,
     next_offers_text,
+    offer_warning,
     refused_offers_text,
     scaling_text,
 )
@@ -277,7 +279,9 @@ def block_facts(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[
         ("creates", hosts_created_text(plan, change)),
         ("replaces", hosts_replaced_text(plan, change)),
         ("scales", scaling_text(plan, change)),
+        *new_hosts_facts(plan, change),
         ("next offers", next_offers_text(plan, change)),
+        ("warning", offer_warning(plan, change)),
         ("refused lately", refused_offers_text(plan, change)),
         ("preview", preview_text(plan, change)),
         ("preview failed", preview_failure_text(plan, change)),

@@ -7,7 +7,7 @@ annex of the plan, because it passes with time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from fleetform.model import figures
@@ -22,7 +22,9 @@ __all__ = [
     "hosts_created",
     "hosts_created_text",
     "hosts_replaced",
+    "new_hosts_facts",
     "next_offers_text",
+    "offer_warning",
     "refused_offers_text",
     "replacement_text",
     "scaling_of",
@@ -101,7 +103,7 @@ def _images_text(
 
 
 def hosts_created_text(plan: Plan, change: Change) -> str:
-    """Write `gpus-0, gpus-1 (g5.xlarge in us-east-1, $1.01/h each)`; empty for a change that buys none."""
+    """Write `gpus-0, gpus-1 (g5.xlarge in us-east-1a, $1.01/h each)`; empty for a change that buys none."""
     new = hosts_created(plan, change)
     endpoints = [
         place["endpoint"]
@@ -112,30 +114,37 @@ def hosts_created_text(plan: Plan, change: Change) -> str:
     if not endpoints:
         return ""
     names = figures.first_of([printable(one) for one in new], _HOSTS_SHOWN)
-    return f"{names} ({_place_text(plan, change, endpoints[0], is_many=len(new) > 1)})"
+    return f"{names} ({_offer_text(plan, change, endpoints[0], is_many=len(new) > 1)})"
 
 
-def _place_text(plan: Plan, change: Change, place: Mapping[str, Any], *, is_many: bool) -> str:
-    """Write `g5.xlarge in us-east-1, $1.01/h each, account 123456789012`."""
+def _offer_text(plan: Plan, change: Change, place: Mapping[str, Any], *, is_many: bool) -> str:
     offer = with_offer(place, terms_of(next(iter(asked_offers(plan, change)), place)))
-    price = offer.get("price_micros")
-    each = " each" if is_many else ""
-    kind = "spot, " if offer.get("spot") else ""
-    cost = "at an unknown price" if price is None else f"{figures.dollars(price)}/h{each}"
+    each = " each" if is_many and "price_micros" in offer else ""
+    return f"{printable(priced_offer_text(offer))}{each}"
+
+
+def new_hosts_facts(plan: Plan, change: Change) -> Iterator[tuple[str, str]]:
+    """Yield what all hosts have that the change of a fleet creates, now or by demand: the account, the image, and when they end themselves."""
+    places = [
+        *(place for step in change.steps for place in step.arguments.get("instances", ())),
+        *([scaling["host"]] if (scaling := scaling_of(change)) else []),
+    ]
+    endpoint = next(
+        (one["endpoint"] for one in places if "orphan_after" in one.get("endpoint", {})), None
+    )
+    offer = next(iter(asked_offers(plan, change)), None)
+    if endpoint is None or offer is None or not asks_for_hosts(plan, change):
+        return
     # Here: a catalogue is read for it.
     from fleetform.providers.offers.aws_images import image_parameter
 
-    image = offer.get("image") or image_parameter(offer["instance_type"])
-    orphan = offer.get("orphan_after", -1)
-    end = (
-        ""
-        if orphan < 0
-        else f", ends itself after {figures.span(orphan * 1000)} without jobs and controller"
-    )
-    return (
-        f"{offer['instance_type']} in {printable(offer['region'])}, {kind}{cost},"
-        f" account {offer['account']}{f', image {printable(image)}' if image else ''}{end}"
-    )
+    yield "account", printable(endpoint["account"])
+    if not hosts_replaced(change):
+        image = endpoint.get("image") or image_parameter(offer["instance_type"])
+        yield "image", printable(image)
+    if (orphan := endpoint["orphan_after"]) >= 0:
+        after = figures.span(orphan * 1000)
+        yield "hosts end themselves", f"after {after} without jobs and without a controller"
 
 
 def scaling_of(change: Change) -> Mapping[str, Any] | None:
@@ -153,7 +162,7 @@ def scaling_text(plan: Plan, change: Change) -> str:
     end = (
         "stay without jobs" if idle < 0 else f"leave after {figures.span(idle * 1000)} without jobs"
     )
-    host = _place_text(plan, change, scaling["host"]["endpoint"], is_many=True)
+    host = _offer_text(plan, change, scaling["host"]["endpoint"], is_many=True)
     return f"{least} to {most} hosts by demand ({host}); hosts {'' if not least else f'beyond {least} '}{end}"
 
 
@@ -204,6 +213,12 @@ def refused_offers_text(plan: Plan, change: Change) -> str:
         return f"{named}; {sooner}"
     free = moment(refused[0]["asked_again_at_ms"])
     return f"all offers, so no host is created before {free}: {named}; {sooner}"
+
+
+def offer_warning(plan: Plan, change: Change) -> str:
+    """Say what keeps the fleet from asking for spot instances first, although `spot_policy: auto` allows them; empty: nothing."""
+    found: Mapping[str, str] = plan.annex.get("offer_warnings", {})
+    return found.get(change.key.name, "") if asks_for_hosts(plan, change) else ""
 
 
 def _is_refused(offer: Mapping[str, Any]) -> bool:
