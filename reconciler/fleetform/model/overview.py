@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fleetform.model.apply import ApplyRecord
     from fleetform.model.drift import RecordedDrift
+    from fleetform.model.hourly_cost import HourlyCost
     from fleetform.model.ledger import LedgerStatus
     from fleetform.model.override import Override
     from fleetform.model.rollout_status import RolloutStatus
@@ -74,6 +75,7 @@ class Overview:
         idle_count: Hosts that leave their fleet if they get no job for a while.
         drift: What looks found that was not seen healed since.
         rollouts: How far the rollouts are that are under way, by fleet.
+        hourly: What the existing hosts of each fleet on a cloud cost now, by fleet; a released one has an empty name.
         heard_at_ms: When the host that has been silent longest said something last; None without hosts.
     """
 
@@ -96,6 +98,7 @@ class Overview:
     overrides: tuple[Override, ...]
     drift: tuple[RecordedDrift, ...] = ()
     rollouts: Mapping[str, RolloutStatus] = field(default_factory=dict)
+    hourly: Mapping[str, HourlyCost] = field(default_factory=dict)
 
     @property
     def troubled_count(self) -> int:

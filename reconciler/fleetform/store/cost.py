@@ -7,15 +7,21 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fleetform.model.cost import BoughtHost, HostUse, Spending, share_millis
+from fleetform.model.hourly_cost import HourlyCost
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements
 
-__all__ = ["read_spending"]
+__all__ = ["read_hourly_costs", "read_spending"]
 
 _HOSTS = (
     "SELECT uid, fleet, endpoint, created_at_ms, ended_at_ms FROM instances"
     " WHERE created_at_ms IS NOT NULL ORDER BY fleet, number, created_at_ms"
+)
+
+_EXISTING = (
+    "SELECT fleet, endpoint FROM instances WHERE created_at_ms IS NOT NULL AND ended_at_ms IS NULL"
+    " ORDER BY fleet"
 )
 
 # A job that was lost has no end of its own: that of its attempt, or of its host, counts.
@@ -38,6 +44,16 @@ def read_spending(connection: Statements) -> Spending:
         for uid, fleet, endpoint, created, ended in connection.execute(_HOSTS)
     )
     return Spending(hosts, tuple(_uses(connection)))
+
+
+def read_hourly_costs(connection: Statements) -> dict[str, HourlyCost]:
+    """Sum up what the instances of clouds that exist cost an hour, by fleet."""
+    found: dict[str, HourlyCost] = {}
+    for fleet, endpoint in connection.execute(_EXISTING):
+        price = json.loads(endpoint).get("price_micros")
+        cost = HourlyCost(unknown_hosts=1) if price is None else HourlyCost(price)
+        found[fleet] = found.get(fleet, HourlyCost()).plus(cost)
+    return found
 
 
 def _uses(connection: Statements) -> Iterator[HostUse]:

@@ -21,6 +21,7 @@ from fleetform.model.offers import GIVEN_UP, REFUSED_SINCE
 from fleetform.model.overview import OpenApply, Overview, TroubledHost, TroubledRun
 from fleetform.model.rollout import EXCHANGED_TEXTS
 from fleetform.model.run_state import NO_EVIDENCE, RunState
+from fleetform.store.cost import read_hourly_costs
 from fleetform.store.lineage import read_abort_reasons, read_outdated
 from fleetform.store.observations import read_drift
 from fleetform.store.overrides import read_overrides
@@ -138,6 +139,7 @@ def read_overview(connection: Statements) -> Overview:
         overrides=read_overrides(connection),
         drift=read_drift(connection),
         rollouts=read_rollouts(connection, partial(_all_hosts, connection)),
+        hourly=read_hourly_costs(connection),
     )
 
 

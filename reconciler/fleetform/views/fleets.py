@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from fleetform.model import figures
+from fleetform.model.hourly_cost import HourlyCost
 from fleetform.model.instance import (
     CLOUDS,
     SHOWN_AS_QUARANTINED,
@@ -147,7 +149,8 @@ class FleetRow:
     `draining` of them get no new ones and still have some, and `drained` of them have none left;
     capacity and use are theirs together, those that are not ready too. `newer_image` is the id of an image that the
     parameter of the fleet named at the last look, and that its hosts do not boot from; empty: none is known. `rollout`
-    says how far a rollout is, null without one.
+    says how far a rollout is, null without one. `hourly_micros` is what its hosts
+    cost an hour now in micro-dollars, without `unpriced_hosts`; null where no cloud has any.
     """
 
     name: str
@@ -168,6 +171,8 @@ class FleetRow:
     scales: bool = False
     newer_image: str = ""
     rollout: RolloutStatus | None = None
+    hourly_micros: int | None = None
+    unpriced_hosts: int = 0
 
 
 def instance_rows(
@@ -216,8 +221,12 @@ def _place(one: Instance) -> tuple[str, list[tuple[float, str]], int, str]:
     return one.fleet, natural_order(one.name) if one.endpoint else [], one.number, one.uid
 
 
-def fleet_rows(live: Live, allocations: Iterable[Allocation] = ()) -> tuple[FleetRow, ...]:
-    """Make the rows in order of name: the fleets that were applied and are not gone."""
+def fleet_rows(
+    live: Live,
+    allocations: Iterable[Allocation] = (),
+    hourly: Mapping[str, HourlyCost] = MappingProxyType({}),
+) -> tuple[FleetRow, ...]:
+    """Make the rows in order of name: the fleets that were applied and are not gone; `hourly` is what each costs."""
     by_fleet: dict[str, list[InstanceRow]] = {}
     for row in instance_rows(live.instances, allocations, overrides=live.overrides):
         by_fleet.setdefault(row.fleet, []).append(row)
@@ -232,6 +241,7 @@ def fleet_rows(live: Live, allocations: Iterable[Allocation] = ()) -> tuple[Flee
             by_fleet.get(key.name, []),
             newer.get(key, ""),
             live.exchanging.get(key.name),
+            hourly.get(key.name),
         )
         for key in sorted(live.resources)
         if key.kind == "fleet" and not live.resources[key].archived
@@ -247,6 +257,7 @@ def fleets_table(rows: Iterable[FleetRow]) -> Table:
         Column("CPU", lambda row: cpu_use(row.used, row.capacity), right=True),
         Column("MEMORY", lambda row: memory_use(row.used, row.capacity), right=True),
         Column("GPU", lambda row: gpu_use(row.used, row.capacity), True, True),
+        Column("COST", _cost, optional=True),
         Column("SHARING", lambda row: row.sharing),
         Column("DESCRIPTION", lambda row: row.description, optional=True),
     )
@@ -419,6 +430,7 @@ def _fleet_row(
     instances: Sequence[InstanceRow],
     newer_image: str,
     rollout: RolloutStatus | None,
+    cost: HourlyCost | None,
 ) -> FleetRow:
     document = resource.parsed
     nodes = document.get("nodes") or {}
@@ -444,7 +456,16 @@ def _fleet_row(
         protected=resource.protected,
         newer_image=newer_image,
         rollout=rollout,
+        hourly_micros=None if cost is None else cost.micros,
+        unpriced_hosts=0 if cost is None else cost.unknown_hosts,
     )
+
+
+def _cost(row: FleetRow) -> Cell | str:
+    if row.hourly_micros is None:
+        return ""
+    text = str(HourlyCost(row.hourly_micros, row.unpriced_hosts))
+    return Cell(text, "warn") if row.unpriced_hosts else text
 
 
 def _takes_jobs(row: InstanceRow) -> bool:

@@ -7,6 +7,7 @@ trusted, does a controller run, do hosts answer, did runs fail, what is blocked,
 
 from __future__ import annotations
 
+import functools
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from fleetform.model.drift import expected_and_seen
 from fleetform.model.figures import counted
+from fleetform.model.hourly_cost import HourlyCost
 from fleetform.model.run_state import RunState
 from fleetform.views.controllers import ControllerRow, WaitingRow, controller_lines, waiting_row
 from fleetform.views.lines import BLANK, Line, Span, line, printable
@@ -74,13 +76,16 @@ class HostsRow:
     The hosts of all fleets: how many are in each state, and the first that do not answer or fail.
 
     A ready host that gets no new jobs counts as `draining`, and without jobs as `drained`. `heard_at_ms`: when the host that was
-    silent longest was heard last.
+    silent longest was heard last. `hourly_micros` is what those of clouds cost an hour now in micro-dollars, without
+    `unpriced_hosts`; null without one.
     """
 
     total: int
     states: dict[str, int]
     troubled: tuple[TroubledHost, ...]
     heard_at_ms: int | None
+    hourly_micros: int | None = None
+    unpriced_hosts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +193,14 @@ class Status:
 
 
 def hosts_row(found: Overview) -> HostsRow:
+    cost = functools.reduce(HourlyCost.plus, found.hourly.values(), HourlyCost())
     return HostsRow(
-        sum(found.hosts.values()), dict(found.hosts), found.troubled_hosts, found.heard_at_ms
+        sum(found.hosts.values()),
+        dict(found.hosts),
+        found.troubled_hosts,
+        found.heard_at_ms,
+        cost.micros if found.hourly else None,
+        cost.unknown_hosts,
     )
 
 
@@ -427,14 +438,17 @@ def _controller(status: Status) -> Iterator[Line]:
 def _hosts(status: Status, names_max: int) -> Iterator[Line]:
     if (hosts := status.hosts) is None:
         return
+    cost = ""
+    if hosts.hourly_micros is not None:
+        cost = f"; {HourlyCost(hosts.hourly_micros, hosts.unpriced_hosts)}"
     if not hosts.total:
-        yield line(("no hosts", "dim"))
+        yield line(("no hosts", "dim"), cost)
         return
     heard = ""
     # A controller that is there hears from its hosts all the time.
     if status.controller is None and hosts.heard_at_ms is not None:
         heard = f"; last heard {age(hosts.heard_at_ms, status.at_ms)} ago"
-    yield line(f"{hosts.total}: {_states(hosts.states)}", (heard, "dim"))
+    yield line(f"{hosts.total}: {_states(hosts.states)}{cost}", (heard, "dim"))
     for one in hosts.troubled[:names_max]:
         is_silent = one.seen_at_ms is not None and one.state.endswith(_SILENT)
         silent = f", silent for {age(one.seen_at_ms or 0, status.at_ms)}" if is_silent else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contract.ledgers import Desk, submit_step
 from fleetform.agents.protocol.states import JobState
 from fleetform.model.cost import BoughtHost, HostUse, Spending
+from fleetform.model.hourly_cost import HourlyCost
 from fleetform.providers.contract.hosts import CreatedHost
 
 
@@ -26,6 +27,7 @@ def test_hosts_cost_from_their_creation_and_runs_from_their_start(desk: Desk) ->
 
     spending = desk.ledger.read_spending()
     assert spending.hosts == (BoughtHost(uid, "local", None, 7_000),)
+    assert desk.ledger.read_overview().hourly == {"local": HourlyCost(unknown_hosts=1)}
     assert [one for one in spending.uses if one.run != "free"] == [
         HostUse("done", uid, 125, 9_500, 10_000),
         HostUse("runs", uid, 500, 9_500),
@@ -46,3 +48,4 @@ def test_an_instance_that_has_ended_costs_no_more(desk: Desk) -> None:
     assert desk.ledger.read_book().lingering == ()
     (host,) = desk.ledger.read_spending().hosts
     assert host == BoughtHost(uid, "local", None, 7_000, 20_000)
+    assert desk.ledger.read_overview().hourly == {}

@@ -48,6 +48,8 @@ def test_a_job_runs_on_an_instance(site, host_key):
     (instance,) = site.cloud.instances()
     assert "ready" in shown
     assert all(one in shown for one in (instance.id, instance.type, instance.zone, "on-demand"))
+    assert "$1.01/h" in site.run("fleet", "list")
+    assert "1: 1 ready; $1.01/h" in site.run("status", code=None)
     events = site.run("blame", "fleet/gpus", "--events")
     assert f"host gpus-0 was created: {instance.id} at " in events
     assert site.run("ssh", "gpus-0", "--", "id -un; exit 3", code=3).splitlines()[-1] == "fleetform"

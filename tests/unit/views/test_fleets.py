@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from fleetform.model.hourly_cost import HourlyCost
 from fleetform.model.instance import Allocation, Gpu, GpuUse, InstanceState
 from fleetform.model.offers import CHOSEN_ZONE, GIVEN_UP, REFUSED_SINCE
 from fleetform.model.override import Override, OverrideKind
@@ -38,6 +39,15 @@ def test_a_fleet_sums_its_instances():
         "FLEET  READY  JOBS     CPU     MEMORY  GPU  SHARING  DESCRIPTION",
         "local  1/2       1  1.5/16  2GB/128GB  1/2  exact    here",
     )
+
+
+def test_a_fleet_on_a_cloud_says_what_its_hosts_cost_now():
+    """A host of unknown price is counted, and never costs nothing."""
+    found = live(resource("fleet", "local", DOCUMENT), instances=HOSTS)
+    (row,) = fleet_rows(found, hourly={"local": HourlyCost(1_006_000, 1)})
+    assert (row.hourly_micros, row.unpriced_hosts) == (1_006_000, 1)
+    (_, line) = plain_lines(fleets_table([row]))
+    assert "$1.01/h + 1 host of unknown price" in line
 
 
 def test_instances_come_in_order_of_number():

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from fleetform.model.hourly_cost import HourlyCost
 from fleetform.model.ledger import LedgerStatus
 from fleetform.model.overview import Overview, TroubledHost, TroubledRun
 from fleetform.model.run_state import RunState
@@ -20,6 +21,7 @@ from fleetform.views.status import (
     RunsRow,
     Status,
     attention,
+    hosts_row,
     status_lines,
 )
 
@@ -111,6 +113,24 @@ def test_the_status_fits_a_small_terminal(status):
     assert len(lines) < 24
     assert max(map(len, lines)) <= 80
     assert len(status_lines(status)) < 24
+
+
+@pytest.mark.parametrize(
+    ("hourly", "text"),
+    [
+        ({}, ""),
+        ({"gpus": HourlyCost(2_012_000), "": HourlyCost(1_006_000)}, "; $3.02/h"),
+        (
+            {"gpus": HourlyCost(2_012_000), "lab": HourlyCost(0, 2)},
+            "; $2.02/h + 2 hosts of unknown price",
+        ),
+    ],
+)
+def test_hosts_of_clouds_say_what_they_cost_now(hourly, text):
+    """All that exist, also those that were released from their fleet; a sum says what it leaves out."""
+    hosts = hosts_row(replace(NOTHING, hosts={"ready": 3}, hourly=hourly))
+    lines = [one.text for one in status_lines(replace(SWEEP, hosts=hosts))]
+    assert [one for one in lines if one.startswith("hosts")] == [f"hosts        3: 3 ready{text}"]
 
 
 def test_a_list_that_is_cut_says_how_many_are_left_and_what_lists_them():

@@ -64,7 +64,7 @@ def list_fleets(path: str | None, as_json: bool) -> None:
     workspace = open_workspace(or_default(path))
     reader = open_reader(workspace)
     live = reader.read_live()
-    rows = fleet_rows(live, reader.read_book().allocations)
+    rows = fleet_rows(live, reader.read_book().allocations, reader.read_overview().hourly)
     screen().rows(rows, fleets_table, none="no fleets", as_json=as_json)
     if not as_json:
         _say_age(workspace, live.instances)
@@ -84,7 +84,7 @@ def show_fleet(name: str, path: str | None, as_json: bool) -> None:
     workspace = open_workspace(or_default(path))
     reader = open_reader(workspace)
     live, book = reader.read_live(), reader.read_book()
-    fleets = fleet_rows(live, book.allocations)
+    fleets = fleet_rows(live, book.allocations, reader.read_overview().hourly)
     found = [row for row in fleets if row.name == name]
     if not found:
         refuse_host(live.instances, name)
