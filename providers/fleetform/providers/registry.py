@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from datetime import datetime
     from importlib.metadata import EntryPoints
 
+    from fleetform.providers.offers.catalogue import RegionOffers
+
 ENTRY_POINT_GROUP = "fleetform.providers"
 
-_OFFERS = {"aws": "fleetform.providers.pulumi.aws.account_offers:region_rows"}
+_OFFERS = {"aws": "fleetform.providers.pulumi.aws.account_offers:region_offers"}
 
 _OURS = {
     "aws": "fleetform.providers.pulumi.aws.hosts:AwsHosts",
@@ -62,16 +64,16 @@ def provider(
     return make(state, environment_uid)
 
 
-def region_offers(backend: str, region: str, now: datetime) -> list[dict[str, object]]:
+def region_offers(backend: str, region: str, now: datetime) -> RegionOffers:
     """
-    Ask a cloud for what it offers in a region now, as rows of a catalogue.
+    Ask a cloud for what it offers in a region now.
 
     Raises:
         ProviderError: It does not answer, or refuses.
     """
     module, _, attribute = _OFFERS[backend].partition(":")
     ask = getattr(importlib.import_module(module), attribute)
-    return cast("list[dict[str, object]]", ask(region, now))
+    return cast("RegionOffers", ask(region, now))
 
 
 def environment_variables(providers: Iterable[str]) -> tuple[str, ...]:

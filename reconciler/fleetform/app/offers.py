@@ -137,38 +137,53 @@ def refreshed_folder() -> Path:
     return state_home() / "offers"
 
 
-def refresh_offers(backend: str, regions: Iterable[str]) -> None:
+def refresh_offers(backend: str, regions: Iterable[str]) -> list[str]:
     """
     Ask a cloud for its offers in these regions, and keep the answers.
 
+    Returns:
+        Which prices it did not tell, why, and what to do; they are unknown.
+
     Raises:
-        WorkspaceProblem: It does not answer, refuses, or tells no price where some are known: those stay.
+        WorkspaceProblem: It does not answer, refuses, or tells no price on demand, or of spot, where some are known: all of the region stay.
     """
     # Here: offers are mostly read from catalogues.
     from fleetform.app.clock import SystemClock
     from fleetform.providers.registry import region_offers
 
     now = datetime.fromtimestamp(SystemClock().now_ms() / 1000, UTC)
+    untold: list[str] = []
     for region in regions:
         try:
-            rows = region_offers(backend, region, now)
+            found = region_offers(backend, region, now)
         except ProviderError as problem:
-            advice = problem.advice if isinstance(problem, PermanentError) else ""
             raise WorkspaceProblem(
-                f"the offers of {backend} are not known: {problem}", advice
+                f"the offers of {backend} are not known: {problem}", _advice_of(problem)
             ) from problem
-        known = [
+        before = [
             one for one in catalogue.offers(backend, refreshed_folder()) if one.region == region
         ]
-        has_lost_prices = not any(row.get("price") for row in rows) and any(
-            one.price_micros is not None for one in known
-        )
-        if has_lost_prices:
-            raise WorkspaceProblem(
-                f"{backend} told no prices in {region}, so the prices that are known stay",
-                "the credentials need the permission `pricing:GetProducts`",
-            )
-        catalogue.write_region(refreshed_folder(), backend, region, rows)
+        kinds = (("on demand", found.on_demand_problem), ("of spot", found.spot_problem))
+        for kind, refusal in kinds:
+            is_spot = kind == "of spot"
+            rows = [row for row in found.rows if bool(row.get("spot")) == is_spot]
+            if not rows or any(row.get("price") for row in rows):
+                continue
+            why = f": {refusal}" if refusal else ", though it answered"
+            told = f"{backend} told no prices {kind} in {region}{why}"
+            advice = _advice_of(refusal) if refusal else _NO_PRICES
+            if any(one.price_micros is not None for one in before if one.spot == is_spot):
+                raise WorkspaceProblem(f"{told}; all that is known of {region} stays", advice)
+            untold.append(f"{told}; they are unknown" + (f" ({advice})" if advice else ""))
+        catalogue.write_region(refreshed_folder(), backend, region, found.rows)
+    return untold
+
+
+_NO_PRICES = "ask again later: the price list of a cloud may lag behind its regions and types"
+
+
+def _advice_of(problem: ProviderError) -> str:
+    return problem.advice if isinstance(problem, PermanentError) else ""
 
 
 def retry_offers(workspace: Workspace, fleet: str, *, who: str) -> tuple[TriedOffer, ...]:

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from cloud import faults
+
 pytestmark = pytest.mark.waits
 
 ROW = ("offer", "--region", "eu-west-1", "--type", "g5.xlarge", "--spot", "auto")
@@ -56,3 +58,26 @@ def test_without_credentials_nothing_is_written(typed, cloud):
     assert refused.returncode == 1
     assert "credentials" in refused.stderr
     assert "unknown" in typed(*ROW).stdout
+
+
+def test_a_region_without_prices_says_why(typed, cloud):
+    """A missing permission is named where AWS refuses, and nothing is blamed where it answers without prices; known prices stay."""
+    cloud.front.catalog.spot_prices["g5.xlarge"] = "0.4"
+    message = "User is not authorized to perform: pricing:GetProducts"
+    cloud.inject(faults.refused("GetProducts", "AccessDeniedException", message))
+    refused = typed(*ROW, "--refresh")
+    assert refused.returncode == 0, refused.stderr
+    assert (
+        "aws told no prices on demand in eu-west-1: eu-west-1: the account may not do"
+        in refused.stderr
+    )
+    assert "pricing:GetProducts" in refused.stderr
+    assert "asks AWS for the unknown ones" not in refused.stdout
+    home = ("offer", "--region", "us-east-1", "--type", "g5.xlarge")
+    before = typed(*home).stdout
+    answered = typed(*home, "--refresh")
+    assert answered.returncode == 1
+    assert "told no prices on demand in us-east-1, though it answered" in answered.stderr
+    assert "all that is known of us-east-1 stays" in answered.stderr
+    assert "permission" not in answered.stderr
+    assert typed(*home).stdout == before

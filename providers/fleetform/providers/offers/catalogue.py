@@ -16,10 +16,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from fleetform.providers.private_files import replace_private
 from fleetform.spec.clouds.names import REGIONS, catalogue_lines
 from fleetform.spec.quantities.price import parse_price
+
+if TYPE_CHECKING:
+    from fleetform.providers.contract.errors import ProviderError
 
 GB = 1 << 30
 
@@ -51,6 +55,18 @@ class Offer:
     gpu_name: str
     gpu_memory_bytes: int
     price_micros: int | None
+
+
+class RegionOffers(NamedTuple):
+    """
+    What a cloud answers for a region: rows with the columns `FIELDS`, some without a price.
+
+    `on_demand_problem` and `spot_problem` are why it told no prices of that kind; None: it answered, if with none.
+    """
+
+    rows: list[dict[str, object]]
+    on_demand_problem: ProviderError | None = None
+    spot_problem: ProviderError | None = None
 
 
 def backends() -> tuple[str, ...]:

@@ -126,7 +126,8 @@ def command(
     resources = {**document.get("resources", {}), **typed.pop("resources")}
     asked = {**document, **typed, "resources": resources}
     if refresh:
-        refresh_offers("aws", asked.get("regions") or (_REGION,))
+        for untold in refresh_offers("aws", asked.get("regions") or (_REGION,)):
+            error_screen().labelled("warning", untold)
     found = find_offers(asked, types)
     if not found.offers:
         why, advice = why_no_offer(found, asked)
@@ -144,7 +145,9 @@ def command(
         if more := len(found.offers) - len(rows):
             out.line(not_shown(more), "dim")
         out.line(priced_on(catalogue.priced_on(rows, refreshed_folder())), "dim")
-        if regions := tuple(dict.fromkeys(one.region for one in rows if one.price_micros is None)):
+        regions = tuple(dict.fromkeys(one.region for one in rows if one.price_micros is None))
+        # After a question to the cloud, a warning has said why.
+        if regions and not refresh:
             out.line(unknown_prices(refresh_command(regions)), "dim")
         if (nodes := _nodes(document)) > 1:
             out.line(several_hosts(str(name), nodes), "dim")
