@@ -8,7 +8,7 @@ limit, it says so. A run may share its host, get a cheaper one and end earlier, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from fleetform.model.instance import CLOUDS
@@ -36,15 +36,17 @@ class _Bound(NamedTuple):
     dearest: str = ""
     attempts: int = 0
     within_seconds: int = 0
+    spot: bool = False
     unbounded: str = ""
 
 
 class _Host(NamedTuple):
-    """The dearest host that a fleet has or may create; `unknown` is one whose price is not known, or empty."""
+    """The dearest host that a fleet has or may create; `unknown` is one whose price is not known, or empty. `spot`: it may have spot instances."""
 
     price_micros: int
     name: str
     unknown: str = ""
+    spot: bool = False
 
 
 def run_costs(draft: PlanDraft) -> dict[str, dict[str, Any]]:
@@ -53,7 +55,7 @@ def run_costs(draft: PlanDraft) -> dict[str, dict[str, Any]]:
 
     Returns:
         By name, `runs`: how many are submitted; `micros`: micro-dollars for all of them, and `elements` those of each where they
-        differ. Where it is the same for all: `dearest`, the host that this is the price of; `attempts`, how many each may have, or
+        differ. `spot`: some hosts may be spot instances, whose prices change. Where it is the same for all: `dearest`, the host that this is the price of; `attempts`, how many each may have, or
         `within_seconds`, the time in which attempts begin, if that is the limit. Without a limit, `unbounded` says why in place of all that.
     """
     hosts: dict[str, _Host] = {}
@@ -88,8 +90,9 @@ def _summary(bounds: Mapping[str, _Bound]) -> dict[str, Any]:
         for value in values
         if value
     }
+    spot = {"spot": True} if any(one.spot for one in every) else {}
     own = {"elements": micros} if len(set(micros.values())) > 1 else {}
-    return {**runs, "micros": sum(micros.values()), **common, **own}
+    return {**runs, "micros": sum(micros.values()), **common, **spot, **own}
 
 
 def _bound(draft: PlanDraft, document: Mapping[str, Any], hosts: dict[str, _Host]) -> _Bound | None:
@@ -120,10 +123,11 @@ def _bound(draft: PlanDraft, document: Mapping[str, Any], hosts: dict[str, _Host
     if unknown := next((hosts[name].unknown for name in fleets if hosts[name].unknown), ""):
         return _Bound(unbounded=unknown)
     dearest = max((hosts[name] for name in fleets), key=lambda one: one.price_micros)
+    spot = any(hosts[name].spot for name in fleets)
     micros = -(-dearest.price_micros * int(document.get("nodes", 1)) * seconds // _HOUR_SECONDS)
     if attempts is not None and attempts * attempt == seconds:
-        return _Bound(micros, dearest.name, attempts)
-    return _Bound(micros, dearest.name, within_seconds=window or 0)
+        return _Bound(micros, dearest.name, attempts, spot=spot)
+    return _Bound(micros, dearest.name, within_seconds=window or 0, spot=spot)
 
 
 def _attempts(retry: Mapping[str, Any] | None) -> tuple[int | None, int | None]:
@@ -157,7 +161,7 @@ def _document(draft: PlanDraft, fleet: str) -> Mapping[str, Any]:
 
 def _dearest(draft: PlanDraft, fleet: str) -> _Host:
     there = [one.endpoint for one in draft.live.instances if one.fleet == fleet and one.is_created]
-    terms: Iterable[Mapping[str, Any]] = [*there, *possible_offers(draft, fleet)]
+    terms: list[Mapping[str, Any]] = [*there, *possible_offers(draft, fleet)]
     found = _Host(0, "", f"fleet {fleet} has no offer")
     for one in terms:
         name = offer_text(one) if "instance_type" in one else f"a host of fleet {fleet}"
@@ -166,4 +170,4 @@ def _dearest(draft: PlanDraft, fleet: str) -> _Host:
             return _Host(0, name, f"the price of {name} is unknown")
         if found.unknown or price > found.price_micros:
             found = _Host(int(price), name)
-    return found
+    return found._replace(spot=any(one.get("spot") for one in terms))

@@ -163,3 +163,20 @@ def test_elements_of_a_sweep_cost_what_each_may_need():
     assert f"cost: at most $1.22 on {ON_LARGE}, if the run needs its max_duration" in shown
     assert f"cost: at most $2.43 on {ON_LARGE}, if the run needs its max_duration" in shown
     assert shown.count("Cost of the runs: at most $3.64, if each of 2 needs its max_duration.") == 1
+
+
+def test_spot_prices_are_those_of_now():
+    """The limit holds for them alone, because AWS changes prices of spot instances that exist."""
+    spot = {
+        "instance_type": "g5.xlarge",
+        "region": "us-east-1",
+        "spot": True,
+        "price_micros": 400_000,
+    }
+    live = replace(ledger(row(gpus())), tried_offers={"gpus": [TriedOffer("gpus", spot)]})
+    plan = planned_on(live, gpus(), run())
+    assert plan.annex["run_costs"]["train"]["spot"] is True
+    text = (
+        "at most $0.40 on g5.xlarge in us-east-1 (spot) at the spot prices of the last refresh, if"
+    )
+    assert text in printed(plan)

@@ -98,8 +98,12 @@ def run_cost_text(plan: Plan, group: Group) -> str:
         tried = f" (attempts begin within {figures.span(window * 1000)})"
     needs = "each" if tried or each else "the run"
     return printable(
-        f"at most {figures.dollars(micros)}{each}{host}{tried}, if {needs} needs its max_duration"
+        f"at most {figures.dollars(micros)}{each}{host}{tried}{_SPOT if 'spot' in found else ''}, if {needs} needs its max_duration"
     )
+
+
+_SPOT = " at the spot prices of the last refresh"
+"""AWS changes them at any time, also for instances that exist."""
 
 
 def disk_cost_text(change: Change) -> str:
@@ -155,8 +159,10 @@ def _runs_text(plan: Plan) -> str:
     if not limited:
         return f"Cost of the runs: {rest}."
     most = figures.dollars(sum(one["micros"] for one in limited))
+    spot = _SPOT if any("spot" in one for one in limited) else ""
+    needs = f"each of {runs}" if runs > 1 else "the run"
     return (
-        f"Cost of the runs: at most {most}, if each of {runs} needs its max_duration"
+        f"Cost of the runs: at most {most}{spot}, if {needs} needs its max_duration"
         f"{f', and {rest}' if rest else ''}."
     )
 
