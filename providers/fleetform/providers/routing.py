@@ -100,8 +100,16 @@ class RoutedHosts:
         assert secure is not None, f"provider {reached.provider} replaces no host keys"
         await secure(reached, first, keep_and_pin)
 
-    async def preview(self, requests: Sequence[InstanceRequest]) -> Sequence[PreviewedChange]:
-        return await self._creator(requests[0].provider).preview(requests) if requests else ()
+    async def preview(
+        self, requests: Sequence[InstanceRequest], replaced: int = 0
+    ) -> Sequence[PreviewedChange]:
+        creator = self._creator(requests[0].provider) if requests else None
+        return () if creator is None else await creator.preview(requests, replaced)
+
+    async def preview_release(
+        self, requests: Sequence[InstanceRequest], created: Sequence[InstanceRequest]
+    ) -> Sequence[PreviewedChange]:
+        return await self._creator(requests[0].provider).preview_release(requests, created)
 
     async def listed(
         self, environment_uid: str, request: InstanceRequest

@@ -1,5 +1,5 @@
 """
-Adds to a plan what clouds say of it: the resources that the engine would create, before anything is created.
+Adds to a plan what clouds say of it: the resources that it creates, updates and deletes there, before anything is changed.
 
 A preview is for people, and no part of what was decided: apply is bound to the steps, and the provider compares the engine's
 preview with them again before it changes anything.
@@ -26,23 +26,28 @@ from fleetform.providers.contract.errors import (
 )
 from fleetform.providers.contract.hosts import InstanceRequest, PreviewedChange
 from fleetform.providers.contract.volumes import VolumeRequest
-from fleetform.views.plan.offers import asked_offers, hosts_created
+from fleetform.views.plan.notes import hosts_removed
+from fleetform.views.plan.offers import asked_offers, hosts_created, hosts_replaced, scaling_of
 from fleetform.views.plan.preview import preview_failure, preview_name
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from fleetform.app.workspace import Workspace
-    from fleetform.model.plan import Change, Plan
+    from fleetform.model.plan import Change, Plan, Step
     from fleetform.providers.routing import RoutedHosts
 
     _Question = Callable[[], Awaitable[Sequence[PreviewedChange]]]
 
 
 def previewed(workspace: Workspace, plan: Plan) -> Plan:
-    """Return the plan that apply shows: with a preview where it creates instances or disks of clouds."""
+    """Return the plan that apply shows: with a preview where it changes instances or disks of clouds."""
     if not any(
-        _new_hosts(plan, change) or _new_disks(change) or _shared(change) for change in plan.changes
+        _new_hosts(plan, change)
+        or _released(plan, change)
+        or _disk_steps(change)
+        or _shared(change)
+        for change in plan.changes
     ):
         return plan
     return with_preview(workspace, plan)
@@ -50,14 +55,14 @@ def previewed(workspace: Workspace, plan: Plan) -> Plan:
 
 def with_preview(workspace: Workspace, plan: Plan) -> Plan:
     """
-    Return the plan with `preview` in its annex: by fleet, or by `volume/NAME`, the resources that its change creates or updates.
+    Return the plan with `preview` in its annex: by fleet, or by `volume/NAME`, the resources that its change creates, updates or deletes.
 
     `preview_failed` has, by the same names, why a cloud or the engine does not say. A preview that fails leaves those of the
     others as they are.
     """
     hosts = routed_hosts(workspace)
-    has_shared = any(map(_shared, plan.changes))
-    there = _hosts_by_fleet(workspace) if has_shared else {}
+    has_others = any(_shared(change) or _released(plan, change) for change in plan.changes)
+    there = _hosts_by_fleet(workspace) if has_others else {}
     asked = {
         preview_name(change.key): questions
         for change in plan.changes
@@ -70,9 +75,9 @@ def with_preview(workspace: Workspace, plan: Plan) -> Plan:
         for name, one in found.items()
         if one and not isinstance(one, ProviderError)
     }
-    # The preview of a change in place asks no cloud.
-    creates = any(_new_hosts(plan, change) or _new_disks(change) for change in plan.changes)
-    is_asked = creates or not has_shared
+    # The preview of a release, and of a change in place of what hosts share, asks no cloud.
+    asks = any(_new_hosts(plan, change) or _disk_steps(change) for change in plan.changes)
+    is_asked = asks or not has_others
     depth = {"depth": "preview"} if is_asked and plan.annex["depth"] == "ledger" else {}
     failures = {"preview_failed": failed} if failed else {}
     return dataclasses.replace(plan, annex={**plan.annex, **depth, "preview": preview, **failures})
@@ -123,19 +128,28 @@ def _questions(
 ) -> list[_Question]:
     """Return what providers are asked of one change, in the order of its rows."""
     questions: list[_Question] = [
-        partial(_preview_disk, hosts, disk) for disk in _new_disks(change)
+        partial(_preview_disk, hosts, step) for step in _disk_steps(change)
     ]
-    if requests := _new_hosts(plan, change):
-        questions.append(partial(hosts.preview, requests))
+    # By the name that the ledger has: a plan may rename the fleet.
+    name = change.moved_from or change.key.name
+    requests = _new_hosts(plan, change)
+    if requests:
+        questions.append(partial(hosts.preview, requests, len(_replaced(change))))
+    released = _released(plan, change)
+    if gone := [one for one in there.get(name, ()) if one.name in released]:
+        questions.append(partial(hosts.preview_release, gone, requests))
     if said := _shared(change):
-        # By the name that the ledger has: a plan may rename the fleet.
-        name = change.moved_from or change.key.name
         questions.append(partial(hosts.preview_shared, name, there.get(name, ()), said))
     return questions
 
 
-async def _preview_disk(hosts: RoutedHosts, disk: VolumeRequest) -> Sequence[PreviewedChange]:
-    return await hosts.volume_provider(disk.provider).preview(disk)
+async def _preview_disk(hosts: RoutedHosts, step: Step) -> Sequence[PreviewedChange]:
+    name = step.resource.name
+    request = VolumeRequest(uid=name, name=name, **step.arguments[DISK])
+    provider = hosts.volume_provider(request.provider)
+    if step.verb in {Verb.VOLUME_MAKE, Verb.VOLUME_UPDATE}:
+        return await provider.preview(request)
+    return await provider.preview_delete(request, with_snapshot=step.verb == Verb.VOLUME_SNAPSHOT)
 
 
 async def _answers(
@@ -171,25 +185,45 @@ def _shared(change: Change) -> Mapping[str, Any]:
     return next((step.arguments.get("shared", {}) for step in updates), {})
 
 
-def _new_disks(change: Change) -> list[VolumeRequest]:
-    name = change.key.name
-    return [
-        VolumeRequest(uid=name, name=name, **step.arguments[DISK])
-        for step in change.steps
-        if step.verb == Verb.VOLUME_MAKE and DISK in step.arguments
-    ]
+def _disk_steps(change: Change) -> list[Step]:
+    """Return the steps that create, grow or delete a disk."""
+    steps = (step for step in change.steps if DISK in step.arguments)
+    # A disk that is released stays as it is.
+    return [step for step in steps if step.verb != Verb.VOLUME_FORGET]
+
+
+def _replaced(change: Change) -> frozenset[str]:
+    """Name the hosts in whose place others are created."""
+    asked = (step.arguments.get("exchange", ()) for step in change.steps)
+    return frozenset(hosts_replaced(change)).union(*asked)
+
+
+def _released(plan: Plan, change: Change) -> frozenset[str]:
+    """Name the hosts of a cloud that leave."""
+    arguments = [step.arguments for step in change.steps]
+    if not any("cloud" in one or "cloud" in one.get("shared", ()) for one in arguments):
+        return frozenset()
+    return _replaced(change) | {*hosts_removed(plan, change)}
 
 
 def _new_hosts(plan: Plan, change: Change) -> list[InstanceRequest]:
-    new = hosts_created(plan, change)
+    """Return what is asked of a cloud for each host that a change creates, also in the place of another one."""
+    replaced = _replaced(change)
+    new = {*hosts_created(plan, change), *replaced}
     first = next(iter(asked_offers(plan, change)), None)
+    places = {
+        place["name"]: place
+        for step in change.steps
+        for place in step.arguments.get("instances", ())
+    }
+    if scaling := scaling_of(change):
+        places |= {name: {"name": name, **scaling["host"]} for name in replaced - places.keys()}
     return [
         InstanceRequest(
-            "", place["name"], change.key.name, {},
+            "", name, change.key.name, {},
             provider=place["provider"],
             endpoint=with_offer(place["endpoint"], terms_of(first or place["endpoint"])),
         )
-        for step in change.steps
-        for place in step.arguments.get("instances", ())
-        if place.get("provider") in CLOUDS and place["name"] in new
+        for name, place in places.items()
+        if place.get("provider") in CLOUDS and name in new
     ]  # fmt: skip

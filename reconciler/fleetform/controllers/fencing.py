@@ -74,8 +74,15 @@ class FencedHosts:
         self._manager_lease.require()
         await self._creator().secure(request, pin)
 
-    async def preview(self, requests: Sequence[InstanceRequest]) -> Sequence[PreviewedChange]:
-        return await self._creator().preview(requests)
+    async def preview(
+        self, requests: Sequence[InstanceRequest], replaced: int = 0
+    ) -> Sequence[PreviewedChange]:
+        return await self._creator().preview(requests, replaced)
+
+    async def preview_release(
+        self, requests: Sequence[InstanceRequest], created: Sequence[InstanceRequest]
+    ) -> Sequence[PreviewedChange]:
+        return await self._creator().preview_release(requests, created)
 
     def volume_provider(self, name: str) -> VolumeProvider:
         assert isinstance(self._provider, VolumeSource), "the provider has no network volumes"
@@ -175,6 +182,11 @@ class _FencedVolumes:
 
     async def preview(self, request: VolumeRequest) -> Sequence[PreviewedChange]:
         return await self._provider.preview(request)
+
+    async def preview_delete(
+        self, request: VolumeRequest, *, with_snapshot: bool
+    ) -> Sequence[PreviewedChange]:
+        return await self._provider.preview_delete(request, with_snapshot=with_snapshot)
 
     async def ensure(self, request: VolumeRequest, report: Report) -> DiskSeen:
         self._manager_lease.require()

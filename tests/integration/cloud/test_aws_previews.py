@@ -114,3 +114,36 @@ def shown_json(site):
     """Return what `plan --preview` writes to its standard output; the error is on the other one."""
     shown = site.run("plan", "--preview", "--format", "json", code=1)
     return shown[: shown.rindex("\n}\n") + 3]
+
+
+def test_hosts_and_disks_that_change_or_go(site, cloud):
+    """The preview of fewer hosts, of hosts in the place of others, and of a disk that grows or goes."""
+    volume, fleet = site.root / "volume.yaml", site.root / "fleet.yaml"
+
+    def declare_volume(size):
+        origin = f"size: {size}GB\ndeletion_policy: snapshot"
+        volume.write_text(DISK.format(name="data", more="", origin=origin))
+
+    site.declare(2)
+    declare_volume(10)
+    site.run("apply", "-y", "--detach")
+    site.run("controller", "stop")
+    site.declare(1)
+    declare_volume(20)
+    shown = site.run("plan", "--preview")
+    assert "preview: delete 1 aws:ec2/instance:Instance\n" in shown
+    assert "preview: update 1 aws:ebs/volume:Volume (size: 10 → 20)" in shown
+
+    site.declare(2)
+    newer = cloud.front.catalog.publish_image("newer")
+    fleet.write_text(fleet.read_text().replace(site.image, newer))
+    volume.unlink()
+    shown = site.run("plan", "--preview")
+    replaced = "create 2 aws:ec2/instance:Instance; delete 2 aws:ec2/instance:Instance"
+    assert f"preview: {replaced}\n" in shown
+    assert "create 1 aws:ebs/snapshot:Snapshot; delete 1 aws:ebs/volume:Volume" in shown
+
+    site.declare("0..0")
+    shown = site.run("plan", "--preview")
+    assert "delete 2 aws:ec2/instance:Instance, 1 aws:ec2/keyPair:KeyPair" in shown
+    assert len(cloud.instances()) == 2

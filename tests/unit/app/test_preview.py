@@ -29,7 +29,7 @@ class Clouds:
     def __init__(self, **failures):
         self._failures = failures
 
-    async def preview(self, requests):
+    async def preview(self, requests, replaced=0):
         fleet = requests[0].fleet
         if fleet in self._failures:
             raise self._failures[fleet]

@@ -70,7 +70,10 @@ class Cloud(SimulatedHosts):
     async def secure(self, request: InstanceRequest, pin: object) -> None:
         """Keep the key: nothing listens to keys here."""
 
-    async def preview(self, requests: object) -> tuple[()]:
+    async def preview_release(self, requests: object, created: object) -> tuple[()]:
+        return ()
+
+    async def preview(self, requests: object, replaced: int = 0) -> tuple[()]:
         return ()
 
     async def listed(self, environment_uid: str, request: object) -> tuple[()]:

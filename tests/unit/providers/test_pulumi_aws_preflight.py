@@ -230,3 +230,14 @@ def test_a_disk_that_can_be_created(monkeypatch):
     account = Account(monkeypatch, describe_snapshots=there)
     require_disk(batch().account, DISK, "data")
     assert "describe_snapshots" in account.asked
+
+
+def test_hosts_in_the_place_of_others_need_no_room(monkeypatch):
+    """Only those beyond them count for quotas and for a reservation that the others use."""
+    Account(monkeypatch, addresses=5, **reserved(AvailableInstanceCount=0))
+    require_ready(batch(**ZONED), SHARED, replaced=2)
+    with pytest.raises(NoCapacity, match="has none of its 2 instances free"):
+        require_ready(batch(**ZONED), SHARED, replaced=1)
+    Account(monkeypatch, addresses=5)
+    with pytest.raises(QuotaExceeded, match="Elastic IP addresses needed: 1"):
+        require_ready(batch(), SHARED, replaced=1)

@@ -215,14 +215,27 @@ Pin = Callable[[str], Awaitable[None]]
 class HostCreator(Protocol):
     """A provider of hosts that do not exist until they are asked for, and cost money from then on."""
 
-    async def preview(self, requests: Sequence[InstanceRequest]) -> Sequence[PreviewedChange]:
+    async def preview(
+        self, requests: Sequence[InstanceRequest], replaced: int = 0
+    ) -> Sequence[PreviewedChange]:
         """
         Say what the creation of hosts of one fleet would change in the cloud; nothing is changed.
 
-        The requests have no uids yet, so their names stand in for them.
+        The requests have no uids yet, so their names stand in for them. `replaced` of them take the places of hosts that
+        exist, so that they need no more room in the account.
 
         Raises:
             ProviderError: It cannot be said; the message says why.
+        """
+        ...
+
+    async def preview_release(
+        self, requests: Sequence[InstanceRequest], created: Sequence[InstanceRequest]
+    ) -> Sequence[PreviewedChange]:
+        """
+        Say what the release of hosts of one fleet would delete, without asking the cloud.
+
+        `created` are hosts that the same plan creates for the fleet: what they share with these stays.
         """
         ...
 
@@ -338,7 +351,12 @@ class ImageSource(Protocol):
 class CloudProvider(Protocol):
     """The part of `HostCreator` that a provider of a cloud has; what has no docstring is as there."""
 
-    async def preview(self, requests: Sequence[InstanceRequest]) -> Sequence[PreviewedChange]: ...
+    async def preview(
+        self, requests: Sequence[InstanceRequest], replaced: int = 0
+    ) -> Sequence[PreviewedChange]: ...
+    async def preview_release(
+        self, requests: Sequence[InstanceRequest], created: Sequence[InstanceRequest]
+    ) -> Sequence[PreviewedChange]: ...
     async def listed(
         self, environment_uid: str, request: InstanceRequest
     ) -> Sequence[InstanceSeen]: ...

@@ -56,10 +56,19 @@ class VolumeProvider(Protocol):
 
     async def preview(self, request: VolumeRequest) -> Sequence[PreviewedChange]:
         """
-        Say what the creation of the disk would change in the cloud; nothing is changed.
+        Say what `ensure` would change in the cloud; nothing is changed.
 
-        The request has no uid yet, so its name stands in for it.
+        A new disk has no uid yet, so its name stands in for it. A disk with an `id` may grow.
+
+        Raises:
+            ProviderError: It could not be created, or does not exist as requested.
         """
+        ...
+
+    async def preview_delete(
+        self, request: VolumeRequest, *, with_snapshot: bool
+    ) -> Sequence[PreviewedChange]:
+        """Say what the deletion of the disk would change, and its snapshot before that; empty: there is no disk."""
         ...
 
     async def ensure(self, request: VolumeRequest, report: Report) -> DiskSeen:

@@ -65,7 +65,7 @@ _EXAMPLES = (
 @click.option(
     "--preview",
     is_flag=True,
-    help="Ask the clouds which resources the plan would create there; creates nothing.",
+    help="Ask the clouds which resources the plan creates, updates and deletes there; changes nothing.",
 )
 @click.option(
     "--destroy", is_flag=True, help="Plan the removal of every resource, as `destroy` does."

@@ -1,4 +1,4 @@
-"""What a preview says that a change creates or updates in a cloud."""
+"""What a preview says that a change creates, updates or deletes in a cloud."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def preview_name(key: ResourceKey) -> str:
 
 
 def preview_rows(plan: Plan, change: Change) -> Sequence[Mapping[str, Any]]:
-    """Return the resources of a cloud that a change creates or updates; empty without a preview."""
+    """Return the resources of a cloud that a change creates, updates or deletes; empty without a preview."""
     rows: Sequence[Mapping[str, Any]] = plan.annex.get("preview", {}).get(
         preview_name(change.key), ()
     )

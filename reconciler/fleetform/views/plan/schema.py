@@ -111,7 +111,7 @@ class PreviewedPropertyBody(TypedDict):
 
 
 class PreviewedResource(TypedDict):
-    """A resource of a cloud that the change of a fleet or volume creates or updates."""
+    """A resource of a cloud that the change of a fleet or volume creates, updates or deletes."""
 
     action: Annotated[str, "A verb, such as `create`."]
     type: Annotated[str, "The type in the terms of Pulumi, such as `aws:ec2/instance:Instance`."]

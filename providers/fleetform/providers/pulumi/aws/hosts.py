@@ -59,7 +59,11 @@ from fleetform.providers.pulumi.aws.place import (
     shared_of,
     stack_of,
 )
-from fleetform.providers.pulumi.aws.preview import preview_batch, previewed_access
+from fleetform.providers.pulumi.aws.preview import (
+    preview_batch,
+    previewed_access,
+    previewed_release,
+)
 from fleetform.providers.pulumi.aws.program import OPERATION_TAG, AwsAccount
 from fleetform.providers.pulumi.aws.requirements import SERVICE, require_installed
 from fleetform.providers.pulumi.aws.tools import check_tools
@@ -181,7 +185,9 @@ class AwsHosts:
             "openssh_config": "off",
         }
 
-    async def preview(self, requests: Sequence[InstanceRequest]) -> Sequence[PreviewedChange]:
+    async def preview(
+        self, requests: Sequence[InstanceRequest], replaced: int = 0
+    ) -> Sequence[PreviewedChange]:
         first = requests[0]
         require_installed(first.fleet)
         account = self._account(first)
@@ -190,7 +196,16 @@ class AwsHosts:
         record = record_of(first, account, image, cards)
         record = replace(record, hosts={one.name: one.name for one in requests})
         shared = shared_of(first, self._keys.previewed_key())
-        return await preview_batch(self._folder, self._records, record, shared, self._slots)
+        return await preview_batch(
+            self._folder, self._records, record, shared, self._slots, replaced
+        )
+
+    async def preview_release(
+        self, requests: Sequence[InstanceRequest], created: Sequence[InstanceRequest]
+    ) -> Sequence[PreviewedChange]:
+        uids = frozenset(one.uid for one in requests)
+        kept = frozenset(shared_of(one, "").operation_uid for one in created)
+        return list(previewed_release(self._records, uids, kept))
 
     async def newest_image(self, request: InstanceRequest) -> str:
         require_installed(request.fleet)

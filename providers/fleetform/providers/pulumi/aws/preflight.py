@@ -47,9 +47,11 @@ _SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 _RUNNING = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
 
 
-def require_ready(record: BatchRecord, shared: SharedRequest) -> None:
+def require_ready(record: BatchRecord, shared: SharedRequest, replaced: int = 0) -> None:
     """
     Make sure that the account could have the hosts of a batch, and what they share.
+
+    `replaced` of them take the places of others, and need no more room.
 
     Raises:
         QuotaExceeded: Its quota of vCPUs is too small.
@@ -62,15 +64,17 @@ def require_ready(record: BatchRecord, shared: SharedRequest) -> None:
     _require_zone(clients, template.zone, "`availability_zones` of the fleet")
     _require_offered(clients, template.instance_type, zone)
     _require_image(clients, template)
+    more = max(len(record.hosts) - replaced, 0)
     if template.reservation:
-        _require_reservation(clients, template, zone)
+        _require_reservation(clients, template, zone, needs_room=more > 0)
     if template.spot:
         _require_spot_role(clients)
     if template.profile:
         _require_profile(clients, template)
-    _require_vcpus(clients, template, len(record.hosts))
-    if template.elastic_address:
-        _require_addresses(clients, len(record.hosts))
+    if more:
+        _require_vcpus(clients, template, more)
+    if more and template.elastic_address:
+        _require_addresses(clients, more)
 
 
 def require_disk(account: AwsAccount, disk: DiskRequest, name: str) -> None:
@@ -309,7 +313,9 @@ def _require_image(clients: ServiceClients, template: HostTemplate) -> None:
                 )
 
 
-def _require_reservation(clients: ServiceClients, template: HostTemplate, zone: str) -> None:
+def _require_reservation(
+    clients: ServiceClients, template: HostTemplate, zone: str, *, needs_room: bool
+) -> None:
     """The reservation is active, of the type and the zone, and has room for a host."""
     identity = template.reservation
     found = _asked(
@@ -332,7 +338,7 @@ def _require_reservation(clients: ServiceClients, template: HostTemplate, zone: 
                 f"capacity reservation {identity} is of {its}, and the hosts are {template.instance_type} in {zone}",
                 advice="make `instance_types` and `availability_zones` of the fleet those of the reservation",
             )
-        if one["AvailableInstanceCount"] < 1:
+        if needs_room and one["AvailableInstanceCount"] < 1:
             problem = NoCapacity(
                 f"capacity reservation {identity} of {its} has none of its {one['TotalInstanceCount']} instances free",
                 delay_seconds=600.0,

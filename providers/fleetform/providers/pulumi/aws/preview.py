@@ -1,5 +1,5 @@
 """
-What the creation of a batch would change, said by the engine before a host has a uid.
+What the creation of a batch would change, said by the engine before a host has a uid; and what a release deletes.
 
 The program is that of the batch, with names in place of uids, and of the shared parts if they do not exist. It is previewed in a
 stack that is thrown away, so a preview writes nothing into the state of the environment. What was previewed once is kept by the
@@ -19,9 +19,10 @@ from pathlib import Path
 from fleetform.providers.contract.hosts import BATCH_MAX, PreviewedChange, PreviewedProperty
 from fleetform.providers.contract.stacks import StackRecords
 from fleetform.providers.private_files import replace_private
-from fleetform.providers.pulumi.aws.batch_record import BatchRecord, read_shared
+from fleetform.providers.pulumi.aws.batch_record import BatchRecord, read_records, read_shared
 from fleetform.providers.pulumi.aws.preflight import require_ready
 from fleetform.providers.pulumi.aws.program import (
+    SharedParts,
     SharedRequest,
     batch_program,
     shared_program,
@@ -35,7 +36,7 @@ from fleetform.providers.pulumi.engine.stack import open_stack
 from fleetform.providers.pulumi.engine.stack_settings import StackSettings, passphrase_file
 from fleetform.spec.canonical import digest
 
-__all__ = ["preview_batch", "preview_program", "previewed_access"]
+__all__ = ["preview_batch", "preview_program", "previewed_access", "previewed_release"]
 
 
 async def preview_batch(
@@ -44,6 +45,7 @@ async def preview_batch(
     record: BatchRecord,
     shared: SharedRequest,
     slots: RunnerSlots,
+    replaced: int = 0,
 ) -> tuple[PreviewedChange, ...]:
     """
     Return the changes that the creation of hosts would make, in a batch for each hundred.
@@ -54,6 +56,7 @@ async def preview_batch(
         record: The hosts, with their names as uids; they may be more than one batch has.
         shared: What its hosts share.
         slots: For runners.
+        replaced: So many of the hosts take the places of others.
 
     Raises:
         ProviderError: The account lacks something that the hosts need, or the engine fails.
@@ -74,13 +77,55 @@ async def preview_batch(
     # The account must have room for all of them together.
     first, *others = await asyncio.gather(
         *(
-            preview_program(folder, one, slots, lambda: require_ready(record, shared))
+            preview_program(folder, one, slots, lambda: require_ready(record, shared, replaced))
             for one in programs
         )
     )
     made = {one.name for one in shared_program(record.account, shared).resources}
     # Each of the others would create what the first one has created by then.
     return (*first, *(one for changes in others for one in changes if one.name not in made))
+
+
+def previewed_release(
+    records: StackRecords, uids: frozenset[str], kept: frozenset[str]
+) -> Iterator[PreviewedChange]:
+    """
+    Yield what the release of hosts deletes, and with the last host of a stack of shared parts that stack.
+
+    Programs of the records are compared, as for a change of access. `kept` are stacks of shared parts that other hosts need.
+    """
+    used, shared_by_these = set(kept), set()
+    for record in read_records(records):
+        gone = frozenset(uid for uid in uids if uid in record.hosts and uid in record.created)
+        if record.hosts.keys() - uids:
+            used.add(record.shared)
+        if not gone:
+            continue
+        shared_by_these.add(record.shared)
+        before, after = (
+            {one.name: one.type for one in _named(batch).resources if one.provider}
+            for batch in (record, record.without(uids))
+        )
+        yield from (_deleted(before[name], name) for name in before if name not in after)
+    for name in sorted(shared_by_these - used):
+        shared = read_shared(records, name)
+        if shared is not None and shared.parts is not None:
+            program = shared_program(shared.account, shared.request)
+            yield from (_deleted(one.type, one.name) for one in program.resources if one.provider)
+
+
+def _named(record: BatchRecord) -> Program:
+    """Return the program of a batch with the names of its hosts as uids; without hosts it has no resource."""
+    if not record.hosts:
+        return Program((), {})
+    names = {name: name for name in record.hosts.values()}
+    return batch_program(
+        record.account, replace(record, hosts=names).batch({}), SharedParts("", "")
+    )
+
+
+def _deleted(kind: str, name: str) -> PreviewedChange:
+    return PreviewedChange(Action.DELETE, kind, name)
 
 
 def previewed_access(

@@ -30,6 +30,7 @@ __all__ = [
     "INTERFACES",
     "OPERATION_TAG",
     "SECURITY_GROUP",
+    "SNAPSHOT",
     "SSH_PORT",
     "VOLUME",
     "AwsAccount",
@@ -73,6 +74,7 @@ _GROUP = "aws:ec2/securityGroup:SecurityGroup"
 _KEY = "aws:ec2/keyPair:KeyPair"
 _PLACEMENT = "aws:ec2/placementGroup:PlacementGroup"
 VOLUME = "aws:ebs/volume:Volume"
+SNAPSHOT = "aws:ebs/snapshot:Snapshot"
 ADDRESS = "aws:ec2/eip:Eip"
 """An Elastic IP address, of a host with several network interfaces."""
 

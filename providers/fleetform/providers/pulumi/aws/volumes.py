@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fleetform.providers.contract.errors import AttachedElsewhere, PermanentError
-from fleetform.providers.contract.hosts import PreviewedChange, Report
+from fleetform.providers.contract.hosts import PreviewedChange, PreviewedProperty, Report
 from fleetform.providers.contract.stacks import StackRecords
 from fleetform.providers.contract.volumes import DiskSeen, VolumeRequest
 from fleetform.providers.pulumi.aws.batches import OpenStack, open_when_free
@@ -27,6 +27,7 @@ from fleetform.providers.pulumi.aws.preview import preview_program
 from fleetform.providers.pulumi.aws.program import (
     ENVIRONMENT_TAG,
     FLEET_TAG,
+    SNAPSHOT,
     VOLUME,
     AwsAccount,
     DiskRequest,
@@ -75,12 +76,27 @@ class AwsVolumes:
             await self.ensure(request, lambda _: None)
             return ()
         account, disk = self._account(request), _disk(request)
+        if request.id:
+            calls, _ = await self._cloud(request)
+            seen = await _existing(calls, request, request.id)
+            sizes = PreviewedProperty("size", seen.size_gb, disk.size_gb)
+            grows = disk.size_gb > seen.size_gb
+            return [PreviewedChange(Action.UPDATE, VOLUME, request.name, (sizes,))] if grows else ()
         return await preview_program(
             self._stacks.parent,
             volume_program(account, disk),
             self._slots,
             lambda: require_disk(account, disk, request.name),
         )
+
+    async def preview_delete(
+        self, request: VolumeRequest, *, with_snapshot: bool
+    ) -> Sequence[PreviewedChange]:
+        if request.registered or not request.id or await self.observe(request) is None:
+            return ()
+        deleted = PreviewedChange(Action.DELETE, VOLUME, request.name)
+        taken = PreviewedChange(Action.CREATE, SNAPSHOT, request.name)
+        return (taken, deleted) if with_snapshot else (deleted,)
 
     async def ensure(self, request: VolumeRequest, report: Report) -> DiskSeen:
         async with self._lock(request):
