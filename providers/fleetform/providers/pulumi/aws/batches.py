@@ -282,9 +282,7 @@ class Batches:
                 write_record(self._records, replace(record, asked=()))
                 raise
             failures = {
-                host_uid(one.where): error_of(
-                    replace(one, where=record.hosts.get(host_uid(one.where), one.where))
-                )
+                host_uid(one.where): error_of(replace(one, where=_subject(record, one.where)))
                 for one in outcome.failures
             }
             unsure = {host_uid(one.where) for one in outcome.failures if one.kind not in _ANSWERS}
@@ -580,6 +578,12 @@ def _gone(record: BatchRecord, uid: str, cloud_id: str) -> ProviderError:
     )
 
 
+def _subject(record: BatchRecord, where: str) -> str:
+    """Write `instance gpus-0`, as every provider does: views that name the host leave it out."""
+    name = record.hosts.get(host_uid(where))
+    return where if name is None else f"instance {name}"
+
+
 def _not_created(record: BatchRecord, uid: str) -> ProviderError:
-    interrupted = failure(FailureKind.INTERRUPTED, where=record.hosts[uid])
+    interrupted = failure(FailureKind.INTERRUPTED, where=_subject(record, uid))
     return error_of(interrupted)
