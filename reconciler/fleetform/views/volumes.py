@@ -70,9 +70,14 @@ def volume_rows(live: Live) -> tuple[VolumeRow, ...]:
 def volumes_table(rows: Iterable[VolumeRow]) -> Table:
     columns: tuple[Column[VolumeRow], ...] = (
         Column("VOLUME", lambda row: row.name),
-        Column("FLEET", lambda row: row.fleet or f"(backend {row.backend})"),
-        Column("PATH", lambda row: row.path or disk_text(row)),
+        Column("FLEET", lambda row: row.fleet, optional=True),
+        Column("PATH", lambda row: row.path, optional=True),
         Column("HOSTS", _hosts_text, optional=True),
+        Column("BACKEND", lambda row: row.backend, optional=True),
+        Column("ID", lambda row: row.disk, optional=True),
+        Column("KIND", _kind, optional=True),
+        Column("ZONE", lambda row: row.zone, optional=True),
+        Column("SIZE", _size, right=True, optional=True),
         Column("ATTACHED TO", lambda row: row.attached_to, optional=True),
         Column("WHEN REMOVED", lambda row: row.deletion_policy),
         Column("PROTECTED", lambda row: "yes" if row.protected else "", optional=True),
@@ -138,13 +143,13 @@ def _disk_facts(resource: LiveResource, instances: Iterable[Instance]) -> dict[s
     }
 
 
-def disk_text(row: VolumeRow) -> str:
-    """Write `vol-0f1e2d3c (500GB in eu-west-1a)`, or `fs-0f1e2d3c (efs)`; empty where there is no disk yet."""
-    if not row.disk:
-        return ""
-    if row.file_system:
-        return f"{row.disk} ({row.file_system})"
-    return f"{row.disk} ({row.size_bytes >> 30}GB in {row.zone})"
+def _kind(row: VolumeRow) -> str:
+    """Write `disk`, or the kind of a shared file system; empty for a directory of hosts."""
+    return row.file_system or ("disk" if row.backend else "")
+
+
+def _size(row: VolumeRow) -> str:
+    return figures.size(row.size_bytes) if row.size_bytes else ""
 
 
 def _host_rows(outputs: str) -> tuple[VolumeHostRow, ...]:

@@ -98,7 +98,8 @@ def test_hosts_share_a_file_system(site, cloud, hosts):
 
     shown = json.loads(site.run("volume", "show", "shared", "--json"))
     assert (shown["disk"], shown["file_system"]) == (EFS, "efs")
-    assert f"{EFS} (efs)" in site.run("volume", "list")
+    (line,) = (one for one in site.run("volume", "list").splitlines() if EFS in one)
+    assert line.split()[:4] == ["shared", "aws", EFS, "efs"]
     assert all(group in str(one.call.parameters) for one in cloud.calls("RunInstances"))
     for one in cloud.instances():
         (mounted,) = hosts.run(one.id, "cat", RECORD).splitlines()

@@ -87,7 +87,8 @@ def test_create_grow_and_delete_with_a_snapshot(site, cloud):
     disk = site.the_disk()
     assert (disk["Size"], disk["Encrypted"], disk["AvailabilityZone"]) == (10, True, "us-east-1a")
     assert site.plan()["resource_changes"] == []
-    print(site.run("volume", "list"))
+    listed = site.run("volume", "list")
+    assert all(one in listed for one in (disk["VolumeId"], "us-east-1a", "10GB"))
     assert site.volume()["disk"] == disk["VolumeId"]
 
     site.declare_volume("size: 20GB", policy="snapshot")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 from fleetform.model.run import RunState
+from fleetform.model.volume import ATTACHED_TO, DISK
 from fleetform.views.table import plain_lines
 from fleetform.views.volumes import volume_rows, volumes_table
-from unit.views.rows import live, live_run, resource
+from unit.views.rows import instance, live, live_run, resource
 
 MOUNT = {"volumes": [{"name": "data", "path": "/data"}]}
 
@@ -26,3 +30,19 @@ def test_a_volume_names_the_runs_that_are_not_over():
         "VOLUME  FLEET  PATH  WHEN REMOVED  PROTECTED  USED BY",
         "data    local  d     retain        yes        a",
     )
+
+
+def test_a_network_volume_shows_its_disk_in_a_hundred_columns():
+    """What finds it in the console, how large it is, which host has it, and what becomes of it; one not created yet has less."""
+    document = {"backend": "aws", "aws": {}, "deletion_policy": "snapshot"}
+    disk = {"id": "vol-0f1e2d3c4b5a69788", "zone": "us-east-1a", "size_gb": 500}
+    outputs = json.dumps({DISK: disk, ATTACHED_TO: "i0"})
+    made = replace(resource("volume", "data", document), outputs=outputs)
+    rows = volume_rows(live(made, resource("volume", "new", document), instances=[instance(0)]))
+    lines = plain_lines(volumes_table(rows))
+    assert lines == (
+        "VOLUME  BACKEND  ID                     KIND  ZONE         SIZE  ATTACHED TO  WHEN REMOVED  USED BY",
+        "data    aws      vol-0f1e2d3c4b5a69788  disk  us-east-1a  500GB  local-0      snapshot      -",
+        "new     aws      -                      disk  -               -  -            snapshot      -",
+    )
+    assert max(map(len, lines)) <= 100
