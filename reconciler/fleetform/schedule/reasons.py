@@ -120,6 +120,15 @@ def _volume_reasons(equivalence: EquivalenceClass) -> Iterator[Waiting]:
         yield Waiting("volume-hosts", f"volume {volume}: {where if hosts else 'no host has it'}")
 
 
+def _barred(option: Option) -> list[str]:
+    """Say why no host may have the run; of hosts that exist if there are any, for people know their names."""
+    racks = [rack for rack in option.fleet.racks if rack.number in option.barred]
+    existing = [
+        rack for rack in racks if rack.spaces[0].instance.state is not InstanceState.UNCREATED
+    ]
+    return [option.barred[rack.number] for rack in existing or racks]
+
+
 def _lacking(equivalence: EquivalenceClass) -> tuple[Waiting, ...]:
     if not equivalence.options:
         return (Waiting("fleet-not-ready", _no_instances(equivalence.absent)),)
@@ -129,7 +138,7 @@ def _lacking(equivalence: EquivalenceClass) -> tuple[Waiting, ...]:
         silent = tuple(
             Waiting("account", why)
             for option in equivalence.options
-            for why in dict.fromkeys(option.barred.values())
+            for why in dict.fromkeys(_barred(option))
         ) + tuple(
             Waiting("fleet-not-ready", _not_ready(equivalence, option))
             for option in equivalence.options

@@ -81,6 +81,9 @@ class Growth:
         for instance in instances:
             if instance.fleet in self._taken:
                 self._taken[instance.fleet].add(instance.number % SURGE)
+        # A host that has not been created has the accounts of those that are there: or each run that none
+        # of them may have would create one more.
+        self._reported = {one.fleet: one for one in instances if one.agent_account}
         self.uncreated = tuple(self._uncreated(nodes))
         self._candidates: dict[int, deque[tuple[Space, Take]]] = {}
         self._gang_hosts: dict[tuple[int, int], _GangHosts] = {}
@@ -92,6 +95,7 @@ class Growth:
         for name in sorted(self._scaling):
             scaling, taken = self._scaling[name], self._taken[name]
             free = (number for number in range(scaling.most) if number not in taken)
+            like = self._reported.get(name, scaling.host)
             for number, _ in zip(free, range(min(nodes, scaling.most - len(taken))), strict=False):
                 yield replace(
                     scaling.host,
@@ -100,6 +104,8 @@ class Growth:
                     fleet=name,
                     number=number,
                     state=InstanceState.UNCREATED,
+                    agent_account=like.agent_account,
+                    accounts=like.accounts,
                 )
 
     # -- what runs count on -----------------------------------------------------------------------

@@ -103,6 +103,19 @@ def test_a_run_that_something_else_keeps_asks_for_no_host():
     assert scaled([gpu_run("a", wanted="stopped")]).scale == ()
 
 
+def test_no_host_is_created_for_an_owner_whom_none_has():
+    """The first host shows the accounts of the next ones; the reason names the one that exists."""
+    fields = {"provider": "aws", "run_as": "owner"}
+    there = host(0, **fields, agent_account="root", accounts=frozenset({"ubuntu"}))
+    runs = [replace(gpu_run(f"r{n}", n), owner="ada") for n in range(2)]
+    fleets = {"gpus": limits(places={0}, **fields)}
+    decisions = scaled(runs, [there], scaling=fleets)
+    assert decisions.scale == ()
+    assert not decisions.impossible
+    assert details(decisions, "r0") == ["account ada does not exist on host gpus-0"]
+    assert asked(scaled(runs, scaling=fleets)) == {"gpus": 2}
+
+
 def test_a_run_that_fits_no_new_host_is_impossible():
     """It ends at once and asks for nothing, and one on more nodes than the fleet may have does too."""
     large, wide = run("large", 1, need(gpus=2)), gpu_run("wide", 2, nodes=4)

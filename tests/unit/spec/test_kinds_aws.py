@@ -11,6 +11,7 @@ from unit.spec.trees import good, load
 AWS = """type: fleet
 name: gpus
 regions: us-east-1
+run_as: owner
 aws:
   account: "123456789012"
   ssh_from: [203.0.113.7/32]
@@ -114,6 +115,13 @@ def test_an_account_with_a_zero_in_front_is_one_finding(tmp_path):
     """The warning of a number with a zero in front would give the same advice."""
     (finding,) = load(tmp_path, AWS.replace('"123456789012"', "012345670123")).findings
     assert finding.advice == 'Quote it: `account: "012345670123"`.'
+
+
+def test_whose_jobs_run_is_said(tmp_path):
+    """The images of AWS have no accounts of persons, so the default would leave all runs waiting."""
+    (finding,) = load(tmp_path, AWS.replace("run_as: owner\n", "")).findings
+    assert (finding.level, finding.code, finding.place.line) == (Level.WARNING, "missing-field", 4)
+    assert finding.advice.startswith("Write `run_as: root`")
 
 
 def test_zones_have_several_forms(tmp_path):

@@ -451,6 +451,16 @@ class Fleet(OfferChoice):
             )
         assert self.aws is not None, "the source of the hosts"
         yield from (problem.below("aws") for problem in self.aws.problems())
+        if self.run_as is None:
+            yield Problem(
+                "missing-field",
+                ("aws",),
+                "Jobs run as the account of the person who applied them, and the images of AWS have no accounts of persons.",
+                "Write `run_as: root`, or `run_as: owner` if the image has the accounts.",
+                level=Level.WARNING,
+                at_key=True,
+                for_lack_of=("run_as",),
+            )
         least = (
             None
             if self.resources is None or self.resources.disk is None
