@@ -16,6 +16,7 @@ backends: [aws]
 regions: [us-east-1]
 instance_types: [g5.xlarge]
 nodes: {nodes}
+run_as: owner
 aws:
   account: "123456789012"
   ssh_from: [203.0.113.7/32]
@@ -54,7 +55,10 @@ class Site:
         self.python = str(python)
 
     def declare(self, nodes, *, more=""):
-        text = FLEET.format(nodes=nodes, image=self.image) + more
+        text = FLEET.format(nodes=nodes, image=self.image)
+        if "run_as:" in more:
+            text = text.replace("run_as: owner\n", "")
+        text += more
         (self.root / "fleet.yaml").write_text(text)
 
     def start(self, *words, **options):

@@ -19,6 +19,7 @@ name: gpus
 regions: [us-east-1]
 instance_types: [{instance_type}]
 nodes: {nodes}
+run_as: owner
 {more}
 aws:
   account: "123456789012"
