@@ -19,6 +19,7 @@ from fleetform.model.existence import CloudPlace, ended_text, place_of
 from fleetform.model.instance import Instance, request_of
 from fleetform.model.offers import NoOffer, Refusal, RefusedOffer, terms_of
 from fleetform.providers.contract.errors import (
+    AnswerUnknown,
     HostGone,
     NoCapacity,
     OfferRefused,
@@ -100,14 +101,22 @@ class BoughtHosts:
 
     async def create_or_wait(self, instance: Instance) -> bool:
         """See `apply.host_access.HostAccess.create`."""
-        try:
-            await self.create(instance)
-        except _Replaced:
-            return True
-        except NoCapacity as problem:
-            self._notices.problem(instance, without_name(instance, str(problem)))
-            return False
-        return True
+        said = ""
+        while True:
+            try:
+                await self.create(instance)
+            except _Replaced:
+                return True
+            except AnswerUnknown as problem:
+                if str(problem) != said:
+                    said = str(problem)
+                    self._notices.problem(instance, said)
+                await asyncio.sleep(problem.delay_seconds)
+            except NoCapacity as problem:
+                self._notices.problem(instance, without_name(instance, str(problem)))
+                return False
+            else:
+                return True
 
     async def update_shared(
         self, fleet: str, instances: Sequence[Instance], shared: Mapping[str, Any]

@@ -25,7 +25,12 @@ from fleetform.model.instance import LOCAL, Instance, InstanceState
 from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, Progress
 from fleetform.model.rollout import ENDED_TEXTS, EXCHANGED_TEXTS, Exchange, Template
 from fleetform.model.run import Job, RunUid
-from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
+from fleetform.providers.contract.errors import (
+    AnswerUnknown,
+    PermanentError,
+    ProviderError,
+    TemporaryError,
+)
 
 RETRY_MS = 10_000
 """Pause after a release that failed: a host that does not answer is asked as rarely as others."""
@@ -65,6 +70,8 @@ class Departures:
         self._fence = fence
         self._under_way: set[str] = set()
         self._retry_at_ms: dict[str, int] = {}
+        self._unknown: dict[str, str] = {}
+        """What was said of instances of which it is not known whether they exist, by uid."""
         self._removals: dict[str, _Removal] = {}
         self._exchanging: set[str] = set()
         self.is_busy = False
@@ -83,6 +90,9 @@ class Departures:
             self._exchange(fleet, template, mirror, jobs.keys() | held)
         now = self._clock.now_ms()
         for instance in leaving:
+            if instance.uid in self._unknown:
+                # The controller stays until it is known whether the instance exists.
+                self.is_busy = True
             if instance.uid in self._under_way or now < self._retry_at_ms.get(instance.uid, 0):
                 continue
             there = jobs.get(instance.uid, ())
@@ -113,13 +123,13 @@ class Departures:
         """Write down what is next for the hosts of a fleet whose template changed."""
         instances = [one for one in mirror.instances if one.fleet == fleet]
         hosts = [place_of(one, template, occupied) for one in instances]
-        # What is being made is waited for; work that goes on is not, nor capacity, nor the first boot of an instance after
+        # What is being made is waited for; work that goes on is not, nor capacity, nor what the cloud refuses, nor the first boot of an instance after
         # which no other host is replaced.
         is_last = not any(one.is_outdated for one in hosts)
         self.is_busy |= any(
             one.state is InstanceState.PROVISIONING
             and not (is_last and one.is_created)
-            and not one.waits_for_capacity
+            and not (one.waits_for_capacity or one.has_failed)
             for one in instances
         )
         if fleet in self._exchanging:
@@ -174,6 +184,7 @@ class Departures:
     async def _let_go(self, instance: Instance) -> None:
         try:
             ended = await self._hosts.release(instance)
+            self._unknown.pop(instance.uid, None)
             if instance.is_bought and not ended:
                 return
             await self._gate(
@@ -181,6 +192,17 @@ class Departures:
                     instance.uid, fence=self._fence, now_ms=self._clock.now_ms()
                 )
             )
+        except AnswerUnknown as problem:
+            self._retry_at_ms[instance.uid] = self._clock.now_ms() + RETRY_MS
+            if self._unknown.get(instance.uid) != str(problem):
+                self._unknown[instance.uid] = str(problem)
+                self._progress.notice(
+                    f"host {instance.name} is not deleted yet: {problem}",
+                    event="host.waiting",
+                    level=LogLevel.WARNING,
+                    details={"host": instance.name},
+                )
+                await self._note_stuck(instance, problem)
         except (ProviderError, LedgerUnavailable) as problem:
             self._retry_at_ms[instance.uid] = self._clock.now_ms() + RETRY_MS
             self._progress.notice(

@@ -36,7 +36,7 @@ class InstanceState(enum.StrEnum):
     jobs until it says hello again or some minutes have passed. A host with a quarantine in force
     is shown as `QUARANTINED`, a host for which its cloud has refused all offers as `WAITING_FOR_CAPACITY`, or as `REFUSED` once
     its fleet has given up; views show these three, and the ledger never has them. `TERMINATING` takes no more jobs.
-    `UNCREATED` is a host that a fleet may get by demand; it has no row.
+    `UNCREATED` is a host that a fleet may get by demand; it has no row. A host whose creation failed is shown as that too.
     """
 
     PROVISIONING = "provisioning"
@@ -152,6 +152,12 @@ class Instance:
     def is_missing(self) -> bool:
         """Whether its fleet wants it, and its cloud has not created it."""
         return self.is_bought and self.is_joining and not self.is_created
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it is an instance whose creation failed; a controller tries again, which may never help."""
+        is_wanted = self.state is InstanceState.PROVISIONING and self.is_missing
+        return is_wanted and bool(self.message) and not self.waits_for_capacity
 
     @property
     def waits_for_capacity(self) -> bool:

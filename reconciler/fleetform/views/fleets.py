@@ -209,6 +209,8 @@ def _as_shown(one: Instance, overrides: Iterable[Override]) -> Instance:
         state = InstanceState.REFUSED if one.is_refused else InstanceState.WAITING_FOR_CAPACITY
         # Its row has the capacity of an offer that it did not get.
         return replace(one, state=state, cpu_millicores=0, memory_bytes=0, disk_bytes=0, gpus=())
+    if one.has_failed:
+        return replace(one, state=InstanceState.UNCREATED)
     if one.state not in SHOWN_AS_QUARANTINED:
         return one
     found = quarantine_of(overrides, one.name)

@@ -16,9 +16,10 @@ from fleetform.providers.pulumi.recovery import recover
 WAIT = {"settle_seconds": 1.0, "look_seconds": 0.2}
 
 if __name__ == "__main__":
-    for function in (recover.recover, recover.listed):
-        assert function.__kwdefaults__.keys() == WAIT.keys()
-        function.__kwdefaults__.update(WAIT)
+    for function in (recover.recover, recover.listed, recover.require_listed):
+        shared = WAIT.keys() & function.__kwdefaults__.keys()
+        assert "settle_seconds" in shared
+        function.__kwdefaults__.update({name: WAIT[name] for name in shared})
     sys.executable = sys.argv[1]
     module = sys.argv.index("-m") + 1
     sys.argv = sys.argv[module:]

@@ -7,15 +7,17 @@ import copy
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleetform.providers.contract.errors import AnswerUnknown
 from fleetform.providers.pulumi.engine.program import Program, Resource, output_of, secret
 from fleetform.providers.pulumi.recovery.existence import LISTED, compare_existence
 from fleetform.providers.pulumi.recovery.inventory import Existing
 from fleetform.providers.pulumi.recovery.pending import settle, waits_for
 from fleetform.providers.pulumi.recovery.rebuild import providers_only, rebuild
-from fleetform.providers.pulumi.recovery.recover import listed, recover
+from fleetform.providers.pulumi.recovery.recover import listed, recover, require_listed
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TYPE = "aws:ec2/instance:Instance"
@@ -154,6 +156,25 @@ def test_nothing_is_waited_for_that_has_ended():
             assert await listed(one, frozenset("a"), look_seconds=LISTED.total_seconds()) == []
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("seconds", "uid", "is_known"),
+    [(0, "a", True), (0, "b", False), (599, "b", False), (600, "b", True)],
+    ids=["it has ended", "it is missing", "it is missing for long", "it was not created"],
+)
+def test_an_answer_is_missing_until_a_moment(seconds, uid, is_known):
+    """The moment counts from the end of the last process that could have it created, whoever looks and how often."""
+    since = datetime(2026, 11, 28, 6, 0, tzinfo=UTC)
+    now = since + timedelta(seconds=seconds)
+    look = require_listed(Ended(), {uid: "gpus-0"}, since=since, now=now)
+    if is_known:
+        asyncio.run(look)
+        return
+    with pytest.raises(
+        AnswerUnknown, match=r"gpus-0 was cut off: waiting until 2026-11-28T06:10:00Z"
+    ):
+        asyncio.run(look)
 
 
 def test_the_first_of_several_is_adopted():

@@ -6,6 +6,7 @@ Failures of the world, split by what the caller does next.
     │   ├── RefusedForNow   the host itself says no; the connection stands
     │   ├── NameUnknown     the name of the host has no address
     │   ├── AgentMissing    the host has no agent of the environment yet
+    │   ├── AnswerUnknown   an earlier call was cut off, and may have created the host
     │   ├── NoCapacity      the cloud has none of this type here now (also an OfferRefused)
     │   └── StackLocked     another process changes the same resources
     └── PermanentError      trying again does not help; a person must change something
@@ -65,6 +66,10 @@ class NoCapacity(OfferRefused, TemporaryError):
 
 class StackLocked(TemporaryError):
     """The message names the process that changes the stack."""
+
+
+class AnswerUnknown(TemporaryError):
+    """The message says until when the cloud is given time to list what it may have created."""
 
 
 class PermanentError(ProviderError):

@@ -7,7 +7,7 @@ The record lasts as long as the stack. The next program of the stack is made fro
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -49,7 +49,8 @@ class BatchRecord:
 
     `hosts` are names by uid, of those that are wanted. `created` are ids of the cloud by uid: a host
     that was created once is never created again under its uid. `asked` are uids that the cloud may have been
-    asked for without an answer: a change was cut off, or its reply was lost. `shared` is the name of the
+    asked for without an answer: a change was cut off, or its reply was lost. `missing_since_ms` is since when nothing can
+    have them created any more, Unix milliseconds; None: that is not known yet. `shared` is the name of the
     stack with the parts that its hosts share.
     """
 
@@ -61,6 +62,7 @@ class BatchRecord:
     hosts: Mapping[str, str] = field(default_factory=dict)
     created: Mapping[str, str] = field(default_factory=dict)
     asked: tuple[str, ...] = ()
+    missing_since_ms: int | None = None
 
     def with_hosts(self, hosts: Mapping[str, str]) -> BatchRecord:
         return replace(self, hosts={**self.hosts, **hosts})
@@ -70,6 +72,21 @@ class BatchRecord:
 
     def with_created(self, ids: Mapping[str, str]) -> BatchRecord:
         return replace(self, created={**self.created, **ids})
+
+    def with_asked(self, uids: Collection[str]) -> BatchRecord:
+        """`uids` are those that the cloud may have been asked for from now on."""
+        return replace(self, asked=tuple(sorted(uids)), missing_since_ms=None)
+
+    def settled(self, there: Mapping[str, str], missing: Collection[str]) -> BatchRecord:
+        """Return the record when the ids of `there` are known, by uid, and `missing` were not created."""
+        known = self.with_created({uid: there[uid] for uid in there if uid in self.hosts})
+        left = tuple(uid for uid in self.asked if uid not in known.created and uid not in missing)
+        return replace(known, asked=left, missing_since_ms=self.missing_since_ms if left else None)
+
+    def without_refused(self, uids: Collection[str]) -> BatchRecord:
+        """Return the record without those of `uids` that the cloud did not create: no host of that uid can exist."""
+        gone = [uid for uid in uids if uid not in self.created and uid not in self.asked]
+        return self.without(frozenset(gone))
 
     def batch(self, user_data: Mapping[str, str]) -> Batch:
         """

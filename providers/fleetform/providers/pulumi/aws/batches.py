@@ -13,8 +13,10 @@ import asyncio
 import contextlib
 import copy
 import shutil
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeGuard
 
@@ -37,9 +39,9 @@ from fleetform.providers.pulumi.aws.batch_record import (
     write_record,
     write_shared,
 )
+from fleetform.providers.pulumi.aws.expected_changes import require_only, without_unused
 from fleetform.providers.pulumi.aws.preflight import require_ready
 from fleetform.providers.pulumi.aws.program import (
-    ADDRESS,
     INTERFACES,
     SECURITY_GROUP,
     AwsAccount,
@@ -64,6 +66,7 @@ from fleetform.providers.pulumi.engine.failures import Failure, FailureKind, err
 from fleetform.providers.pulumi.engine.runner_slots import RunnerSlots
 from fleetform.providers.pulumi.engine.stack import Stack
 from fleetform.providers.pulumi.recovery.inventory import IDENTITY_TAG
+from fleetform.providers.pulumi.recovery.recover import require_listed
 
 __all__ = ["SHARED_SUFFIX", "Batches", "OpenStack", "open_when_free"]
 
@@ -74,6 +77,9 @@ _BUSY_SECONDS = 60.0
 """For how long a stack is waited for: a runner that has lost its controller ends within 30 s."""
 
 _BUSY_LOOK_SECONDS = 2.0
+
+_FINISH_SECONDS = 10.0
+"""For how long a change may go on whose controller ends, before it is interrupted: a create takes some seconds."""
 
 _ANSWERS = frozenset(
     {
@@ -89,8 +95,6 @@ _ANSWERS = frozenset(
     }
 )
 """Failures by which the cloud says that it created nothing; after another one it may have."""
-
-_ROOT_TAGS = "rootBlockDevice.tags"
 
 OpenStack = Callable[[str], contextlib.AbstractAsyncContextManager[Stack]]
 """Opens a stack by its name."""
@@ -141,6 +145,8 @@ class Batches:
             known = read_record(self._records, wanted.stack)
             if known is None:
                 await asyncio.to_thread(require_ready, wanted, shared)
+            else:
+                known = await self._answered(known, frozenset(known.hosts), inventory)
             record = (known or wanted).with_hosts(wanted.hosts)
             # Before the shared parts exist: parts that a record names are not removed.
             write_record(self._records, record)
@@ -155,11 +161,9 @@ class Batches:
                     stack, record, parts, inventory, user_data, uids, report, is_new=known is None
                 )
             found = _whole(found) if shared.is_cluster else found
-            leaving = {uid for uid, one in found.items() if _is_refused(one) and not one.exists}
-            if leaving:
-                # A stack that has no hosts left is removed with the next release: the next offer does not wait for it.
-                record = read_record(self._records, record.stack) or record
-                write_record(self._records, record.without(frozenset(leaving)))
+            # A stack that has no hosts left is removed with the next release: the next offer does not wait for it.
+            record = read_record(self._records, record.stack) or record
+            write_record(self._records, record.without_refused(found))
             return found
 
     async def adopt(
@@ -207,6 +211,7 @@ class Batches:
             if record is None:
                 await _terminate(uids, inventory, report)
             else:
+                record = await self._answered(record, uids, inventory)
                 shared = read_shared(self._records, record.shared)
                 parts = shared.parts if shared is not None else None
                 async with self._slots.take(is_release=True), self._opened(stack_name) as stack:
@@ -247,14 +252,9 @@ class Batches:
     ) -> Mapping[str, CreatedHost | ProviderError]:
         there: Mapping[str, CreatedHost] = {}
         if not is_new:
-            program = batch_program(record.account, record.batch({}), parts)
-            there = await settled_hosts(stack, program, inventory, record, report)
-            if record.asked:
-                ended = {one.tags[IDENTITY_TAG]: one.id for one in await inventory.ended()}
-                record = record.with_created(
-                    {uid: ended[uid] for uid in ended if uid in record.hosts}
-                )
-        record = record.with_created({uid: one.id for uid, one in there.items()})
+            record, there = await _settled(
+                stack, record, parts, inventory, frozenset(record.asked), report
+            )
         gone = {uid: record.created[uid] for uid in record.created if uid not in there}
         lost = {uid: _gone(record, uid, gone[uid]) for uid in uids if uid in gone}
         # A uid is bought once: what was created under it and is gone is not declared again.
@@ -268,10 +268,10 @@ class Batches:
             program = batch_program(record.account, declared.batch(user_data), parts)
             if not is_new:
                 names = missing | {address_name(uid) for uid in missing} | {INTERFACES}
-                planned = _without_unused(await stack.preview(program), there)
-                _require_only(record.stack, planned, Action.CREATE, names)
+                planned = without_unused(await stack.preview(program), there)
+                require_only(record.stack, planned, Action.CREATE, names)
             # Before the call: if its answer is lost, the inventory is asked before the next one.
-            record = replace(record, asked=tuple(sorted(missing - there.keys())))
+            record = record.with_asked(missing - there.keys())
             write_record(self._records, record)
             try:
                 outcome = await stack.up(
@@ -279,21 +279,19 @@ class Batches:
                 )
             except StackLocked:
                 # Nothing was asked for: the next call need not wait for it.
-                write_record(self._records, replace(record, asked=()))
+                write_record(self._records, record.with_asked(()))
+                raise
+            except asyncio.CancelledError:
+                # The controller ends. The next one need not wait for what the cloud answers now.
+                answers = await stack.finish(_FINISH_SECONDS)
+                if answers is not None:
+                    write_record(self._records, (await _created(stack, record, there, answers))[0])
                 raise
             failures = {
                 host_uid(one.where): error_of(replace(one, where=_subject(record, one.where)))
                 for one in outcome.failures
             }
-            unsure = {host_uid(one.where) for one in outcome.failures if one.kind not in _ANSWERS}
-            if not _created_nothing(outcome.failures, missing):
-                there = hosts_of(await stack.export_state(), record.template)
-            record = replace(
-                record.with_created({uid: one.id for uid, one in there.items()}),
-                asked=tuple(sorted((missing & unsure) - there.keys())),
-            )
-        else:
-            record = replace(record, asked=())
+            record, there = await _created(stack, record, there, outcome.failures)
         write_record(self._records, record)
         found: dict[str, CreatedHost | ProviderError] = {**lost}
         for uid in sorted(uids - lost.keys()):
@@ -319,8 +317,7 @@ class Batches:
         # Without shared parts no host of the stack was ever asked for.
         there: Mapping[str, CreatedHost] = {}
         if parts is not None:
-            program = batch_program(record.account, record.batch({}), parts)
-            there = await settled_hosts(stack, program, inventory, record, report)
+            record, there = await _settled(stack, record, parts, inventory, uids, report)
         left = record.without(uids)
         if not left.hosts:
             (await stack.destroy(on_change=_teller(record, report))).require()
@@ -333,8 +330,8 @@ class Batches:
             program = batch_program(record.account, kept.batch({}), parts)
             deleted = uids.intersection(there)
             deleted |= {address_name(uid) for uid in deleted}
-            planned = _without_unused(await stack.preview(program), there)
-            _require_only(record.stack, planned, Action.DELETE, deleted)
+            planned = without_unused(await stack.preview(program), there)
+            require_only(record.stack, planned, Action.DELETE, deleted)
             (await stack.up(program, on_change=_teller(record, report))).require()
         write_record(self._records, left)
 
@@ -396,7 +393,7 @@ class Batches:
         ):
             program = shared_program(shared.account, replace(request, ssh_from=ranges))
             planned = await stack.preview(program)
-            _require_only(stack.name, planned, Action.UPDATE, frozenset({SECURITY_GROUP}))
+            require_only(stack.name, planned, Action.UPDATE, frozenset({SECURITY_GROUP}))
             if planned:
                 report(f"fleet {request.fleet} accepts SSH from {', '.join(ranges)}")
                 (await stack.up(program)).require()
@@ -417,7 +414,7 @@ class Batches:
                 names = frozenset(one.name for one in program.resources)
                 is_new = not await stack.export_state()
                 planned = () if is_new else await stack.preview(program)
-                _require_only(record.shared, planned, Action.CREATE, names, Action.UPDATE)
+                require_only(record.shared, planned, Action.CREATE, names, Action.UPDATE)
                 if is_new or planned:
                     report(f"creating what the hosts of fleet {record.fleet} share")
                     (await stack.up(program)).require()
@@ -456,6 +453,27 @@ class Batches:
 
     # -- stacks -----------------------------------------------------------------------------------
 
+    async def _answered(
+        self, record: BatchRecord, uids: frozenset[str], inventory: HostInventory
+    ) -> BatchRecord:
+        """
+        Return the record once it can be known which of these hosts exist that were asked for without an answer.
+
+        Raises:
+            AnswerUnknown: The cloud may list them later.
+        """
+        if not uids.isdisjoint(record.asked) and record.missing_since_ms is None:
+            # Open, so no runner lives that could have them created. It may have recorded the answers at its end.
+            async with self._slots.take(), self._opened(record.stack):
+                record = read_record(self._records, record.stack) or record
+                record = replace(record, missing_since_ms=_now_ms())
+                write_record(self._records, record)
+        asked = {uid: record.hosts.get(uid, uid) for uid in uids.intersection(record.asked)}
+        if asked and record.missing_since_ms is not None:
+            since, now = map(_moment, (record.missing_since_ms, _now_ms()))
+            await require_listed(inventory, asked, since=since, now=now)
+        return record
+
     def _opened(self, name: str) -> contextlib.AbstractAsyncContextManager[Stack]:
         return open_when_free(self._open_stack, name)
 
@@ -481,47 +499,6 @@ async def open_when_free(open_stack: OpenStack, name: str) -> AsyncIterator[Stac
                     raise
             await asyncio.sleep(_BUSY_LOOK_SECONDS)
         yield stack
-
-
-def _require_only(
-    stack: str,
-    planned: Sequence[Change],
-    action: Action,
-    names: frozenset[str],
-    *more: Action,
-) -> None:
-    """
-    Make sure that a preview has the changes that were asked for, and those that finish earlier creates, and no other.
-
-    Raises:
-        PermanentError: It names the others.
-    """
-    others = [
-        f"{one.action} {one.name}"
-        for one in planned
-        if (one.action not in {action, *more} or one.name not in names) and not _finishes(one)
-    ]
-    if others:
-        unplanned = failure(FailureKind.UNPLANNED, where=stack, why=", ".join(others))
-        raise error_of(unplanned)
-
-
-def _finishes(change: Change) -> bool:
-    """Tell whether a change finishes a create that was cut off: the plugin tags the root disk once the instance runs."""
-    paths = [one.path for one in change.properties]
-    is_update = change.action is Action.UPDATE and change.type == INSTANCE
-    return is_update and bool(paths) and all(path.startswith(_ROOT_TAGS) for path in paths)
-
-
-def _without_unused(planned: Sequence[Change], there: Mapping[str, CreatedHost]) -> list[Change]:
-    """Leave out the deletion of addresses whose hosts are gone: nothing uses them."""
-    return [
-        one
-        for one in planned
-        if not (
-            one.action is Action.DELETE and one.type == ADDRESS and host_uid(one.name) not in there
-        )
-    ]
 
 
 async def _terminate(uids: frozenset[str], inventory: HostInventory, report: Report) -> None:
@@ -565,6 +542,35 @@ def _is_refused(found: CreatedHost | ProviderError) -> TypeGuard[OfferRefused]:
     return isinstance(found, OfferRefused)
 
 
+async def _settled(
+    stack: Stack,
+    record: BatchRecord,
+    parts: SharedParts,
+    inventory: HostInventory,
+    answered: frozenset[str],
+    report: Report,
+) -> tuple[BatchRecord, Mapping[str, CreatedHost]]:
+    """Return the record and the hosts that exist; those of `answered` that are not listed were not created."""
+    program = batch_program(record.account, record.batch({}), parts)
+    there = await settled_hosts(stack, program, inventory, record, report)
+    ended = await inventory.ended() if record.asked else ()
+    ids = {one.tags[IDENTITY_TAG]: one.id for one in ended}
+    ids |= {uid: one.id for uid, one in there.items()}
+    return record.settled(ids, answered), there
+
+
+async def _created(
+    stack: Stack, record: BatchRecord, there: Mapping[str, CreatedHost], failures: Sequence[Failure]
+) -> tuple[BatchRecord, Mapping[str, CreatedHost]]:
+    """Return the record and the hosts that exist after a change with these failures."""
+    asked = frozenset(record.asked)
+    unsure = {host_uid(one.where) for one in failures if one.kind not in _ANSWERS}
+    if there or not _created_nothing(failures, asked):
+        there = hosts_of(await stack.export_state(), record.template)
+    record = record.with_created({uid: one.id for uid, one in there.items()})
+    return record.with_asked((asked & unsure) - there.keys()), there
+
+
 def _created_nothing(failures: Sequence[Failure], missing: frozenset[str]) -> bool:
     """Tell whether the cloud has refused each host, so that the state of the stack is as before."""
     refused = {one.where for one in failures if isinstance(error_of(one), OfferRefused)}
@@ -587,3 +593,11 @@ def _subject(record: BatchRecord, where: str) -> str:
 def _not_created(record: BatchRecord, uid: str) -> ProviderError:
     interrupted = failure(FailureKind.INTERRUPTED, where=_subject(record, uid))
     return error_of(interrupted)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _moment(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)

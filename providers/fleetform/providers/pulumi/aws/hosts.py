@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from fleetform.agents.protocol.messages import Cursor
 from fleetform.providers.contract.checks import HostChecked
 from fleetform.providers.contract.errors import (
+    AnswerUnknown,
     OfferRefused,
     ProviderError,
     TemporaryError,
@@ -143,8 +144,8 @@ class AwsHosts:
             raise refusal
         try:
             return await self._creates(request, report)
-        except OfferRefused:
-            # The caller knows which offers were refused, and asks by another one.
+        except (AnswerUnknown, OfferRefused):
+            # The caller knows which offers were refused and asks by another one, or asks again when the answer may be known.
             raise
         except ProviderError as problem:
             until = asyncio.get_running_loop().time() + FAILED_SECONDS

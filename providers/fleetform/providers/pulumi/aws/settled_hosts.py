@@ -33,7 +33,7 @@ from fleetform.providers.pulumi.recovery.inventory import (
     Inventory,
     KnownFirst,
 )
-from fleetform.providers.pulumi.recovery.recover import adopt, listed, recover
+from fleetform.providers.pulumi.recovery.recover import adopt, recover
 
 __all__ = ["INSTANCE", "HostInventory", "hosts_of", "settle_shared", "settled_hosts", "ssh_ranges"]
 
@@ -53,30 +53,25 @@ async def settled_hosts(
     Settle a batch, and return the hosts that exist, by uid.
 
     An instance may exist that neither the state nor its pending operations have: the engine forgets a create that
-    was interrupted after the request was sent. So each uid of the record is looked up in the inventory, and those that were asked
-    for without an answer are waited for.
+    was interrupted after the request was sent. So each uid of the record is looked up in the inventory.
 
     Args:
         stack: Open.
         program: With all hosts of the record.
         inventory: Of the account and region.
-        record: What the batch should have.
+        record: What the batch should have. Those of it that were asked for without an answer are listed, or were not created.
         report: Told what is happening.
 
     Raises:
         ProviderError: It is not known what exists, and nothing may be changed.
     """
     ordered = KnownFirst(inventory, frozenset(record.created.values()))
-    if record.asked:
-        report(
-            f"an earlier change of {stack.name} was cut off: waiting up to 10 minutes until the cloud lists"
-            " what it created"
-        )
-    await _recovered(stack, program, ordered, report)
-    deployment = await stack.export_state()
-    unknown = frozenset(record.asked) - hosts_of(deployment, record.template).keys()
-    existing = await listed(ordered, unknown)
     now = datetime.fromtimestamp(time.time(), UTC)
+    since_ms = record.missing_since_ms
+    waited_seconds = 0.0 if since_ms is None else now.timestamp() - since_ms / 1000
+    await _recovered(stack, program, ordered, report, waited_seconds=waited_seconds)
+    deployment = await stack.export_state()
+    existing = await ordered.existing()
     found = compare_existence({stack.name: deployment}, existing, now=now)
     if _of(record, found.unknown):
         await adopt(stack, program, existing)
@@ -106,9 +101,16 @@ async def settle_shared(
         await adopt(stack, program, existing)
 
 
-async def _recovered(stack: Stack, program: Program, inventory: Inventory, report: Report) -> None:
+async def _recovered(
+    stack: Stack,
+    program: Program,
+    inventory: Inventory,
+    report: Report,
+    *,
+    waited_seconds: float = 0.0,
+) -> None:
     try:
-        await recover(stack, program, inventory)
+        await recover(stack, program, inventory, waited_seconds=waited_seconds)
     except StateLost:
         report(f"the state of {stack.name} is lost: it is rebuilt from what the cloud lists")
         await stack.create()

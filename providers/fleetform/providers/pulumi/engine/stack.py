@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fleetform.providers.contract.errors import TemporaryError
+from fleetform.providers.contract.errors import ProviderError, TemporaryError
 from fleetform.providers.pulumi.engine.changes import Change, Phase
 from fleetform.providers.pulumi.engine.failures import Failure, error_of
 from fleetform.providers.pulumi.engine.program import Program
@@ -178,6 +178,15 @@ class Stack:
     async def remove(self) -> None:
         """Remove the stack, which must be empty, and its history."""
         await self._request({"do": "remove"})
+
+    async def finish(self, seconds: float) -> tuple[Failure, ...] | None:
+        """Return the failures of the change whose caller was cancelled; None: it has not ended well after so many seconds."""
+        try:
+            async with asyncio.timeout(seconds):
+                failures = await self._receive(lambda _: None) or ()
+        except (ProviderError, TimeoutError):
+            return None
+        return tuple(Failure.from_json(one) for one in failures)
 
     async def interrupt(self) -> None:
         """Stop the running request: calls to the cloud that have begun finish, and no other call starts."""

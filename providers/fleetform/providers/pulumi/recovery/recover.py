@@ -8,8 +8,10 @@ changes only by what it had begun itself.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 
+from fleetform.providers.contract.errors import AnswerUnknown
 from fleetform.providers.pulumi.engine.program import Program
 from fleetform.providers.pulumi.engine.stack import Stack
 from fleetform.providers.pulumi.engine.stack_settings import urn
@@ -18,7 +20,7 @@ from fleetform.providers.pulumi.recovery.inventory import IDENTITY_TAG, Existing
 from fleetform.providers.pulumi.recovery.pending import Settlement, settle, waits_for
 from fleetform.providers.pulumi.recovery.rebuild import Rebuilt, providers_only, rebuild
 
-__all__ = ["SETTLE_SECONDS", "adopt", "listed", "rebuild_state", "recover"]
+__all__ = ["SETTLE_SECONDS", "adopt", "listed", "rebuild_state", "recover", "require_listed"]
 
 SETTLE_SECONDS = LISTED.total_seconds()
 
@@ -33,6 +35,7 @@ async def recover(
     *,
     settle_seconds: float = SETTLE_SECONDS,
     look_seconds: float = LOOK_SECONDS,
+    waited_seconds: float = 0.0,
 ) -> Settlement | None:
     """
     Settle the pending operations of a stack; None: there are none.
@@ -44,11 +47,12 @@ async def recover(
         settle_seconds: For how long a create that the inventory does not show is waited for,
             before it counts as not done. One whose instance has ended already is not.
         look_seconds: Between two looks.
+        waited_seconds: For how long it was waited before.
     """
     deployment = await stack.export_state()
     if not deployment.get("pending_operations"):
         return None
-    deadline = asyncio.get_running_loop().time() + settle_seconds
+    deadline = asyncio.get_running_loop().time() + settle_seconds - waited_seconds
     existing = await inventory.existing()
     while (
         waits_for(deployment, [*existing, *await inventory.ended()])
@@ -83,6 +87,40 @@ async def listed(
         if not missing or asyncio.get_running_loop().time() >= deadline:
             return found
         await asyncio.sleep(look_seconds)
+
+
+async def require_listed(
+    inventory: Inventory,
+    hosts: Mapping[str, str],
+    *,
+    since: datetime,
+    now: datetime,
+    settle_seconds: float = SETTLE_SECONDS,
+) -> None:
+    """
+    Make sure that all of these exist, have ended, or have been missing for long enough to be sure that they were not created.
+
+    Args:
+        inventory: Of the account and region.
+        hosts: Names by uid.
+        since: When no process lived any more that could have them created.
+        now: As `since`, UTC.
+        settle_seconds: A cloud lists new things late, so their absence counts only after so long.
+
+    Raises:
+        AnswerUnknown: Some of them may exist.
+    """
+    missing = hosts.keys() - _uids(await inventory.existing())
+    if missing:
+        missing -= _uids(await inventory.ended())
+    until = since + timedelta(seconds=settle_seconds)
+    if missing and now < until:
+        names = ", ".join(sorted(hosts[uid] for uid in missing))
+        raise AnswerUnknown(
+            f"the call that creates {names} was cut off: waiting until {until:%Y-%m-%dT%H:%M:%SZ} for the cloud to"
+            " list what it may have created",
+            delay_seconds=LOOK_SECONDS,
+        )
 
 
 def _uids(things: Sequence[Existing]) -> frozenset[str]:
