@@ -23,6 +23,7 @@ from typing import TypeGuard
 from fleetform.providers.contract.errors import (
     HostGone,
     OfferRefused,
+    PermanentError,
     ProviderError,
     StackLocked,
 )
@@ -39,7 +40,7 @@ from fleetform.providers.pulumi.aws.batch_record import (
     write_record,
     write_shared,
 )
-from fleetform.providers.pulumi.aws.expected_changes import require_only, without_unused
+from fleetform.providers.pulumi.aws.expected_changes import require_only, teller, without_unused
 from fleetform.providers.pulumi.aws.preflight import require_ready
 from fleetform.providers.pulumi.aws.program import (
     INTERFACES,
@@ -60,7 +61,7 @@ from fleetform.providers.pulumi.aws.settled_hosts import (
     settled_hosts,
     ssh_ranges,
 )
-from fleetform.providers.pulumi.engine.changes import Action, Change, Phase
+from fleetform.providers.pulumi.engine.changes import Action
 from fleetform.providers.pulumi.engine.deployment import resources_of
 from fleetform.providers.pulumi.engine.failures import Failure, FailureKind, error_of, failure
 from fleetform.providers.pulumi.engine.runner_slots import RunnerSlots
@@ -163,7 +164,10 @@ class Batches:
             found = _whole(found) if shared.is_cluster else found
             # A stack that has no hosts left is removed with the next release: the next offer does not wait for it.
             record = read_record(self._records, record.stack) or record
-            write_record(self._records, record.without_refused(found))
+            refused = [
+                uid for uid, one in found.items() if isinstance(one, (OfferRefused, PermanentError))
+            ]
+            write_record(self._records, record.without_refused(refused))
             return found
 
     async def adopt(
@@ -275,7 +279,7 @@ class Batches:
             write_record(self._records, record)
             try:
                 outcome = await stack.up(
-                    program, on_change=_teller(record, report), continue_on_error=True
+                    program, on_change=teller(record, report), continue_on_error=True
                 )
             except StackLocked:
                 # Nothing was asked for: the next call need not wait for it.
@@ -320,7 +324,7 @@ class Batches:
             record, there = await _settled(stack, record, parts, inventory, uids, report)
         left = record.without(uids)
         if not left.hosts:
-            (await stack.destroy(on_change=_teller(record, report))).require()
+            (await stack.destroy(on_change=teller(record, report))).require()
             await stack.remove()
             return
         # The address of a host that was terminated by hand is there still.
@@ -332,7 +336,7 @@ class Batches:
             deleted |= {address_name(uid) for uid in deleted}
             planned = without_unused(await stack.preview(program), there)
             require_only(record.stack, planned, Action.DELETE, deleted)
-            (await stack.up(program, on_change=_teller(record, report))).require()
+            (await stack.up(program, on_change=teller(record, report))).require()
         write_record(self._records, left)
 
     # -- shared parts -----------------------------------------------------------------------------
@@ -506,24 +510,6 @@ async def _terminate(uids: frozenset[str], inventory: HostInventory, report: Rep
         if one.type == INSTANCE and one.tags.get(IDENTITY_TAG) in uids:
             report(f"terminating {one.id}, which no stack has")
             await inventory.terminate([one.id])
-
-
-def _teller(record: BatchRecord, report: Report) -> Callable[[Change], None]:
-    """Return what turns changes of instances into sentences."""
-    words = {
-        (Action.CREATE, Phase.STARTED): "is being created",
-        (Action.CREATE, Phase.DONE): "is created",
-        (Action.DELETE, Phase.STARTED): "is being deleted",
-        (Action.DELETE, Phase.DONE): "is deleted",
-    }
-
-    def tell(change: Change) -> None:
-        word = words.get((change.action, change.phase))
-        if word is not None and change.type == INSTANCE:
-            cloud_id = f" ({change.id})" if change.id else ""
-            report(f"host {record.hosts.get(change.name, change.name)}{cloud_id} {word}")
-
-    return tell
 
 
 def _whole(

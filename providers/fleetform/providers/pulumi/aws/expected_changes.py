@@ -1,18 +1,19 @@
 """
-Which changes of a preview were asked for: nothing else of a stack of hosts may change.
+Which changes of a preview were asked for, as nothing else of a stack of hosts may change, and how they are reported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from fleetform.providers.contract.hosts import CreatedHost
+from fleetform.providers.contract.hosts import CreatedHost, Report
+from fleetform.providers.pulumi.aws.batch_record import BatchRecord
 from fleetform.providers.pulumi.aws.program import ADDRESS, host_uid
 from fleetform.providers.pulumi.aws.settled_hosts import INSTANCE
-from fleetform.providers.pulumi.engine.changes import Action, Change
+from fleetform.providers.pulumi.engine.changes import Action, Change, Phase
 from fleetform.providers.pulumi.engine.failures import FailureKind, error_of, failure
 
-__all__ = ["require_only", "without_unused"]
+__all__ = ["require_only", "teller", "without_unused"]
 
 _ROOT_TAGS = "rootBlockDevice.tags"
 
@@ -56,3 +57,21 @@ def without_unused(planned: Sequence[Change], there: Mapping[str, CreatedHost]) 
             one.action is Action.DELETE and one.type == ADDRESS and host_uid(one.name) not in there
         )
     ]
+
+
+def teller(record: BatchRecord, report: Report) -> Callable[[Change], None]:
+    """Return what turns changes of instances into sentences."""
+    words = {
+        (Action.CREATE, Phase.STARTED): "is being created",
+        (Action.CREATE, Phase.DONE): "is created",
+        (Action.DELETE, Phase.STARTED): "is being deleted",
+        (Action.DELETE, Phase.DONE): "is deleted",
+    }
+
+    def tell(change: Change) -> None:
+        word = words.get((change.action, change.phase))
+        if word is not None and change.type == INSTANCE:
+            cloud_id = f" ({change.id})" if change.id else ""
+            report(f"host {record.hosts.get(change.name, change.name)}{cloud_id} {word}")
+
+    return tell
