@@ -35,7 +35,8 @@ class InstanceState(enum.StrEnum):
     its rows and allocations stay. `SUSPECT` answers and has failed run after run: it takes no
     jobs until it says hello again or some minutes have passed. A host with a quarantine in force
     is shown as `QUARANTINED`, a host for which its cloud has refused all offers as `WAITING_FOR_CAPACITY`, or as `REFUSED` once
-    its fleet has given up; views show these three, and the ledger never has them. `TERMINATING` takes no more jobs.
+    its fleet has given up, and an instance of a cloud that was found to exist no longer as `GONE`; views show these four, and
+    the ledger never has them. `TERMINATING` takes no more jobs.
     `UNCREATED` is a host that a fleet may get by demand; it has no row. A host whose creation failed is shown as that too.
     """
 
@@ -47,6 +48,7 @@ class InstanceState(enum.StrEnum):
     QUARANTINED = "quarantined"
     WAITING_FOR_CAPACITY = "waiting for capacity"
     REFUSED = "refused"
+    GONE = "gone"
     TERMINATING = "terminating"
     TERMINATED = "terminated"
     UNCREATED = "not created"
@@ -127,6 +129,8 @@ class Instance:
     """All accounts that the host has; None where it cannot list them, or has not."""
     idle_since_ms: int | None = None
     """Since when it has no jobs and leaves after a while, Unix milliseconds; None: it stays."""
+    ended_at_ms: int | None = None
+    """Of an instance of a cloud: since when it is known to exist no longer, Unix milliseconds; None: it may exist."""
 
     @property
     def is_named(self) -> bool:
@@ -142,6 +146,11 @@ class Instance:
     def has_ended(self) -> bool:
         """Whether it is an instance of a cloud that no longer exists, and only a record of it is left."""
         return self.number < 0
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it was found to exist no longer although its fleet wants it: its place waits for another."""
+        return self.ended_at_ms is not None and self.state is not InstanceState.TERMINATING
 
     @property
     def is_created(self) -> bool:

@@ -95,7 +95,7 @@ def _cloud_hosts(draft: PlanDraft, change: Change) -> _Hosts:
     name = change.moved_from or change.key.name
     row = draft.live.resources.get(change.key._replace(name=name))
     if row is not None and change.uid and row.document and provider_of(row.parsed) in CLOUDS:
-        found["before"] = [one.endpoint for one in _bought(draft, name)]
+        found["before"] = [one.endpoint for one in _bought(draft, change)]
     if change.action in _GONE:
         return {**found, "after": ()} if found else found
     declared, making = _declared(draft, change), _making(change)
@@ -170,12 +170,20 @@ def _most(draft: PlanDraft, change: Change, hosts: _Hosts) -> int | None:
     return None if price is None else int(price) * int(most)
 
 
-def _bought(draft: PlanDraft, fleet: str) -> list[Instance]:
+def _bought(draft: PlanDraft, change: Change) -> list[Instance]:
     """Return the instances of a fleet that its cloud has created and that exist."""
+    fleet = change.moved_from or change.key.name
+    # A look that is not recorded yet has found these.
+    ended = {uid for step in change.steps for uid in step.arguments.get("ended", ())}
     return [
         one
         for one in draft.live.instances
-        if one.is_bought and one.fleet == fleet and one.is_created and not one.has_ended
+        if one.is_bought
+        and one.fleet == fleet
+        and one.is_created
+        and not one.has_ended
+        and one.ended_at_ms is None
+        and one.uid not in ended
     ]
 
 
@@ -203,7 +211,7 @@ def _kept(
     draft: PlanDraft, change: Change, arguments: Mapping[str, Any]
 ) -> dict[int, Mapping[str, Any]]:
     """Return the endpoints of the instances that a step leaves as they were bought, by their places."""
-    there = _bought(draft, change.moved_from or change.key.name)
+    there = _bought(draft, change)
     keeps, template = arguments.get("keeps", ()), arguments.get("template")
     return {
         one.number: one.endpoint

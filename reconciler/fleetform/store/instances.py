@@ -25,7 +25,7 @@ _INSTANCE = (
     "cpu_millicores", "memory_bytes", "disk_bytes", "gpus", "address", "boot_id", "install_id",
     "log_id", "log_number", "declared", "parts", "message", "drained",
     "seen_at_ms", "template_digest", "provider", "endpoint", "host_key", "run_as", "agent_account",
-    "accounts", "idle_since_ms",
+    "accounts", "idle_since_ms", "ended_at_ms",
 )  # fmt: skip
 _INSTANCES = f"SELECT {', '.join(_INSTANCE)} FROM instances WHERE state <> 'terminated'"
 _REPORTED = (
@@ -57,7 +57,7 @@ def _instance_of(row: Sequence[Any], cordon: Cordon) -> Instance:
     (uid, name, fleet, number, state, generation, sharing, blocks, cpu, memory, disk, gpus,
      address, boot_id, install_id, log_id, log_number, declared, parts, message,
      drained, seen_at_ms, template_digest, provider, endpoint, host_key, run_as, agent_account,
-     accounts, idle_since_ms) = row  # fmt: skip
+     accounts, idle_since_ms, ended_at_ms) = row  # fmt: skip
     said: Mapping[str, Any] = json.loads(declared) if declared else {}
     return Instance(
         uid=uid,
@@ -89,6 +89,7 @@ def _instance_of(row: Sequence[Any], cordon: Cordon) -> Instance:
         agent_account=agent_account,
         accounts=frozenset(json.loads(accounts)) if accounts else None,
         idle_since_ms=idle_since_ms,
+        ended_at_ms=ended_at_ms,
     )
 
 

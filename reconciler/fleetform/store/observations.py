@@ -156,9 +156,27 @@ def note_observations(
     for one in recorded or ():
         entries = after.setdefault(_home(transaction, one.drift), {})
         entries[one.drift.path] = [*entries.get(one.drift.path, _NEVER_RIGHT), _written(one)]
+        _note_end(transaction, one)
     for key, entries in sorted(after.items()):
         if entries != before.get(key):
             _write(transaction, key, entries, at_ms)
+
+
+def _note_end(transaction: Transaction, one: RecordedDrift) -> None:
+    """Have an instance of a cloud that is gone cost nothing from when that was found: it never returns."""
+    if one.drift.field != "host":
+        return
+    rows = transaction.execute(
+        "SELECT uid, endpoint FROM instances"
+        " WHERE fleet = ? AND name = ? AND created_at_ms IS NOT NULL AND ended_at_ms IS NULL",
+        (one.drift.resource.name, one.drift.part),
+    )
+    for uid, endpoint in rows.fetchall():
+        # By the id of the cloud: its place may have another instance by now.
+        if json.loads(endpoint).get("id") == one.drift.expected:
+            transaction.execute(
+                "UPDATE instances SET ended_at_ms = ? WHERE uid = ?", (one.found_at_ms, uid)
+            )
 
 
 _NEVER_RIGHT = (None, None)

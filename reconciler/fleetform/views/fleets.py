@@ -22,7 +22,7 @@ from fleetform.model.offers import CHOSEN_ZONE
 from fleetform.model.override import Override, quarantine_of
 from fleetform.spec.checks.hosts import provider_of
 from fleetform.spec.names import natural_order
-from fleetform.views.moments import age
+from fleetform.views.moments import age, moment
 from fleetform.views.table import Cell, Column, Table, make_table, row_of
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ TONES = {
     InstanceState.QUARANTINED: "bad",
     InstanceState.WAITING_FOR_CAPACITY: "warn",
     InstanceState.REFUSED: "bad",
+    InstanceState.GONE: "bad",
     InstanceState.TERMINATING: "dim",
     InstanceState.TERMINATED: "dim",
     InstanceState.UNCREATED: "dim",
@@ -111,7 +112,7 @@ class InstanceRow:
     One host of a fleet.
 
     `gpu_names` has each model once. `jobs` hold something of it now. `message` says why it is
-    not ready, or what a leaving host waits for. `capacity` is nothing for a host that its cloud has refused. `drained` is why nothing more is placed on it.
+    not ready, or what a leaving host waits for. `capacity` is nothing for a host that its cloud has refused, or that is gone. `drained` is why nothing more is placed on it.
     `users` are the runs of those jobs, by name. `seen_at_ms` is when the ledger last recorded
     something that the host said; a ready, suspect or quarantined host has a connection, whatever that says.
     `gpu_users` are processes that use its GPUs and are of no job; those GPUs are not allotted.
@@ -211,12 +212,27 @@ def _as_shown(one: Instance, overrides: Iterable[Override]) -> Instance:
         return replace(one, state=state, cpu_millicores=0, memory_bytes=0, disk_bytes=0, gpus=())
     if one.has_failed:
         return replace(one, state=InstanceState.UNCREATED)
+    if one.is_gone:
+        return _as_gone(one)
     if one.state not in SHOWN_AS_QUARANTINED:
         return one
     found = quarantine_of(overrides, one.name)
     if found is None:
         return one
     return replace(one, state=InstanceState.QUARANTINED, message=found.reason_and_end)
+
+
+def _as_gone(one: Instance) -> Instance:
+    # What its row says last may be that it did not answer.
+    return replace(
+        one,
+        state=InstanceState.GONE,
+        message=f"{one.endpoint['id']} no longer exists; seen at {moment(one.ended_at_ms or 0)}",
+        cpu_millicores=0,
+        memory_bytes=0,
+        disk_bytes=0,
+        gpus=(),
+    )
 
 
 def _place(one: Instance) -> tuple[str, list[tuple[float, str]], int, str]:
@@ -296,7 +312,14 @@ def cloud_table(rows: Iterable[InstanceRow]) -> Table:
         Column("$/H", _price, right=True),
         Column("IMAGE", lambda row: row[1].image, optional=True),
     )
-    return make_table(columns, [(row.name, row.cloud) for row in rows if row.cloud is not None])
+    return make_table(
+        columns,
+        [
+            (row.name, row.cloud)
+            for row in rows
+            if row.cloud is not None and row.state != InstanceState.GONE
+        ],
+    )
 
 
 def _price(row: tuple[str, CloudInstance]) -> Cell | str:

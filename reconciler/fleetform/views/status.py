@@ -291,7 +291,7 @@ _QUARANTINED_AND = "quarantined and "
 _SILENT = ("recovering", "unreachable")
 """Ends of states of hosts that do not answer; a suspect one has a connection."""
 
-_TROUBLED_HOSTS = ("recovering", "unreachable", "suspect", "quarantined")
+_TROUBLED_HOSTS = ("gone", "recovering", "unreachable", "suspect", "quarantined")
 
 
 def _silent(found: Overview) -> str:

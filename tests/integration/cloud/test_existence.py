@@ -32,6 +32,12 @@ def test_the_shown_environment(site, cloud, image):
     said = site.run("drift")
     print(said)
     assert f"{first.id} (expected) → gone" in said
+    shown = site.run("fleet", "show", "gpus")
+    assert f"{first.id} no longer exists; seen at" in shown
+    status = site.run("status")
+    assert "1 gone" in status
+    assert "; $1.01/h" in status
+    assert "$1.01/h" in site.run("fleet", "list")
     (change,) = site.plan()["resource_changes"]
     assert change["action"] == "update"
     print(site.run("apply", "-y"))

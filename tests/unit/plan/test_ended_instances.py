@@ -13,7 +13,7 @@ from fleetform.model.instance import InstanceState
 from fleetform.model.plan import Action, HeldBy, Permissions, Reason
 from fleetform.plan.drift import compare
 from fleetform.providers.contract.observed import InstanceSeen
-from unit.plan.test_offers import bought, on_aws, plan_of
+from unit.plan.test_offers import G5_MICROS, bought, on_aws, plan_of
 from unit.plan.trees import NOW_MS, ledger, planned, row, tree
 
 PLACE = CloudPlace("aws", "1", "us-east-1")
@@ -75,6 +75,8 @@ def test_a_plan_without_a_look_replaces_what_has_ended(live):
     assert not change.destructive
     assert change.steps[0].arguments["ended"] == {"u0": "i-0 was terminated"}
     assert plan.annex["hosts_created"] == {"gpus": ["gpus-0"]}
+    # It costs nothing any more, and its replacement the price of an offer of now.
+    assert (change.cost_before, change.cost_after) == (526_000, 526_000 + G5_MICROS)
     assert check(plan, tree(on_aws(2)), live, Permissions()) == ()
 
 

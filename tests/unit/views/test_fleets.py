@@ -20,7 +20,7 @@ from fleetform.views.fleets import (
     instances_table,
 )
 from fleetform.views.table import plain_lines
-from unit.views.rows import GB, instance, live, resource
+from unit.views.rows import GB, NOW, instance, live, resource
 
 DOCUMENT = {"nodes": {"min": 2, "target": 2, "max": None}, "local": {}, "description": "here"}
 HOSTS = (
@@ -72,6 +72,28 @@ def test_a_host_that_its_cloud_refuses_is_no_capacity(more, state):
     (fleet,) = fleet_rows(live(resource("fleet", "local", DOCUMENT), instances=[HOSTS[1], waiting]))
     assert (fleet.ready, fleet.instances) == (1, 2)
     assert fleet.capacity.cpu_millicores == (8000 if state != "provisioning" else 16_000)
+
+
+def test_a_host_that_is_gone_is_no_capacity_and_is_not_ready():
+    """It is named with when that was seen, and its price is not listed."""
+    gone = instance(
+        3,
+        provider="aws",
+        endpoint={"id": "i-1", "price_micros": 1},
+        message="no answer",
+        ended_at_ms=NOW,
+    )
+    (row,) = instance_rows([gone])
+    assert (row.state, row.message) == (
+        "gone",
+        "i-1 no longer exists; seen at 2023-11-14T22:13:20Z",
+    )
+    assert row.capacity == Amounts()
+    assert len(plain_lines(cloud_table([row]))) <= 1
+    (fleet,) = fleet_rows(live(resource("fleet", "local", DOCUMENT), instances=[HOSTS[1], gone]))
+    assert (fleet.ready, fleet.instances) == (1, 2)
+    (leaving,) = instance_rows([replace(gone, state=InstanceState.TERMINATING)])
+    assert leaving.state == "terminating"
 
 
 def test_what_a_host_is_in_its_cloud_fits_a_screen():

@@ -30,7 +30,7 @@ def command(name: str | None, path: str | None, as_json: bool) -> None:
     """
     List what fleets on clouds have cost so far, and which part of it each run has used.
 
-    A host costs its price from the answer to its creation to the answer to its release. A run has the time in which
+    A host costs its price from the answer to its creation to the answer to its release, or until it was found to exist no longer. A run has the time in which
     its jobs ran, and of a host that it shares its largest share of CPUs, memory or GPUs. Prices are those of the
     catalogue when the host was created; disks, traffic and own hosts are not counted.
     """
