@@ -255,7 +255,8 @@ def _show_next(
             " result."
         )
     elif result.failed_steps:
-        out.line("Some steps failed. The other steps stay done: run the command again.", "bad")
+        advice = "do what the errors say, then run the command again"
+        out.line(f"Some steps failed. The other steps stay done: {advice}.", "bad")
     elif bad:
         name = quoted(bad[0].run.name)
         tried = bool(bad[0].attempts) and bad[0].run.state not in _NEVER_STARTED

@@ -102,7 +102,10 @@ def retry_offers(
     is_waiting = False
     for uid, text in _endpoints(transaction, fleet):
         endpoint = json.loads(text)
-        is_waiting |= lacks_offer(endpoint)
+        if lacks_offer(endpoint):
+            is_waiting = True
+            # It says that no offer is left.
+            transaction.execute("UPDATE instances SET message = '' WHERE uid = ?", (uid,))
         _write_endpoint(transaction, uid, text, asked_again(endpoint, endpoint))
     if refused or is_waiting:
         names = ", ".join(offer_text(one.terms) for one in refused or offers)

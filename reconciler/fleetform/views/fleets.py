@@ -181,11 +181,14 @@ def instance_rows(
     allocations: Iterable[Allocation] = (),
     run_names: Mapping[str, str] | None = None,
     overrides: Sequence[Override] = (),
+    *,
+    is_controlled: bool = True,
 ) -> tuple[InstanceRow, ...]:
     """
     Make the rows in order of fleet and number, without those that are gone.
 
-    Of the `overrides`, those that quarantine a host give its row a state and a message.
+    Of the `overrides`, those that quarantine a host give its row a state and a message. Unless the environment `is_controlled`, by
+    a running controller, nothing creates a host that its cloud has not.
 
     Hosts over SSH come by name: their numbers only say which was declared first. `run_names` is by
     uid of the run.
@@ -193,7 +196,11 @@ def instance_rows(
     held: dict[str, list[Allocation]] = {}
     for one in allocations:
         held.setdefault(one.instance_uid, []).append(one)
-    there = (one for one in instances if one.state is not InstanceState.TERMINATED)
+    there = (
+        one if is_controlled else _as_left(one)
+        for one in instances
+        if one.state is not InstanceState.TERMINATED
+    )
     return tuple(
         _instance_row(_as_shown(one, overrides), held.get(one.uid, []), run_names or {})
         for one in sorted(there, key=_place)
@@ -220,6 +227,18 @@ def _as_shown(one: Instance, overrides: Iterable[Override]) -> Instance:
     if found is None:
         return one
     return replace(one, state=InstanceState.QUARANTINED, message=found.reason_and_end)
+
+
+def _as_left(one: Instance) -> Instance:
+    """Say what creates a host that no process creates now."""
+    is_asked = one.state is InstanceState.PROVISIONING and one.is_missing
+    if not is_asked or one.message or one.waits_for_capacity:
+        return one
+    return replace(
+        one,
+        state=InstanceState.UNCREATED,
+        message="asked for by the next `fleetform apply` or `fleetform serve`",
+    )
 
 
 def _as_gone(one: Instance) -> Instance:

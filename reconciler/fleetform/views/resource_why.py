@@ -43,10 +43,10 @@ def resource_why(
     """
     name = f"{row.key.kind} {row.key.name}"
     drifts = [one for one in live.recorded_drift if one.drift.resource == row.key]
-    reasons, cures = _failure(events, now_ms)
+    hosts = [one for one in live.instances if ResourceKey("fleet", one.fleet) == row.key]
+    reasons, cures = _failure(events, hosts, now_ms)
     reasons += [WaitingRow("drift", _seen(one, now_ms)) for one in drifts]
     if row.key.kind == "fleet":
-        hosts = [one for one in live.instances if one.fleet == row.key.name]
         rollout = live.exchanging.get(row.key.name)
         if rollout is not None:
             reasons.append(WaitingRow("rollout", rollout_text(row.key.name, rollout)))
@@ -151,12 +151,17 @@ def _missing(key: ResourceKey, held: Held | None) -> VolumeTrouble:
     return VolumeTrouble(WaitingRow("volume", detail), held.cure or "`fleetform plan` shows it")
 
 
-def _failure(events: Sequence[LoggedEvent], now_ms: int) -> tuple[list[WaitingRow], list[str]]:
-    """Say how the last change failed, and what to do, unless a change has succeeded since."""
+def _failure(
+    events: Sequence[LoggedEvent], hosts: Sequence[Instance], now_ms: int
+) -> tuple[list[WaitingRow], list[str]]:
+    """Say how the last change failed, and what to do, unless a change has succeeded since, or a host that waits says the same."""
+    told = [one.message for one in hosts if one.waits_for_capacity and one.message]
     for one in reversed(events):
         if one.kind == "step.failed":
             ago = f"{age(one.at_ms, now_ms)} ago"
             _, _, problem = one.message.partition(" failed: ")
+            if any(message in problem for message in told):
+                break
             reason = WaitingRow("failed", f"its last change failed {ago}: {problem or one.message}")
             return [reason], ["correct what the message names, then `fleetform apply` tries again"]
         if one.kind.startswith(("fleet.", "volume.")) and one.kind != "fleet.scaled":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -285,6 +286,11 @@ def test_a_plan_says_that_all_offers_were_refused():
     shown = printed(plan_of(on_aws(1), refused_since(0, "g5.xlarge", "g5.2xlarge")))
     free = moment(NOW_MS + 600_000)
     assert f"refused lately: all offers, so no host is created before {free}: g5.xlarge" in shown
+    assert f"creates: gpus-0 (g5.xlarge in us-east-1, $1.01/h), not before {free}\n" in shown
+    assert re.search(f"cost: .*, not before {free}\n", shown)
+    assert "not before" not in printed(
+        plan_of(on_aws(1), refused_since(600_001, "g5.xlarge", "g5.2xlarge"))
+    )
 
 
 def test_a_range_says_what_was_refused():

@@ -118,11 +118,14 @@ def test_a_person_asks_again(ledger):
     taken(ledger, now_ms=2)
     (before,) = ledger.read_live().tried_offers.values()
     assert [(one.terms, one.is_refused(2)) for one in before] == [(CHEAP, True), (DEAR, True)]
+    said = "no offer is left"
+    ledger.mark_instance(uids(ledger)[0], state="provisioning", message=said, fence=1, now_ms=2)
     retried = ledger.retry_offers("gpus", who="ada", now_ms=3)
     assert [one.terms for one in retried] == [CHEAP, DEAR]
     (after,) = ledger.read_live().tried_offers.values()
     assert [(one.terms, one.is_refused(3)) for one in after] == [(CHEAP, False), (DEAR, False)]
-    assert not ledger.read_live().instances[0].is_refused
+    (host,) = ledger.read_live().instances
+    assert (host.is_refused, host.message) == (False, "")
     assert taken(ledger, now_ms=3) == ["g5.xlarge"]
     assert [one.message for one in ledger.read_events() if one.kind == "offer.retried"] == [
         "ada has g5.xlarge in us-east-1, g5.2xlarge in us-east-1 asked for again"

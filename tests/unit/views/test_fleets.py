@@ -74,6 +74,20 @@ def test_a_host_that_its_cloud_refuses_is_no_capacity(more, state):
     assert fleet.capacity.cpu_millicores == (8000 if state != "provisioning" else 16_000)
 
 
+def test_a_host_that_no_process_creates_is_not_created():
+    """Without a controller it waits for a command; with one it is being created."""
+    asked = instance(3, state=InstanceState.PROVISIONING, provider="aws", endpoint={})
+    (row,) = instance_rows([asked], is_controlled=False)
+    assert (row.state, row.message) == (
+        "not created",
+        "asked for by the next `fleetform apply` or `fleetform serve`",
+    )
+    (row,) = instance_rows([asked])
+    assert (row.state, row.message) == ("provisioning", "")
+    (row,) = instance_rows([replace(asked, endpoint={"id": "i-1"})], is_controlled=False)
+    assert row.state == "provisioning"
+
+
 def test_a_host_that_is_gone_is_no_capacity_and_is_not_ready():
     """It is named with when that was seen, and its price is not listed."""
     gone = instance(

@@ -70,6 +70,15 @@ def test_hosts_that_wait_for_capacity() -> None:
     assert "a controller asks again by itself" in said[2]
 
 
+def test_a_refusal_is_said_once() -> None:
+    """The step that failed says the same as the host that waits."""
+    host = waiting(0, is_refused=True)
+    message = f"fleet.update of fleet/local failed: instance local-0: {host.message}; apply again"
+    said = lines(LoggedEvent("step.failed", NOW, message, FLEET), instances=(host,))
+    assert "1 thing is not as applied" in said[0]
+    assert [one for one in said if "no capacity" in one] == [said[1]]
+
+
 def test_hosts_that_are_not_asked_for_any_more() -> None:
     """Only an apply asks again."""
     assert (

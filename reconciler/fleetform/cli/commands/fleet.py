@@ -89,7 +89,7 @@ def show_fleet(name: str, path: str | None, as_json: bool) -> None:
     if not found:
         refuse_host(live.instances, name)
         raise unknown("fleet", name, [row.name for row in fleets])
-    hosts = tuple(one for one in _host_rows(live, book) if one.fleet == name)
+    hosts = tuple(one for one in _host_rows(workspace, live, book) if one.fleet == name)
     out = screen()
     offers = tried_offer_rows(reader.read_offers(name))
     if as_json:
@@ -138,7 +138,7 @@ def list_hosts(names: tuple[str, ...], path: str | None, as_json: bool) -> None:
         if name not in fleets:
             refuse_host(live.instances, name)
             raise unknown("fleet", name, fleets)
-    rows = [one for one in _host_rows(live, book) if one.fleet in names or not names]
+    rows = [one for one in _host_rows(workspace, live, book) if one.fleet in names or not names]
     table = functools.partial(instances_table, now_ms=SystemClock().now_ms())
     screen().rows(rows, table, none="no hosts", as_json=as_json)
     if not as_json:
@@ -157,11 +157,17 @@ def _say_age(workspace: Workspace, instances: Sequence[Instance]) -> None:
         error_screen().labelled("note", note)
 
 
-def _host_rows(live: Live, book: SchedulerState) -> tuple[InstanceRow, ...]:
+def _host_rows(workspace: Workspace, live: Live, book: SchedulerState) -> tuple[InstanceRow, ...]:
+    from fleetform.app.controllers import find_controller
     from fleetform.views.fleets import instance_rows
 
     run_names = {str(uid): run.name for uid, run in book.runs.items()}
-    return instance_rows(live.instances, book.allocations, run_names, live.overrides)
+    is_controlled = (
+        not any(one.is_missing for one in live.instances) or find_controller(workspace) is not None
+    )
+    return instance_rows(
+        live.instances, book.allocations, run_names, live.overrides, is_controlled=is_controlled
+    )
 
 
 @command.command(

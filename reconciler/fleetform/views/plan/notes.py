@@ -18,11 +18,13 @@ from fleetform.views.moments import age
 from fleetform.views.plan.costs import cost_text, disk_cost_text, run_cost_text
 from fleetform.views.plan.groups import NAMES_MAX, Group
 from fleetform.views.plan.offers import (
+    hosts_created,
     hosts_created_text,
     new_hosts_facts,
     next_offers_text,
     offer_warning,
     refused_offers_text,
+    refused_until,
     scaling_text,
 )
 from fleetform.views.plan.preview import preview_failure_text, preview_text
@@ -289,10 +291,17 @@ def block_facts(plan: Plan, group: Group, *, ceiling: bool = False) -> Iterator[
             "cost",
             run_cost_text(plan, group)
             or disk_cost_text(change)
-            or ("" if group.is_many else cost_text(plan, change, ceiling=ceiling)),
+            or ("" if group.is_many else _fleet_cost_text(plan, change, ceiling=ceiling)),
         ),
     )
     return ((name, text) for name, text in facts if text)
+
+
+def _fleet_cost_text(plan: Plan, change: Change, *, ceiling: bool) -> str:
+    """Write the cost, and from when on it can be that where no host can be created now."""
+    cost = cost_text(plan, change, ceiling=ceiling)
+    free = refused_until(plan, change) if hosts_created(plan, change) else ""
+    return f"{cost}, not before {free}" if cost and free else cost
 
 
 def hosts_removed(plan: Plan, change: Change) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ __all__ = [
     "next_offers_text",
     "offer_warning",
     "refused_offers_text",
+    "refused_until",
     "replacement_text",
     "scaling_of",
     "scaling_text",
@@ -114,7 +115,16 @@ def hosts_created_text(plan: Plan, change: Change) -> str:
     if not endpoints:
         return ""
     names = figures.first_of([printable(one) for one in new], _HOSTS_SHOWN)
-    return f"{names} ({_offer_text(plan, change, endpoints[0], is_many=len(new) > 1)})"
+    later = f", not before {free}" if (free := refused_until(plan, change)) else ""
+    return f"{names} ({_offer_text(plan, change, endpoints[0], is_many=len(new) > 1)}){later}"
+
+
+def refused_until(plan: Plan, change: Change) -> str:
+    """Return when the first offer is asked for again whose fleet has all of them refused now; empty: one may be asked for."""
+    offers = asked_offers(plan, change)
+    if not offers or not all(map(_is_refused, offers)):
+        return ""
+    return moment(offers[0]["asked_again_at_ms"])
 
 
 def _offer_text(plan: Plan, change: Change, place: Mapping[str, Any], *, is_many: bool) -> str:
@@ -211,8 +221,9 @@ def refused_offers_text(plan: Plan, change: Change) -> str:
     sooner = f"`fleetform fleet retry {change.key.name}` asks sooner"
     if len(refused) < len(offers):
         return f"{named}; {sooner}"
-    free = moment(refused[0]["asked_again_at_ms"])
-    return f"all offers, so no host is created before {free}: {named}; {sooner}"
+    return (
+        f"all offers, so no host is created before {refused_until(plan, change)}: {named}; {sooner}"
+    )
 
 
 def offer_warning(plan: Plan, change: Change) -> str:
