@@ -145,7 +145,7 @@ def _write_failures(context: Context, pairs: Sequence[tuple[Step, StepOutcome]])
     for step, outcome in pairs:
         if (fail := _FAIL.get(step.verb)) is not None:
             fail(context, step)
-        sentence = f"{step.verb} of {step.resource} failed: {outcome.error}"
+        sentence = f"the change of {step.resource} failed: {outcome.error}"
         context.transaction.log("step.failed", context.now_ms, sentence, step.resource)
 
 

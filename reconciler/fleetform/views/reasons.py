@@ -60,9 +60,9 @@ HELD_BY: Mapping[HeldBy, str] = {
 
 
 def blocked_text(cause: str, detail: str) -> str:
-    """Write `protection: it is protected`; a detail that says itself what is not supported stands alone."""
+    """Write `protection: it is protected`; a detail that says itself what is needed, or not supported, stands alone."""
     is_said = cause == HELD_BY[HeldBy.NOT_SUPPORTED] and cause in detail
-    return detail if is_said else f"{cause}: {detail}"
+    return detail if is_said or cause == HELD_BY[HeldBy.DEPENDENCY] else f"{cause}: {detail}"
 
 
 def reason_sentence(change: Change, *others: Change) -> str:

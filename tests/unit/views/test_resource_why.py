@@ -17,7 +17,7 @@ from unit.views.rows import NOW, instance, live, resource
 
 FLEET = ResourceKey("fleet", "local")
 FAILED = LoggedEvent(
-    "step.failed", NOW - 300_000, "fleet.update of fleet/local failed: quota used up", FLEET
+    "step.failed", NOW - 300_000, "the change of fleet/local failed: quota used up", FLEET
 )
 UPDATED = LoggedEvent("fleet.updated", NOW - 60_000, "was updated: 1 host", FLEET)
 SCALED = LoggedEvent("fleet.scaled", NOW - 60_000, "1 host more", FLEET)
@@ -73,7 +73,7 @@ def test_hosts_that_wait_for_capacity() -> None:
 def test_a_refusal_is_said_once() -> None:
     """The step that failed says the same as the host that waits."""
     host = waiting(0, is_refused=True)
-    message = f"fleet.update of fleet/local failed: instance local-0: {host.message}; apply again"
+    message = f"the change of fleet/local failed: instance local-0: {host.message}; apply again"
     said = lines(LoggedEvent("step.failed", NOW, message, FLEET), instances=(host,))
     assert "1 thing is not as applied" in said[0]
     assert [one for one in said if "no capacity" in one] == [said[1]]
@@ -104,7 +104,7 @@ def test_a_silent_instance_of_a_cloud() -> None:
 
 def test_a_volume_that_could_not_be_created() -> None:
     """Its row keeps a uid only."""
-    failed = LoggedEvent("step.failed", NOW, "volume.make of volume/local failed: no zone")
+    failed = LoggedEvent("step.failed", NOW, "the change of volume/local failed: no zone")
     said = lines(failed, kind="volume", archived=True)
     assert said[:2] == (
         "volume local is not created; 1 thing is not as applied:",
