@@ -80,7 +80,7 @@ class ApplyResult:
 
     `state` is `done`, `failed` (a step failed, or a rebuild of the ledger has put an end to it), or
     `handed-over` (another controller applies it, and has not finished after `HANDED_OVER_MS`).
-    `failed_steps` are sentences. `runs` are those that were waited for. `messages` name what
+    `failed_steps` are sentences, also about new hosts of a rollout. `runs` are those that were waited for. `messages` name what
     was not waited for any longer. `blocked` says of runs that were not waited for why they cannot start
     until a person does something.
     """
@@ -207,6 +207,7 @@ class _Apply:
         self._over_since_ms: int | None = None
         self._steps_reported: set[str] = set()
         self._followed: Holder | None = None
+        self._failed_rollouts: tuple[str, ...] = ()
 
     async def finish(self) -> ApplyResult:
         if self._ending:
@@ -301,6 +302,10 @@ class _Apply:
             progress=self.progress,
         )
         await under(manager_lease, manager.run(self._driven))
+        if manager.departures is not None:
+            changed = dict.fromkeys(step.resource.name for step in self.plan.steps)
+            failed = manager.departures.failed
+            self._failed_rollouts = tuple(one for fleet in changed for one in failed.get(fleet, ()))
 
     def _driven(self, manager: Manager) -> bool:
         """Every accepted plan is carried out; are our runs over, and is their output here?"""
@@ -312,7 +317,7 @@ class _Apply:
             return True
         mirror = manager.runs.mirror
         states = {name: mirror.state_of(name) for name in self._names}
-        if not self._wait_policy.is_over(states, mirror):
+        if not self._wait_policy.is_over(states, mirror, has_failed=manager.has_failed):
             self._over_since_ms = None
             return False
         now = SystemClock().now_ms()
@@ -374,19 +379,20 @@ class _Apply:
     async def _is_over(self, gate: Gate) -> bool:
         if self.accepted.state == "already-applied" and not self._names and not self._ending:
             return True
-        if await gate(lambda: find_apply(self.ledger, self.accepted.apply_uid)) == "running":
+        state = await gate(lambda: find_apply(self.ledger, self.accepted.apply_uid))
+        if state == "running":
             return False
         if self.detach:
             return True
         book = await gate(self.ledger.read_book)
         outcomes = {name: book.outcomes.get(name) for name in self._names}
         states = {name: outcome.state if outcome else None for name, outcome in outcomes.items()}
-        return self._wait_policy.is_over(states, book)
+        return self._wait_policy.is_over(states, book, has_failed=state == "failed")
 
     # -- the end ----------------------------------------------------------------------------------
 
     def _result(self) -> ApplyResult:
-        failures = failed_steps(self.ledger, self.accepted.apply_uid)
+        failures = failed_steps(self.ledger, self.accepted.apply_uid) + self._failed_rollouts
         runs = self.ledger.read_runs(list(self._names)) if self._names else ()
         blocked = self._blocked() if self.detach else ()
         return ApplyResult(

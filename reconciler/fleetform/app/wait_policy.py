@@ -1,9 +1,9 @@
 """
 How long an apply waits for runs that get nowhere, and what it says of them.
 
-Three ways lead nowhere: the state of a run is unknown, it waits for a host that is silent, or there is
-no host at all, although each step of the plan is over. None of them proves an end, and each may be over in a
-moment. So the wait is reported at once, and ends after a while; the runs go on by themselves.
+Four ways lead nowhere: the state of a run is unknown, it waits for a host that is silent, or for one that is not
+created or does not boot, or there is no host at all, although each step of the plan is over. None of them proves an end, and each
+may be over in a moment. So the wait is reported at once, and ends after a while; the runs go on by themselves.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
-from fleetform.lifecycle.progress import kept_by_silence
-from fleetform.model.figures import counted, first_of
+from fleetform.lifecycle.progress import FIRST_BOOT_MS, kept_by_silence
+from fleetform.model.figures import counted, first_of, span
+from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.run import FINAL, RunState, RunUid
 from fleetform.spec.names import natural_order
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 SILENCE_MS = 10_000
 """How long a run must be unknown to count as settled: an agent that restarts is back before."""
+
+UNCREATED_MS = 120_000
+"""How long a host whose creation failed is waited for, unless a step failed: a controller tries again after a minute."""
 
 _SETTLED = FINAL | {RunState.UNKNOWN}
 """What is not waited for: over, or waiting for evidence that may never come."""
@@ -46,14 +50,18 @@ class WaitPolicy:
         self._unknown_since_ms: int | None = None
         self._kept: dict[str, tuple[str, ...]] = {}
         """The silent hosts, by the name of each run that waits for them; none: for any host."""
-        self._reported: tuple[str, ...] = ()
+        self._reported: tuple[Instance, ...] = ()
         self._is_hostless = False
+        self._limit_ms = SILENCE_MS
 
-    def is_over(self, states: Mapping[str, RunState | None], rows: Rows) -> bool:
+    def is_over(
+        self, states: Mapping[str, RunState | None], rows: Rows, *, has_failed: bool = False
+    ) -> bool:
         """
         Tell whether these runs are over, or have got nowhere for long.
 
         No state is over, unless a row has the name: a run that was removed from the configuration has no other.
+        With `has_failed` steps of the plan have failed, so that hosts that are not created are not waited for.
         """
         removed = {name for name, state in states.items() if state is None}
         states = {**states, **_removed(removed, rows), **_still_ending(self.ending, rows)}
@@ -68,7 +76,7 @@ class WaitPolicy:
         elif moving or unknown:
             kept = kept_by_silence(rows)
             self._kept = {name: kept[name] for name in (*moving, *unknown) if name in kept}
-            self._tell_silence()
+            self._tell_silence(rows.instances, has_failed=has_failed)
         if any(name not in self._kept for name in moving):
             self._unknown_since_ms = None
             return False
@@ -81,15 +89,14 @@ class WaitPolicy:
     def has_run_out(self) -> bool:
         """Tell whether they have got nowhere for long: no row says so, only the clock."""
         since = self._unknown_since_ms
-        return since is not None and self.clock.boot_ms() - since >= SILENCE_MS
+        return since is not None and self.clock.boot_ms() - since >= self._limit_ms
 
     def left_waiting(self) -> tuple[str, ...]:
         """Name the runs that were not waited for; empty where all have ended."""
         if not self._kept:
             return ()
         if self._reported:
-            then = "they continue when it answers again, without another apply"
-            return (f"{self._silence(self._reported)}; {then}",)
+            return (f"{self._silence()}; {_cure(self._reported)}",)
         if self._is_hostless:
             cure = "declare a fleet, or run `fleetform plan` to see what blocks one"
             return (f"{self._no_host()}: {cure}; then run `fleetform apply` again",)
@@ -106,19 +113,66 @@ class WaitPolicy:
         verb = "waits" if len(names) == 1 else "wait"
         return f"no fleet has a host, and {first_of(names, 1)} {verb} for one"
 
-    def _tell_silence(self) -> None:
-        """Say once for which hosts runs wait."""
-        hosts = tuple(
-            sorted({host for hosts in self._kept.values() for host in hosts}, key=natural_order)
+    def _tell_silence(self, instances: Iterable[Instance], *, has_failed: bool) -> None:
+        """Say once for which hosts runs wait, and for how long those are waited for that boot."""
+        names = {host for hosts in self._kept.values() for host in hosts}
+        hosts = sorted(
+            (one for one in instances if one.name in names and _state(one)),
+            key=lambda one: natural_order(one.name),
         )
-        if hosts and hosts != self._reported:
-            self.notice(self._silence(hosts))
-        self._reported = hosts
+        limit_ms = max((_limit_ms(one, has_failed=has_failed) for one in hosts), default=SILENCE_MS)
+        if limit_ms != self._limit_ms:
+            self._limit_ms, self._unknown_since_ms = limit_ms, None
+        before = [(one.name, _state(one)) for one in self._reported]
+        self._reported = tuple(hosts)
+        if hosts and [(one.name, _state(one)) for one in hosts] != before:
+            limit = f", for up to {span(limit_ms)}" if limit_ms != SILENCE_MS else ""
+            self.notice(f"{self._silence()}{limit}")
 
-    def _silence(self, hosts: Sequence[str]) -> str:
-        who = f"host {hosts[0]} is" if len(hosts) == 1 else f"hosts {', '.join(hosts)} are"
+    def _silence(self) -> str:
+        by_state: dict[tuple[str, ...], list[str]] = {}
+        for one in self._reported:
+            by_state.setdefault(_state(one), []).append(one.name)
+        hosts = ", and ".join(
+            f"host {names[0]} {one}" if len(names) == 1 else f"hosts {', '.join(names)} {many}"
+            for (one, many), names in by_state.items()
+        )
         verb = "waits" if len(self._kept) == 1 else "wait"
-        return f"{who} unreachable, and {counted(len(self._kept), 'run')} {verb} for an answer"
+        return f"{hosts}, and {counted(len(self._kept), 'run')} {verb} for an answer"
+
+
+def _state(host: Instance) -> tuple[str, ...]:
+    """Say what is wrong with a host, and with several; empty for one that is not waited for."""
+    if host.state is InstanceState.UNREACHABLE:
+        return "is unreachable", "are unreachable"
+    if not host.is_joining:
+        return ()
+    if host.is_created:
+        return "has not answered since its creation", "have not answered since their creation"
+    return "is not created", "are not created"
+
+
+def _limit_ms(host: Instance, *, has_failed: bool) -> int:
+    if host.state is InstanceState.UNREACHABLE:
+        return SILENCE_MS
+    if host.is_created:
+        return FIRST_BOOT_MS
+    return SILENCE_MS if has_failed or host.is_refused else UNCREATED_MS
+
+
+def _cure(hosts: Sequence[Instance]) -> str:
+    """Say what the runs that wait for these hosts do next, and where to look for the cause."""
+    booting = [one for one in hosts if one.is_joining and one.is_created]
+    if booting:
+        fleet, ids = booting[0].fleet, first_of([str(one.endpoint["id"]) for one in booting], 3)
+        return (
+            f"apply has waited for {span(FIRST_BOOT_MS)}: `fleetform fleet show {fleet}` has the last error, and the console output of"
+            f" {ids} in the cloud what the first boot printed; they continue when it answers, without another apply"
+        )
+    if any(one.state is not InstanceState.UNREACHABLE for one in hosts):
+        fleet = next(one.fleet for one in hosts if one.state is not InstanceState.UNREACHABLE)
+        return f"`fleetform why fleet/{fleet}` says why and what to do; then run `fleetform apply` again"
+    return "they continue when it answers again, without another apply"
 
 
 def _removed(names: Collection[str], rows: Rows) -> dict[str, RunState]:

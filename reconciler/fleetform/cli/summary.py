@@ -276,6 +276,8 @@ def _show_next(
     elif result.blocked:
         verb = "is" if len(result.blocked) == 1 else "are"
         out.line(f"Applied; {counted(len(result.blocked), 'run')} {verb} blocked.", "warn")
+    elif result.messages and result.exit_code == Exit.HELD:
+        out.line("Applied; not all runs were waited for.", "warn")
     elif result.exit_code == Exit.HELD:
         out.line("Applied, except for what is blocked: the plan says why.", "warn")
     elif states and set(states) == {RunState.DONE}:

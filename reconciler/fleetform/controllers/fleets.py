@@ -19,7 +19,9 @@ from fleetform.agents.protocol.states import JobState
 from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.task_group import TaskGroup
+from fleetform.lifecycle.progress import FIRST_BOOT_MS
 from fleetform.lifecycle.rollout import next_moves, place_of
+from fleetform.model.figures import span
 from fleetform.model.history import LogLevel
 from fleetform.model.instance import LOCAL, Instance, InstanceState
 from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, Progress
@@ -74,6 +76,10 @@ class Departures:
         """What was said of instances of which it is not known whether they exist, by uid."""
         self._removals: dict[str, _Removal] = {}
         self._exchanging: set[str] = set()
+        self._boots_since_ms: dict[str, int] = {}
+        """Since when a rollout waits for the first boot of an instance, by uid."""
+        self.failed: dict[str, list[str]] = {}
+        """Why new hosts of a rollout are not waited for, by fleet."""
         self.is_busy = False
         """Some host is about to go: whoever ends now would leave it behind."""
 
@@ -81,6 +87,7 @@ class Departures:
         """Start to release what nothing is on any more."""
         leaving = [one for one in mirror.instances if one.state is InstanceState.TERMINATING]
         self._settle_gone(mirror)
+        self.failed.clear()
         self.is_busy = bool(self._under_way)
         if not leaving and not mirror.templates:
             return
@@ -123,15 +130,9 @@ class Departures:
         """Write down what is next for the hosts of a fleet whose template changed."""
         instances = [one for one in mirror.instances if one.fleet == fleet]
         hosts = [place_of(one, template, occupied) for one in instances]
-        # What is being made is waited for; work that goes on is not, nor capacity, nor what the cloud refuses, nor the first boot of an instance after
-        # which no other host is replaced.
         is_last = not any(one.is_outdated for one in hosts)
-        self.is_busy |= any(
-            one.state is InstanceState.PROVISIONING
-            and not (is_last and one.is_created)
-            and not (one.waits_for_capacity or one.has_failed)
-            for one in instances
-        )
+        new = [one for one, host in zip(instances, hosts, strict=True) if not host.is_outdated]
+        self._await_new(fleet, new, is_last=is_last)
         if fleet in self._exchanging:
             return
         moves = next_moves(template, hosts)
@@ -139,6 +140,46 @@ class Departures:
             self.is_busy = True
             self._exchanging.add(fleet)
             self._nursery.start(self._write_moves(fleet, template, moves), name=f"exchange {fleet}")
+
+    def _await_new(self, fleet: str, hosts: Sequence[Instance], *, is_last: bool) -> None:
+        """
+        Wait for the new hosts of a fleet that are being made, but for none longer than a first boot takes.
+
+        Neither work that goes on is waited for, nor capacity, nor what the cloud refuses, nor the first boot of an instance
+        after which no other host is replaced.
+        """
+        failed = self.failed[fleet] = []
+        for one in hosts:
+            if one.state is not InstanceState.PROVISIONING:
+                continue
+            if one.has_failed:
+                failed.append(
+                    f"fleet/{fleet}: host {one.name} is not created: {one.message}; `fleetform why fleet/{fleet}` says what to do"
+                )
+            elif one.is_bought and one.is_created:
+                self.is_busy |= not is_last and self._may_boot(one, failed)
+            elif not one.waits_for_capacity:
+                self.is_busy = True
+
+    def _may_boot(self, instance: Instance, failed: list[str]) -> bool:
+        """Tell whether an instance may still answer, and say so when the wait for it begins."""
+        now_ms, name, fleet = self._clock.now_ms(), instance.name, instance.fleet
+        if instance.uid not in self._boots_since_ms:
+            self._boots_since_ms[instance.uid] = now_ms
+            self._progress.notice(
+                f"waiting for host {name} to answer, for up to {span(FIRST_BOOT_MS)}: other hosts of fleet {fleet} are replaced after"
+                " that",
+                event="host.waiting",
+                details={"host": name},
+            )
+        if now_ms - self._boots_since_ms[instance.uid] < FIRST_BOOT_MS:
+            return True
+        failed.append(
+            f"fleet/{fleet}: host {name} has not answered within {span(FIRST_BOOT_MS)}, and no other host is replaced before it does:"
+            f" {instance.message}; `fleetform fleet show {fleet}` shows the host, and the console output of"
+            f" {instance.endpoint['id']} in the cloud what its first boot printed"
+        )
+        return False
 
     async def _write_moves(self, fleet: str, template: Template, moves: Sequence[Exchange]) -> None:
         try:

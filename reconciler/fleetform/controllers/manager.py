@@ -98,6 +98,9 @@ class Manager:
         self._look_for_plans = True
         self._serial: int | None = None
         self.runs: RunController | None = None
+        self.departures: Departures | None = None
+        self.has_failed = False
+        """Steps of the plan that was carried out last have failed."""
 
     def wake(self) -> None:
         """Look at once: something was written or heard."""
@@ -157,7 +160,7 @@ class Manager:
                 fence=self._identity.fence,
                 starts=not self._ends_only,
             )
-            departures = Departures(
+            departures = self.departures = Departures(
                 hosts=hosts,
                 ledger=self._ledger,
                 gate=self._gate,
@@ -313,6 +316,7 @@ class Manager:
                 progress=self._progress,
                 fence=self._identity.fence,
             )
+            self.has_failed = bool(outcome.failed)
             await self._gate(
                 lambda: self._ledger.finish_apply(
                     accepted.apply_uid,

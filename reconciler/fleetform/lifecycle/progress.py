@@ -28,7 +28,14 @@ from fleetform.model.decision import AllPrepared, Next, StopGang, Wait
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.run import FINAL, Attempt, AttemptState, Job, Run, RunState, RunUid
 
-__all__ = ["PREPARE_TIMEOUT_MS", "START_TIMEOUT_MS", "Rows", "advance", "kept_by_silence"]
+__all__ = [
+    "FIRST_BOOT_MS",
+    "PREPARE_TIMEOUT_MS",
+    "START_TIMEOUT_MS",
+    "Rows",
+    "advance",
+    "kept_by_silence",
+]
 
 
 PREPARE_TIMEOUT_MS = 600_000
@@ -36,6 +43,9 @@ PREPARE_TIMEOUT_MS = 600_000
 
 START_TIMEOUT_MS = 60_000
 """How long after the commit point a rank may be missing: a start is one small message."""
+
+FIRST_BOOT_MS = 1_200_000
+"""How long an instance may take to answer for the first time: those without a hypervisor boot for up to a quarter of an hour."""
 
 _COMMITTED = frozenset({AttemptState.STARTING, AttemptState.RUNNING})
 
@@ -126,7 +136,7 @@ def _late(verb: str, late: list[Job], timeout_ms: int) -> str:
     return f"{noun} {ranks}{more} not {verb} within {figures.span(timeout_ms)}"
 
 
-# Which runs get nowhere until a host that is silent answers.
+# Which runs get nowhere until a host that is silent answers, or one that does not exist yet is created or boots.
 # Somebody who waits for runs must be told, and let go in the end: a host may never come back. That
 # a run is kept proves nothing about it, and changes nothing: it goes on when the host does.
 
@@ -156,10 +166,11 @@ def kept_by_silence(rows: Rows) -> dict[str, tuple[str, ...]]:
     """
     Return the names of the silent hosts, sorted, by the name of each run that waits for them.
 
+    Silent are hosts that are unreachable, instances that have not answered since their creation, and those whose creation failed.
     A run waits for a host that is silent when it is on it, when no other host of the fleets that
     it may use could take it, or when it depends on a run that waits so.
     """
-    silent = [one for one in rows.instances if one.state is InstanceState.UNREACHABLE]
+    silent = [one for one in rows.instances if _is_silent(one)]
     if not silent:
         return {}
     kept = {
@@ -188,6 +199,12 @@ def _hosts_of(
     return tuple(sorted(one.name for one in usable if one.uid in names))
 
 
+def _is_silent(host: Instance) -> bool:
+    is_booting = host.is_bought and host.is_joining and host.is_created
+    is_unreachable = host.state is InstanceState.UNREACHABLE
+    return is_unreachable or is_booting or host.has_failed or host.is_refused
+
+
 def _may_take(host: Instance, run: Run) -> bool:
     """Tell whether a run may find a place on a host, unless what the host has said of itself is too little."""
     needs = run.template.requirement
@@ -196,7 +213,7 @@ def _may_take(host: Instance, run: Run) -> bool:
         or (needs.memory_min_bytes or 0) > host.memory_bytes
         or (needs.gpu is not None and needs.gpu.count_min > len(host.gpus))
     )
-    return host.state in _COMES and not is_too_small
+    return host.state in _COMES and not _is_silent(host) and not is_too_small
 
 
 def _add_dependants(runs: Iterable[Run], kept: dict[str, tuple[str, ...]]) -> None:

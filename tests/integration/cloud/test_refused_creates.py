@@ -29,3 +29,19 @@ def test_hosts_that_are_refused(site, cloud):
     site.run("apply", "-y", "--allow-destroy")
     assert cloud.instances() == []
     assert own_groups(cloud) == []
+
+
+def test_a_replacement_that_is_refused(site, cloud):
+    """The apply that replaces hosts ends with that failure, and the host that is not replaced yet stays."""
+    site.declare(2)
+    site.run("apply", "-y")
+    site.run("controller", "stop")
+    gone = faults.refused("RunInstances", "InvalidAMIID.NotFound", "no ami-0abc", times=100)
+    cloud.inject(gone)
+    site.declare(2, more="  root_disk: {iops: 4000}\n")
+    said = site.run("apply", "-y", "--allow-destroy", code=1)
+    assert (
+        "error: fleet/gpus: host gpus-0 is not created: the image ami-0abc does not exist" in said
+    )
+    assert [one.tags["Name"] for one in cloud.instances()] == ["gpus-1"]
+    site.run("controller", "stop")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleetform.app.wait_policy import SILENCE_MS, WaitPolicy
+from fleetform.app.wait_policy import SILENCE_MS, UNCREATED_MS, WaitPolicy
 from fleetform.controllers.mirror import Mirror
-from fleetform.model.run import RunState
+from fleetform.lifecycle.progress import FIRST_BOOT_MS
+from fleetform.model.instance import InstanceState
+from fleetform.model.run import Run, RunState, RunUid, Template
 from fleetform.plan.exit import apply_code
 from simulation.scenario import make_desired
 from unit.controllers.rig import Rig, pool, task
@@ -103,3 +105,44 @@ def test_a_run_that_has_left_the_tree_is_waited_for_by_its_row() -> None:
         assert waiting.patience.is_over({"one": None}, rig.ledger.read_book())
 
     rig.play(story())
+
+
+SUBMITTED = Run(RunUid("a"), "a", Template("a", "task", ("true",)), RunState.SUBMITTED, 1)
+BOOTING = instance(state=InstanceState.PROVISIONING, provider="aws", endpoint={"id": "i-1"})
+
+
+def test_an_instance_that_boots_is_waited_for_once() -> None:
+    """For as long as a first boot takes, which is said before; the end says where its cause is."""
+    waiting = Waiting()
+    rows = Mirror(runs={SUBMITTED.uid: SUBMITTED}, instances=(BOOTING,))
+    states = {"a": RunState.SUBMITTED}
+    for waiting.at_ms in (0, FIRST_BOOT_MS - 1):
+        assert not waiting.patience.is_over(states, rows)
+    assert waiting.notices == [
+        "host local-0 has not answered since its creation, and 1 run waits for an answer, for up to 20m00s"
+    ]
+    waiting.at_ms = FIRST_BOOT_MS
+    assert waiting.patience.is_over(states, rows)
+    (message,) = waiting.patience.left_waiting()
+    assert "`fleetform fleet show local`" in message
+    assert "console output of i-1" in message
+
+
+def test_a_host_that_is_not_created_is_waited_for_until_it_failed_again() -> None:
+    """Once it is created, it has the time of a first boot; after a step that failed, that is not waited for."""
+    waiting = Waiting()
+    failed = replace(BOOTING, endpoint={}, message="throttled")
+    states = {"a": RunState.SUBMITTED}
+    rows = Mirror(runs={SUBMITTED.uid: SUBMITTED}, instances=(failed,))
+    for waiting.at_ms in (0, UNCREATED_MS - 1):
+        assert not waiting.patience.is_over(states, rows)
+    rows.instances = (BOOTING,)
+    waiting.at_ms = UNCREATED_MS
+    assert not waiting.patience.is_over(states, rows)
+    rows.instances = (failed,)
+    assert not waiting.patience.is_over(states, rows, has_failed=True)
+    waiting.at_ms += SILENCE_MS
+    assert waiting.patience.is_over(states, rows, has_failed=True)
+    (message,) = waiting.patience.left_waiting()
+    assert message.startswith("host local-0 is not created, and 1 run waits for an answer; ")
+    assert "`fleetform why fleet/local`" in message
