@@ -1,7 +1,7 @@
 """
 Hosts on AWS: instances that are created and deleted through stacks, batch by batch.
 
-Calls that come at the same time for hosts of one stack are one change of it. Whether an instance exists is
+Calls for hosts of one stack that come at the same time, or while it is changed, are one change of it. Whether an instance exists is
 asked of the stack and of EC2, never of the ledger; how it is reached is for another provider to say.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from fleetform.agents.protocol.messages import Cursor
 from fleetform.providers.contract.checks import HostChecked
@@ -49,6 +49,7 @@ from fleetform.providers.pulumi.aws.batch_record import (
 )
 from fleetform.providers.pulumi.aws.batches import Batches
 from fleetform.providers.pulumi.aws.console import prints_host_key, read_host_key
+from fleetform.providers.pulumi.aws.gathered_changes import GatheredChanges
 from fleetform.providers.pulumi.aws.images import Images
 from fleetform.providers.pulumi.aws.interfaces import efa_cards
 from fleetform.providers.pulumi.aws.inventory import AwsInventory, ec2_client
@@ -84,14 +85,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AwsHosts"]
 
-GATHER_SECONDS = 0.2
-"""For how long a change of a stack waits for calls for other hosts of it: they are made side by side."""
-
 FAILED_SECONDS = 60.0
 """After a failure the same host is not asked for again for so long: an `up` takes seconds of processor time."""
-
-
-T = TypeVar("T")
 
 
 class AwsHosts:
@@ -133,8 +128,8 @@ class AwsHosts:
         self._batches = Batches(stacks, self._records, self._open, self._slots)
         self._images = Images(self._records)
         self.disks = AwsVolumes(stacks, self._records, environment_uid, self._open, self._slots)
-        self._creates = _Gathered[CreatedHost](self._create)
-        self._releases = _Gathered[None](self._release)
+        self._creates = GatheredChanges[CreatedHost](self._create)
+        self._releases = GatheredChanges[None](self._release)
         self._refused: dict[str, tuple[float, ProviderError]] = {}
 
     async def create(self, request: InstanceRequest, report: Report) -> CreatedHost:
@@ -440,68 +435,8 @@ class AwsHosts:
         return open_stack(settings, environment=os.environ)
 
 
-class _Gathered(Generic[T]):
-    """
-    Makes one change of a stack of the calls that come at the same time.
-
-    `change` returns the result of each request, by uid. A call for a host that is being changed waits for that change.
-    """
-
-    def __init__(
-        self,
-        change: Callable[
-            [Sequence[InstanceRequest], Report], Awaitable[Mapping[str, T | ProviderError]]
-        ],
-    ) -> None:
-        self._change = change
-        self._waiting: dict[str, list[InstanceRequest]] = {}
-        self._results: dict[str, asyncio.Future[T]] = {}
-        self._tasks: dict[asyncio.Task[None], None] = {}
-
-    async def __call__(self, request: InstanceRequest, report: Report) -> T:
-        if request.uid not in self._results:
-            self._results[request.uid] = asyncio.get_running_loop().create_future()
-            stack = stack_of(request)
-            is_first = stack not in self._waiting
-            self._waiting.setdefault(stack, []).append(request)
-            if is_first:
-                task = asyncio.create_task(self._run(stack, report))
-                self._tasks[task] = None
-                task.add_done_callback(lambda task: self._tasks.pop(task, None))
-        # A caller may be cancelled; the change of the cloud goes on to its end.
-        return await asyncio.shield(self._results[request.uid])
-
-    async def _run(self, stack: str, report: Report) -> None:
-        await asyncio.sleep(GATHER_SECONDS)
-        requests = self._waiting.pop(stack)
-        results = {one.uid: self._results[one.uid] for one in requests}
-        found: Mapping[str, T | Exception]
-        try:
-            found = await self._change(requests, report)
-        except asyncio.CancelledError:
-            for future in results.values():
-                future.cancel()
-            raise
-        except Exception as problem:  # noqa: BLE001 -- handed to each caller that waits for the change
-            found = dict.fromkeys(results, problem)
-        finally:
-            for uid in results:
-                del self._results[uid]
-        for uid, future in results.items():
-            _settle(future, found[uid])
-
-
 def _stacks(requests: Sequence[InstanceRequest]) -> frozenset[str]:
     return frozenset(map(stack_of, requests))
-
-
-def _settle(future: asyncio.Future[T], result: T | Exception) -> None:
-    if isinstance(result, Exception):
-        future.set_exception(result)
-        # If all callers were cancelled, the loop would warn of an exception that no caller has read.
-        future.exception()
-    else:
-        future.set_result(result)
 
 
 def _passphrases() -> Path:
