@@ -48,9 +48,18 @@ def runs_without_account(rows: Rows, *, now_ms: int) -> Mapping[str, str]:
     # Few environments have a host that judges owners, and runs may be thousands.
     if not any(one.agent_account for one in rows.read_book(()).instances):
         return {}
+    return _waiting_for("account", rows, now_ms)
+
+
+def runs_without_hosts(rows: Rows, *, now_ms: int) -> Mapping[str, str]:
+    """Return why runs wait for fleets with `nodes: 0`, by name: only another apply ends such a wait."""
+    return _waiting_for("no-hosts", rows, now_ms) if rows.read_book(()).hostless_fleets else {}
+
+
+def _waiting_for(code: str, rows: Rows, now_ms: int) -> dict[str, str]:
     book = rows.read_book()
     found = {
-        book.runs[uid].name: [one.detail for one in reasons if one.code == "account"]
+        book.runs[uid].name: [one.detail for one in reasons if one.code == code]
         for uid, reasons in waiting_reasons(book, now_ms=now_ms).items()
     }
     return {name: "; ".join(details) for name, details in found.items() if details}

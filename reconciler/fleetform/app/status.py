@@ -11,7 +11,7 @@ import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from fleetform.agents.protocol.naming import short_uid
-from fleetform.api.waiting import runs_without_account
+from fleetform.api.waiting import runs_without_account, runs_without_hosts
 from fleetform.app.blocked import Blocked, read_whole_applies
 from fleetform.app.controllers import read_controller
 from fleetform.app.generations import behind, known_generation
@@ -56,6 +56,7 @@ class _Reading(NamedTuple):
     last_state: str = ""
     blocked: BlockedRow | None = None
     blocked_runs: Mapping[str, str] = {}
+    hostless_runs: Mapping[str, str] = {}
 
 
 def read_status(workspace: Workspace, *, now_ms: int) -> Status:
@@ -67,10 +68,16 @@ def read_status(workspace: Workspace, *, now_ms: int) -> Status:
     except BaseException:
         commit.drop()
         raise
-    ledger, found, applied, destroyed_at_ms, last_state, blocked, blocked_runs = reading
+    ledger, found, applied, destroyed_at_ms, last_state, blocked, blocked_runs, hostless = reading
     here = commit.read()
     needs = attention(
-        ledger, last_state, controller, found, blocked, blocked_runs=len(blocked_runs)
+        ledger,
+        last_state,
+        controller,
+        found,
+        blocked,
+        blocked_runs=len(blocked_runs),
+        hostless_runs=len(hostless),
     )
     return Status(
         environment=workspace.environment.name,
@@ -82,7 +89,7 @@ def read_status(workspace: Workspace, *, now_ms: int) -> Status:
         commits_ahead=_ahead(workspace, applied, here),
         controller=controller,
         hosts=None if found is None else hosts_row(found),
-        runs=None if found is None else runs_row(found, blocked_runs),
+        runs=None if found is None else runs_row(found, {**hostless, **blocked_runs}),
         drift=() if found is None else drift_rows(found),
         blocked=blocked,
         in_progress=() if found is None else in_progress_rows(found),
@@ -145,6 +152,7 @@ def _read_ledger(reader: Reader, known: Generation | None, now_ms: int) -> _Read
     last = reader.read_applies(limit=1)
     whole = read_whole_applies(reader)
     blocked_runs = runs_without_account(reader, now_ms=now_ms) if found.work_count else {}
+    hostless = runs_without_hosts(reader, now_ms=now_ms) if found.work_count else {}
     return _Reading(
         condition,
         found,
@@ -153,6 +161,7 @@ def _read_ledger(reader: Reader, known: Generation | None, now_ms: int) -> _Read
         last_state=last[0].state if last else "",
         blocked=None if whole.blocked is None else _blocked(whole.blocked),
         blocked_runs=blocked_runs,
+        hostless_runs=hostless,
     )
 
 

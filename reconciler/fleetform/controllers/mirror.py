@@ -45,6 +45,7 @@ class Mirror:
     queue_fleets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     default_queue: str = ""
     scaling: Mapping[str, Scaling] = field(default_factory=dict)
+    hostless_fleets: frozenset[str] = frozenset()
     master_ports: dict[RunUid, int] = field(default_factory=dict)
     environment_uid: str = ""
 
@@ -79,6 +80,7 @@ class Mirror:
             queue_fleets=self.queue_fleets,
             default_queue=self.default_queue,
             scaling=self.scaling,
+            hostless_fleets=self.hostless_fleets,
             master_ports=self.master_ports,
             environment_uid=self.environment_uid,
         )
@@ -101,6 +103,7 @@ class Mirror:
         self.default_queue = book.default_queue
         self.templates = book.templates
         self.scaling = book.scaling
+        self.hostless_fleets = book.hostless_fleets
         self.merge((), None, book)
 
     def merge(

@@ -51,7 +51,7 @@ class Waiting:
 
     code: `dependency`, `not-before`, `concurrency`, `resources`, `gang`, `fleet-not-ready`,
     `recovering`, `priority`, `stopped`, `override`, `volume-leaving`, `volume-hosts`,
-    `queue`, `account`, `master-port`, `scaling`. `detail` is a sentence with figures.
+    `queue`, `account`, `no-hosts`, `master-port`, `scaling`. `detail` is a sentence with figures.
     """
 
     code: str

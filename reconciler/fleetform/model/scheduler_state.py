@@ -45,6 +45,7 @@ class SchedulerState:
         queue_fleets: The fleets that each queue leads to, by the queue's name; none: to all.
         default_queue: The queue of runs that name none; empty: they have none.
         scaling: The limits of fleets whose hosts follow demand, by name.
+        hostless_fleets: Fleets that have no hosts and get none before another apply: `nodes: 0`.
         master_ports: Those of attempts of which a job may still run, by run uid.
         environment_uid: The environment that all of this is of.
         templates: Of fleets whose hosts are being exchanged, by name.
@@ -69,5 +70,6 @@ class SchedulerState:
     queue_fleets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     default_queue: str = ""
     scaling: Mapping[str, Scaling] = field(default_factory=dict)
+    hostless_fleets: frozenset[str] = frozenset()
     master_ports: Mapping[RunUid, int] = field(default_factory=dict)
     environment_uid: str = ""

@@ -57,6 +57,7 @@ class Queue:
         queue_fleets: The fleets of each declared queue, by its name; none: it leads to all.
         default_queue: The queue of runs that name none; empty: they have none.
         scaling: The limits of fleets whose hosts follow demand, by name.
+        hostless_fleets: Fleets that have no hosts and get none before another apply.
         master_ports: Those that other runs on several nodes have.
         environment_uid: Its runs look for a port from one of its own on; see `master_ports`.
     """
@@ -76,6 +77,7 @@ class Queue:
     queue_fleets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     default_queue: str = ""
     scaling: Mapping[str, Scaling] = field(default_factory=dict)
+    hostless_fleets: frozenset[str] = frozenset()
     master_ports: frozenset[int] = frozenset()
     environment_uid: str = ""
 
@@ -120,6 +122,7 @@ def queue_from_state(book: SchedulerState) -> Queue:
         queue_fleets=book.queue_fleets,
         default_queue=book.default_queue,
         scaling=book.scaling,
+        hostless_fleets=book.hostless_fleets,
         master_ports=frozenset(book.master_ports.values()),
         environment_uid=book.environment_uid,
     )

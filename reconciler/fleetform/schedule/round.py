@@ -334,7 +334,7 @@ class Round:
                 continue
             lacks = lacking.get(id(equivalence))
             if lacks is None:
-                lacks = waiting_reasons(equivalence)
+                lacks = self._without_hosts(equivalence) or waiting_reasons(equivalence)
                 # What exists and has room is waited for, whatever could be created.
                 lacks = lacking[id(equivalence)] = (
                     *lacks,
@@ -349,6 +349,22 @@ class Round:
                 known = shared[id(before), id(equivalence)] = (before, before + lacks)
             explained[run.uid] = known[1]
         return explained
+
+    def _without_hosts(self, equivalence: EquivalenceClass) -> tuple[Waiting, ...]:
+        """Say that no fleet of a class has hosts, nor gets one before another apply; empty where one may."""
+        hostless = self._queue.hostless_fleets
+        if equivalence.options or not hostless:
+            return ()
+        partition = equivalence.partition
+        if partition.anywhere and self._fleets:
+            return ()
+        names = tuple(sorted(hostless)) if partition.anywhere else partition.fleets
+        if not names or not hostless.issuperset(names):
+            return ()
+        return (
+            *(Waiting("no-hosts", f"fleet {name} has `nodes: 0`") for name in names),
+            *partition.reasons(),
+        )
 
 
 _FREE = _Verdict()

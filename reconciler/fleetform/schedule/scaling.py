@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from fleetform.model.decision import Waiting
-from fleetform.model.figures import counted
+from fleetform.model.figures import counted, first_of
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.rollout import SURGE
 from fleetform.model.run import Run, RunUid
@@ -31,6 +31,8 @@ _COMING = frozenset({InstanceState.PROVISIONING, InstanceState.RECOVERING})
 """States of hosts that take jobs soon without anything being created."""
 
 _CREATED_FOR = frozenset({InstanceState.PROVISIONING, InstanceState.UNCREATED})
+
+_NAMED_MAX = 5
 
 _REUSE = Waiting("scaling", "`creation_policy: reuse` lets no host be created for it")
 
@@ -117,7 +119,7 @@ class Growth:
         else:
             tried = [self._claim_gang(equivalence, option) for option in equivalence.options]
             claims = min(filter(None, tried), key=_created, default=[])
-        fleets: dict[str, int] = {}
+        coming: list[Instance] = []
         for space, take, gpus in claims:
             space.free.remove(
                 Held(take.cpu_millicores, take.memory_bytes, take.disk_bytes, gpus, take.blocks, None)
@@ -125,14 +127,11 @@ class Growth:
             instance = space.instance
             self._needed.add(instance.uid)
             if instance.state in _CREATED_FOR:
-                fleets[instance.fleet] = fleets.get(instance.fleet, 0) + 1
+                coming.append(instance)
             if instance.state is InstanceState.UNCREATED:
                 self._hosts[instance.fleet].add(instance.uid)
                 self._runs[instance.fleet].add(run.uid)
-        return tuple(
-            Waiting("scaling", f"waits for {counted(count, 'host')} that fleet {name} is creating")
-            for name, count in fleets.items()
-        )
+        return tuple(Waiting("scaling", sentence) for sentence in _waits_for(coming))
 
     def _claim_one(self, equivalence: EquivalenceClass) -> list[_Claim]:
         candidates = self._candidates.get(id(equivalence))
@@ -217,6 +216,23 @@ class Growth:
             ]
             found += idle[: max(0, len(spaces) - scaling.least)]
         return tuple(found)
+
+
+def _waits_for(hosts: Iterable[Instance]) -> Iterator[str]:
+    """Say which hosts a run waits for: those that are being created are counted, and those that cannot be now are named."""
+    creating: dict[str, int] = {}
+    others: dict[str, list[str]] = {}
+    for one in hosts:
+        if one.waits_for_capacity:
+            others.setdefault(one.message or "waiting for capacity", []).append(one.name)
+        elif one.has_failed:
+            others.setdefault(f"not created: {one.message}", []).append(one.name)
+        else:
+            creating[one.fleet] = creating.get(one.fleet, 0) + 1
+    for name, count in creating.items():
+        yield f"waits for {counted(count, 'host')} that fleet {name} is creating"
+    for why, names in others.items():
+        yield f"waits for host{'s' if len(names) > 1 else ''} {first_of(names, _NAMED_MAX)}: {why}"
 
 
 def _coming(equivalence: EquivalenceClass, option: Option) -> Iterator[tuple[Space, Take]]:

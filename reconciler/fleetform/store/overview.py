@@ -66,23 +66,31 @@ _COMES_QUARANTINED = f"state IN ('provisioning', 'recovering') AND {_QUARANTINE}
 # As in `views.fleets`. Stored JSON has no blanks.
 _IS_REFUSED = f"i.state = 'provisioning' AND i.endpoint LIKE '%\"{REFUSED_SINCE}\":%'"
 _IS_GIVEN_UP = f"{_IS_REFUSED} AND i.endpoint LIKE '%\"{GIVEN_UP}\":true%'"
+_IS_FAILED = (
+    "i.state = 'provisioning' AND i.provider NOT IN ('local', 'ssh') AND i.install_id = '' AND i.message <> ''"
+    f" AND i.endpoint NOT LIKE '%\"id\":%' AND NOT ({_IS_REFUSED})"
+)
+_NOT_CREATED = (
+    f"WHEN {_IS_GIVEN_UP} THEN 'refused' WHEN {_IS_REFUSED} THEN 'waiting for capacity'"
+    f" WHEN {_IS_FAILED} THEN 'not created'"
+)
 _IS_GONE = "ended_at_ms IS NOT NULL AND state NOT IN ('terminating', 'terminated')"
 _HOSTS = (
     f"SELECT CASE WHEN {_IS_GONE} THEN 'gone' WHEN {_IS_QUARANTINED} THEN 'quarantined'"
-    f" WHEN {_IS_GIVEN_UP} THEN 'refused'"
-    f" WHEN {_IS_REFUSED} THEN 'waiting for capacity' WHEN state <> 'ready' OR drained = '' THEN state"
+    f" {_NOT_CREATED} WHEN state <> 'ready' OR drained = '' THEN state"
     " WHEN EXISTS (SELECT 1 FROM allocations a WHERE a.instance_uid = i.uid) THEN 'draining'"
     " ELSE 'drained' END, count(*), min(seen_at_ms)"
     " FROM instances i WHERE state <> 'terminated' GROUP BY 1"
 )
 _TROUBLED_HOSTS = (
     f"SELECT name, CASE WHEN {_IS_GONE} THEN 'gone' WHEN {_IS_QUARANTINED} THEN 'quarantined'"
-    f" WHEN {_COMES_QUARANTINED} THEN 'quarantined and ' || state"
+    f" {_NOT_CREATED} WHEN {_COMES_QUARANTINED} THEN 'quarantined and ' || state"
     " WHEN state = 'terminating' THEN 'leaving and unreachable' ELSE state END,"
     f" CASE WHEN {_IS_QUARANTINED} OR {_COMES_QUARANTINED} THEN {_QUARANTINE} ELSE message END,"
     # A quarantined host that answers has a connection, whatever the ledger last recorded of it.
     f" CASE WHEN {_IS_QUARANTINED} THEN NULL ELSE seen_at_ms END FROM instances i"
     f" WHERE state IN ('recovering', 'unreachable', 'suspect') OR {_IS_QUARANTINED} OR {_COMES_QUARANTINED} OR {_IS_GONE}"
+    f" OR {_IS_REFUSED} OR {_IS_FAILED}"
     " OR state = 'terminating' AND provider <> 'local'"
     " AND message NOT IN ('', ?, ?, ?, ?)"
     " ORDER BY name LIMIT ?"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fleetform.model.scaling import IdleHosts, ScaleRequest, Scaling
     from fleetform.store.statements import Statements
 
-__all__ = ["add_places", "commit_scaling", "give_up_place", "read_scaling"]
+__all__ = ["add_places", "commit_scaling", "give_up_place", "read_hostless_fleets", "read_scaling"]
 
 
 def read_scaling(connection: Statements) -> dict[str, Scaling]:
@@ -50,6 +50,16 @@ def read_scaling(connection: Statements) -> dict[str, Scaling]:
             scaling = Scaling.from_step(name, json.loads(document), kept["scaling"], kept["places"])
             found[str(name)] = replace(scaling, host=_as_reported(connection, name, scaling.host))
     return found
+
+
+def read_hostless_fleets(connection: Statements) -> frozenset[str]:
+    """Name the fleets that have no hosts and to which demand brings none: `nodes: 0`."""
+    # Stored JSON has no blanks.
+    rows = connection.execute(
+        "SELECT name FROM resources WHERE kind = 'fleet'"
+        " AND outputs LIKE '%\"places\":[]%' AND outputs NOT LIKE '%\"scaling\"%'"
+    )
+    return frozenset(name for (name,) in rows)
 
 
 def _as_reported(connection: Statements, fleet: str, host: Instance) -> Instance:

@@ -31,7 +31,7 @@ from fleetform.store.runs import (
     prefixed,
     run_of,
 )
-from fleetform.store.scaling import read_scaling
+from fleetform.store.scaling import read_hostless_fleets, read_scaling
 from fleetform.store.volume_hosts import (
     leaving_volumes,
     read_network_volumes,
@@ -114,6 +114,7 @@ def read_book(
         queue_fleets=queue_fleets,
         default_queue=default_queue,
         scaling=read_scaling(connection) if not only and instances is None else {},
+        hostless_fleets=read_hostless_fleets(connection) if not only else frozenset(),
         master_ports=read_master_ports(connection, which, values),
         environment_uid=environment_uid,
     )

@@ -103,7 +103,7 @@ class RunsRow:
     placed, or whose outcome is unknown. `outdated` counts results whose inputs have changed: they stay
     as they are until a re-run is asked for, so they need no attention. `open` counts all that a controller would bring to their end.
     `ending` are the first of the `ending_count` runs that were removed or replaced and are not over.
-    `blocked` are those that wait for an account on a host, which only a person creates, with the reason.
+    `blocked` are those that wait for an account on a host or for a fleet with `nodes: 0`, which only a person changes, with the reason.
     """
 
     total: int
@@ -236,13 +236,16 @@ def attention(
     blocked: BlockedRow | None,
     *,
     blocked_runs: int = 0,
+    hostless_runs: int = 0,
 ) -> tuple[str, ...]:
     """
     Say what is not as it should be, the gravest first.
 
     `last_state` is of the apply that was entered last, also if it was of a part; empty without one.
     """
-    return tuple(_attention(ledger, last_state, controller, found, blocked, blocked_runs))
+    return tuple(
+        _attention(ledger, last_state, controller, found, blocked, blocked_runs, hostless_runs)
+    )
 
 
 def _attention(
@@ -252,6 +255,7 @@ def _attention(
     found: Overview | None,
     blocked: BlockedRow | None,
     blocked_runs: int,
+    hostless_runs: int,
 ) -> Iterator[str]:
     if ledger.condition not in {READY, "empty"}:
         yield f"the ledger is {ledger.condition}"
@@ -270,6 +274,8 @@ def _attention(
     if blocked_runs:
         verb = "waits" if blocked_runs == 1 else "wait"
         yield f"{counted(blocked_runs, 'run')} {verb} for an account on hosts"
+    if hostless_runs:
+        yield f"{counted(hostless_runs, 'run')} cannot start on a fleet without hosts"
     if controller is None and found is not None and (left := _work_left(found)):
         yield f"{left} and no controller is running"
     if controller is not None and controller.warning:
@@ -291,7 +297,16 @@ _QUARANTINED_AND = "quarantined and "
 _SILENT = ("recovering", "unreachable")
 """Ends of states of hosts that do not answer; a suspect one has a connection."""
 
-_TROUBLED_HOSTS = ("gone", "recovering", "unreachable", "suspect", "quarantined")
+_TROUBLED_HOSTS = (
+    "gone",
+    "refused",
+    "waiting for capacity",
+    "not created",
+    "recovering",
+    "unreachable",
+    "suspect",
+    "quarantined",
+)
 
 
 def _silent(found: Overview) -> str:
@@ -452,10 +467,10 @@ def _hosts(status: Status, names_max: int) -> Iterator[Line]:
     for one in hosts.troubled[:names_max]:
         is_silent = one.seen_at_ms is not None and one.state.endswith(_SILENT)
         silent = f", silent for {age(one.seen_at_ms or 0, status.at_ms)}" if is_silent else ""
-        yield line(
-            ("! ", "bad"),
-            f"{printable(one.name)} is {one.state}{silent}{_detail(one.message)}",
-        )
+        # What is said of a host that waits for capacity begins with that.
+        is_told = one.message.startswith(one.state)
+        what = printable(one.message) if is_told else f"{one.state}{silent}{_detail(one.message)}"
+        yield line(("! ", "bad"), f"{printable(one.name)} is {what}")
     troubled = max(
         len(hosts.troubled), sum(hosts.states.get(state, 0) for state in _TROUBLED_HOSTS)
     )

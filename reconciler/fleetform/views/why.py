@@ -32,6 +32,7 @@ _ADVICE = {
     "resources": "it starts when enough is free; `fleetform ps` shows what the other runs use",
     "gang": "all of its nodes start at once; fewer `nodes` would start sooner",
     "fleet-not-ready": "`fleetform fleet show FLEET` shows the hosts of a fleet and why they are not ready",
+    "no-hosts": "raise `nodes` of the fleet and apply, or let `fleets` of the run name another one",
     "account": "do what the reason says; a run starts within a minute after its account was created",
     "volume-hosts": "list more hosts in `hosts` of the volume, or apply again once its hosts answer; a disk"
     " of a cloud is on one host of its zone at a time",

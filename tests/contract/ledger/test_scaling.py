@@ -252,3 +252,30 @@ def test_idle_hosts_need_a_controller(ledger: Ledger) -> None:
     assert not ledger.read_overview().needs_controller
     commit(desk, began=(host.uid,))
     assert ledger.read_overview().needs_controller
+
+
+def test_a_host_that_was_not_created_is_named(ledger: Ledger) -> None:
+    """Until its creation fails it is one that comes."""
+    desk = opened(ledger, 0, 1)
+    (host,) = there(ledger)
+    assert ledger.read_overview().troubled_hosts == ()
+    ledger.mark_instance(
+        host.uid, state=InstanceState.PROVISIONING, message="AWS refused the credentials",
+        fence=desk.fence, now_ms=desk.now_ms,
+    )  # fmt: skip
+    seen = ledger.read_overview()
+    assert seen.hosts == {"not created": 1}
+    (named,) = seen.troubled_hosts
+    assert (named.name, named.state) == ("gpus-0", "not created")
+    assert named.message == "AWS refused the credentials"
+
+
+def test_fleets_that_get_no_hosts_are_known(ledger: Ledger) -> None:
+    """A range that begins at 0 may bring hosts; `nodes: 0` brings none."""
+    opened(ledger)
+    assert ledger.read_book().hostless_fleets == frozenset()
+    none = fleet_step("gpus", 0, "fleet.update")
+    none.arguments["template"] = "one"
+    carry_out(ledger, [none])
+    assert ledger.read_book().hostless_fleets == {"gpus"}
+    assert ledger.read_book(()).hostless_fleets == {"gpus"}

@@ -87,6 +87,40 @@ def test_a_host_that_takes_no_jobs_is_not_counted_on(state):
     assert scaled([gpu_run("a")], [host(0, InstanceState.RECOVERING)]).scale == ()
 
 
+def test_a_host_that_cannot_be_created_now_is_named():
+    """A run that waits for it has the reason that the host has, and no further host is asked for."""
+    waiting = "waiting for capacity until 12:00"
+    fields = {"provider": "aws", "endpoint": {"refused_since_ms": 1}, "install_id": ""}
+    refused = host(0, InstanceState.PROVISIONING, message=waiting, **fields)
+    decisions = scaled([gpu_run("a")], [refused])
+    assert decisions.scale == ()
+    assert details(decisions, "a") == [f"waits for host gpus-0: {waiting}"]
+    failed = replace(refused, endpoint={}, message="AWS refused the credentials")
+    decisions = scaled([gpu_run("a")], [failed])
+    assert details(decisions, "a") == [
+        "waits for host gpus-0: not created: AWS refused the credentials"
+    ]
+    many = [replace(refused, name=f"gpus-{n}", uid=f"u{n}", number=n) for n in range(2)]
+    assert details(scaled([gpu_run("a", nodes=2)], many), "a") == [
+        f"waits for hosts gpus-0, gpus-1: {waiting}"
+    ]
+
+
+def test_a_run_that_fleets_without_hosts_keep_waiting():
+    """Each fleet that it may use has `nodes: 0`: only another apply ends its wait."""
+    named, free = gpu_run("a", fleets=("gpus",)), gpu_run("b", 2)
+    decisions = decide([named, free], [], hostless_fleets=frozenset({"gpus"}))
+    assert not decisions.impossible
+    for name in ("a", "b"):
+        assert codes(decisions, name) == ["no-hosts"]
+        assert details(decisions, name) == ["fleet gpus has `nodes: 0`"]
+    both = gpu_run("a", fleets=("gpus", "later"))
+    decisions = decide([both], [], hostless_fleets=frozenset({"gpus"}))
+    assert codes(decisions, "a") == ["fleet-not-ready"]
+    decisions = decide([free], [host(0)], hostless_fleets=frozenset({"none"}))
+    assert [one.run_uid for one in decisions.starts] == [free.uid]
+
+
 def test_no_host_is_created_for_a_run_that_reuses():
     """`creation_policy: reuse` waits for hosts that others have brought in."""
     decisions = scaled([gpu_run("a", creation_policy="reuse")])

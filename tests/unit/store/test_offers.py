@@ -102,7 +102,9 @@ def test_an_apply_asks_again(ledger):
     assert ledger.read_live().instances[0].is_refused
     (still,) = taken(ledger, now_ms=3_600_000)
     assert isinstance(still, NoOffer)
-    assert ledger.read_overview().hosts == {"refused": 1}
+    seen = ledger.read_overview()
+    assert seen.hosts == {"refused": 1}
+    assert [(one.name, one.state) for one in seen.troubled_hosts] == [("gpus-0", "refused")]
     assert not ledger.read_overview().needs_controller
     declare(ledger, 1)
     assert taken(ledger, now_ms=3_600_000) == ["g5.xlarge"]
@@ -169,7 +171,9 @@ def test_a_retry_counts_for_hosts_that_are_missing(ledger):
     declare(ledger, 1, retry_seconds=60)
     (none,) = taken(ledger, now_ms=3)
     assert (none.next_ms, none.until_ms) == (600_001, 60_003)
-    assert ledger.read_overview().hosts == {"waiting for capacity": 1}
+    seen = ledger.read_overview()
+    assert seen.hosts == {"waiting for capacity": 1}
+    assert [one.state for one in seen.troubled_hosts] == ["waiting for capacity"]
     declare(ledger, 1)
     (none,) = taken(ledger, now_ms=4)
     assert none.next_ms is None

@@ -177,6 +177,21 @@ def test_what_needs_attention_is_named_or_counted_by_state():
     )
 
 
+def test_what_a_run_waits_for_in_vain_needs_attention():
+    """A host whose cloud refuses all offers says so once, and a fleet without hosts starts no run."""
+    host = TroubledHost("gpus-0", "waiting for capacity", "waiting for capacity until 9:00", None)
+    found = replace(NOTHING, hosts={"waiting for capacity": 1}, troubled_hosts=(host,))
+    assert needs(found) == ("host gpus-0 is waiting for capacity",)
+    lines = [one.text for one in status_lines(replace(SWEEP, hosts=hosts_row(found)))]
+    assert "             ! gpus-0 is waiting for capacity until 9:00" in lines
+    failed = replace(host, state="not created", message="AWS refused the credentials")
+    found = replace(NOTHING, hosts={"not created": 1}, troubled_hosts=(failed,))
+    assert needs(found) == ("host gpus-0 is not created",)
+    assert attention(LedgerRow("ready"), "", None, NOTHING, None, hostless_runs=1) == (
+        "1 run cannot start on a fleet without hosts",
+    )
+
+
 def test_runs_that_were_removed_and_are_not_over_are_shown():
     """After a destroy that was interrupted the configuration has no run, and hosts still have jobs."""
     left = replace(SWEEP, runs=RunsRow(0, {}, 0, (), 0, 2, ending_count=2, ending=("one", "two")))
