@@ -201,6 +201,7 @@ def _leave_place(transaction: Transaction, uid: str, fleet: str, why: str, *, no
 
     It leaves under a number that no place has, because its provider still has a record of it, which is released.
     """
+    known = transaction.one("SELECT ended_at_ms FROM instances WHERE uid = ?", (uid,))
     name = vacate(transaction, uid, fleet, now_ms=now_ms)
     if name:
         said, key = f"host {name} is gone: {why}", ResourceKey("fleet", fleet)
@@ -208,7 +209,8 @@ def _leave_place(transaction: Transaction, uid: str, fleet: str, why: str, *, no
         forget_jobs(transaction, uid)
         end_quarantine(transaction, name, now_ms=now_ms)
         heal(transaction, key, part=name)
-        transaction.log("host.lost", now_ms, said, key)
+        if known is None or known[0] is None:
+            transaction.log("host.lost", now_ms, said, key)
 
 
 def _renew(context: Context, step: Step) -> None:
@@ -413,13 +415,13 @@ def note_created(
 def note_ended(transaction: Transaction, instance_uid: str, why: str, *, now_ms: int) -> None:
     """See `model.cloud_ledger.CloudLedger.note_ended`."""
     row = transaction.one(
-        "SELECT name, fleet, endpoint, state, number FROM instances"
+        "SELECT name, fleet, endpoint, state, number, ended_at_ms FROM instances"
         " WHERE uid = ? AND state <> 'terminated'",
         (instance_uid,),
     )
     if row is None:
         return
-    name, fleet, endpoint, state, number = row
+    name, fleet, endpoint, state, number, ended_at_ms = row
     if give_up_place(transaction, fleet, number):
         _leave_place(transaction, instance_uid, fleet, why, now_ms=now_ms)
         return
@@ -442,7 +444,8 @@ def note_ended(transaction: Transaction, instance_uid: str, why: str, *, now_ms:
     note_observations(
         transaction, {}, [*others, RecordedDrift(drift, now_ms, now_ms)], at_ms=now_ms
     )
-    transaction.log("host.lost", now_ms, said, drift.resource)
+    if ended_at_ms is None:
+        transaction.log("host.lost", now_ms, said, drift.resource)
 
 
 def _describe(transaction: Transaction, step: Step, places: Sequence[Mapping[str, Any]]) -> None:
@@ -520,16 +523,25 @@ def retire(transaction: Transaction, instance_uid: str, *, now_ms: int) -> None:
         # This message says that another host takes its place.
         " message = CASE WHEN message IN (?, ?, ?, ?) THEN message ELSE '' END"
         f" WHERE uid = ? AND state <> 'terminated' AND (state = 'terminating' OR {_IS_BOUGHT})"
-        " RETURNING name, fleet, endpoint, message, provider",
+        " RETURNING name, fleet, endpoint, message, provider, number",
         (now_ms, *EXCHANGED_TEXTS, instance_uid),
     )
     if row is None:
         return
-    name, fleet, endpoint, message, provider = row
+    name, fleet, endpoint, message, provider, number = row
     lose_jobs(transaction, instance_uid, f"host {name} was released", now_ms=now_ms)
     # A rollout gives the machine that a configuration names another agent: what is broken stays so.
     if provider in CLOUDS or not (endpoint and message in EXCHANGED_TEXTS):
         end_quarantine(transaction, name, now_ms=now_ms)
-    transaction.log(
-        "host.terminated", now_ms, f"host {name} was released", ResourceKey("fleet", fleet)
-    )
+    said = f"host {name} was released"
+    if provider in CLOUDS:
+        said = _released_text(name, json.loads(endpoint or "{}").get("id"), is_gone=number < 0)
+    transaction.log("host.terminated", now_ms, said, ResourceKey("fleet", fleet))
+
+
+def _released_text(name: str, cloud_id: str | None, *, is_gone: bool) -> str:
+    """Say which instance of a cloud has left: the host that takes its place has the same name."""
+    if cloud_id is None:
+        return f"host {name} was removed: it was never created"
+    what = "removed: it no longer exists" if is_gone else "released"
+    return f"host {name} ({cloud_id}) was {what}"

@@ -131,7 +131,7 @@ def test_the_history_of_a_fleet_has_its_hosts(write):
     assert [one.message for one in write.events(FLEET) if one.kind.startswith("host.")] == [
         "host gpus-0 was created: i-1 at 192.0.2.1",
         "host gpus-0 is unreachable: no route",
-        "host gpus-0 was released",
+        "host gpus-0 (i-1) was released",
     ]
 
 
@@ -204,6 +204,16 @@ def test_an_instance_that_has_ended_is_recorded(write):
     assert write.known({one.uid, "f" * 32}) == {one.uid}
     write(begin_update, with_ended(step(1), {one.uid: "i-1 was terminated"}))
     assert write.live().recorded_drift == ()
+    write(retire, one.uid)
+    (never_created,) = write.instances()
+    write(begin_update, step(0))
+    write(retire, never_created.uid)
+    events = [(one.kind, one.message) for one in write.events(FLEET)]
+    assert [one for one in events if one[0] in {"host.lost", "host.terminated"}] == [
+        ("host.lost", "host gpus-0 is gone: i-1 was terminated"),
+        ("host.terminated", "host gpus-0 (i-1) was removed: it no longer exists"),
+        ("host.terminated", "host gpus-0 was removed: it was never created"),
+    ]
 
 
 def test_an_instance_of_a_fleet_that_follows_demand_leaves_at_once(write):
