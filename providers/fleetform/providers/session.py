@@ -163,9 +163,11 @@ class SessionHost:
                 operation_uid, volume_uid, path, delete_data=delete_data
             )
 
-    async def mount_disk(self, volume_uid: str, name: str, disk: str, path: str) -> Reply:
+    async def mount_disk(
+        self, volume_uid: str, name: str, disk: str, path: str, snapshot: str = ""
+    ) -> Reply:
         with translated(self._name):
-            return await self._session.mount_disk(volume_uid, name, disk, path)
+            return await self._session.mount_disk(volume_uid, name, disk, path, snapshot)
 
     async def mount_file_system(self, kind: str, source: str, path: str) -> Reply:
         with translated(self._name):

@@ -14,6 +14,7 @@ from fleetform.agents.protocol.messages import Reply
 from fleetform.controllers.hosts import HostSessions
 from fleetform.controllers.mirror import Mirror
 from fleetform.controllers.task_group import TaskGroup
+from fleetform.model.history import LogLevel
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.ports import Clock, Gate, Ledger, LedgerUnavailable, Progress
 from fleetform.model.run import Run
@@ -28,6 +29,9 @@ from fleetform.providers.contract.hosts import Host, HostProvider, Report
 from fleetform.providers.contract.volumes import VolumeProvider, VolumeRequest, VolumeSource
 
 __all__ = ["Disks"]
+
+_KEEPS_SNAPSHOTS = "disk.snapshot"
+"""The capability of an agent that never formats a disk that was made of a snapshot."""
 
 SILENCE_MS = 30_000
 """How long a host that does not answer keeps a disk that no job uses: then it is detached without an unmount."""
@@ -166,7 +170,21 @@ class Disks:
             # What is not on this host must not be detached once its job has ended.
             await self._note(volume.uid, "")
             raise
-        _require_mounted(volume, await host.mount_disk(volume.uid, volume.name, volume.disk, path))
+        snapshot = volume.request["place"].get("snapshot", "")
+        if snapshot and _KEEPS_SNAPSHOTS not in host.seen.capabilities:
+            # It would format the disk if it found no file system.
+            raise PermanentError(
+                f"volume {volume.name}: the agent of host {instance.name} is of an earlier release, which"
+                f" cannot mount a disk that was made of a snapshot",
+                advice="the agent is replaced once the host has no jobs",
+            )
+        reply = await host.mount_disk(volume.uid, volume.name, volume.disk, path, snapshot)
+        _require_mounted(volume, reply)
+        if warning := reply.body.get("warning"):
+            self._progress.notice(
+                f"volume {volume.name}: {warning}",
+                event="volume.warning", level=LogLevel.WARNING, details={"volume": volume.name},
+            )  # fmt: skip
 
     async def _detach(self, volume: NetworkVolume, mirror: Mirror) -> None:
         try:

@@ -105,6 +105,34 @@ def test_a_disk_that_has_grown(disk, tmp_path):
     assert os.statvfs(path).f_blocks > 1.8 * before
 
 
+def test_a_disk_that_cannot_grow_is_mounted(disk, tmp_path, monkeypatch):
+    """Its data is there at the old size, with a warning: on some machines nobody may grow a file system."""
+    path = tmp_path / "data"
+    assert disks.mount(order(path)) == ""
+    (path / "file").write_text("kept")
+
+    def refused(*_argv):
+        raise VolumeError("invalid", "`resize2fs` failed: Permission denied")
+
+    monkeypatch.setattr(disks, "_grow", refused)
+    warning = f"{ID} is mounted with the size that its file system had: `resize2fs` failed: Permission denied"
+    assert disks.mount(order(path)) == warning
+    assert (path / "file").read_text() == "kept"
+
+
+def test_a_disk_of_a_snapshot_is_never_formatted(disk, tmp_path):
+    """One that looks empty is refused; one with a file system is mounted as it is."""
+    path = tmp_path / "data"
+    from_snapshot = MountDisk(1, "v1", "data", ID, str(path), "snap-1")
+    with pytest.raises(VolumeError, match="was made of snap-1 and has no file system"):
+        disks.mount(from_snapshot)
+    assert disks.file_system(disk) == ""
+    assert not path.exists()
+    run("mkfs.ext4", "-q", disk)
+    disks.mount(from_snapshot)
+    assert os.path.ismount(path)
+
+
 def test_a_disk_that_is_not_attached(disk, tmp_path, monkeypatch):
     """It is waited for, and then named."""
     monkeypatch.setattr(disks, "DEVICE_SECONDS", 0.1)

@@ -54,13 +54,21 @@ class Cloud:
 @dataclass
 class Host:
     calls: list[str]
+    warning: str = ""
+    capabilities: tuple[str, ...] = ("disk.snapshot",)
+
+    @property
+    def seen(self) -> object:
+        return SimpleNamespace(capabilities=self.capabilities)
 
     def volume_path(self, path: str) -> str:
         return f"/volumes/{path}"
 
-    async def mount_disk(self, volume_uid: str, name: str, disk: str, path: str) -> object:
-        self.calls.append(f"mount {disk} {path}")
-        return SimpleNamespace(ok=True)
+    async def mount_disk(
+        self, volume_uid: str, name: str, disk: str, path: str, snapshot: str = ""
+    ) -> object:
+        self.calls.append(f"mount {disk} {path}{snapshot and f' of {snapshot}'}")
+        return SimpleNamespace(ok=True, body={"warning": self.warning} if self.warning else {})
 
     async def mount_file_system(self, kind: str, source: str, path: str) -> object:
         self.calls.append(f"mount {kind} {source} {path}")
@@ -177,6 +185,26 @@ def test_a_silent_host_loses_it_after_a_while() -> None:
         one.clock.now += SILENCE_MS
         await one.round()
         assert one.cloud.calls == ["detach"]
+
+    play(story)
+
+
+def test_a_disk_of_a_snapshot_is_for_agents_that_never_format_it() -> None:
+    """An agent of an earlier release would; and what limits a disk that is mounted is told."""
+
+    async def story() -> None:
+        one = Story(attached_to="a")
+        place = {**PLACE, "snapshot": "snap-1"}
+        one.volume = replace(one.volume, request={**DISK, "place": place})
+        told: list[str] = []
+        one.disks._progress.notice = lambda text, **_about: told.append(text)
+        one.host.capabilities = ()
+        with pytest.raises(PermanentError, match="is of an earlier release"):
+            await one.mount(instance("a"))
+        one.host.capabilities, one.host.warning = ("disk.snapshot",), "it is smaller"
+        await one.mount(instance("a"))
+        assert one.cloud.calls[-1] == f"mount vol-1 /volumes/.disks/{UID} of snap-1"
+        assert told == ["volume data: it is smaller"]
 
     play(story)
 

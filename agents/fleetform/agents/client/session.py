@@ -250,8 +250,10 @@ class Session:
             SnapshotVolume(self._next_id(), operation_uid, volume_uid, name, path, into)
         )
 
-    async def mount_disk(self, volume_uid: str, name: str, disk: str, path: str) -> Reply:
-        return await self._ask(MountDisk(self._next_id(), volume_uid, name, disk, path))
+    async def mount_disk(
+        self, volume_uid: str, name: str, disk: str, path: str, snapshot: str = ""
+    ) -> Reply:
+        return await self._ask(MountDisk(self._next_id(), volume_uid, name, disk, path, snapshot))
 
     async def mount_file_system(self, kind: str, source: str, path: str) -> Reply:
         return await self._ask(MountFileSystem(self._next_id(), kind, source, path))

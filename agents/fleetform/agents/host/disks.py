@@ -1,8 +1,8 @@
 """
 Disks that a cloud attaches to this host: found by their id, formatted once, and mounted where a volume lies.
 
-A disk is formatted only if it is empty: it has neither a file system nor partitions, and begins with zeros.
-Anything else on it is data that its owner may need.
+A disk is formatted only if it is empty: it has neither a file system nor partitions, and begins with zeros, and was not
+made of a snapshot. Anything else on it is data that its owner may need.
 """
 
 from __future__ import annotations
@@ -37,9 +37,12 @@ NETWORK_TYPES = ("nfs4", "lustre")
 FULL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def mount(command: MountDisk) -> None:
+def mount(command: MountDisk) -> str:
     """
     Mount a disk, and format it first if it is empty; nothing more than growing where it is mounted.
+
+    Returns:
+        Why the file system is smaller than the disk; empty where it is not.
 
     Raises:
         VolumeError: The disk is not there, or has something else on it.
@@ -51,13 +54,24 @@ def mount(command: MountDisk) -> None:
         device = _wait_for(command.disk)
         if not file_system(device):
             _require_empty(command.disk, device)
+            if command.snapshot:
+                raise VolumeError(
+                    "invalid",
+                    f"{command.disk} was made of {command.snapshot} and has no file system, so it is not formatted:"
+                    " use a snapshot of a disk with a file system, or remove `snapshot_id` for an empty disk",
+                )
             # Without a discard of the whole disk, it takes a second for a terabyte.
             run("mkfs.ext4", "-q", "-m", "0", "-E", "nodiscard", device)
         os.makedirs(path, exist_ok=True)
         run("mount", device, path)
         if set(os.listdir(path)) <= {_LOST_AND_FOUND}:
             _open_new(path)
-    _grow(path)
+    try:
+        _grow(path)
+    except VolumeError as error:
+        # The data is there; it has less room.
+        return f"{command.disk} is mounted with the size that its file system had: {error}"
+    return ""
 
 
 def unmount(path: str) -> None:

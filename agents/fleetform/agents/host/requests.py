@@ -92,11 +92,12 @@ class Requests:
         elif isinstance(message, RemoveVolume):
             await _aside(lambda: volumes.remove(message, owner))
         elif isinstance(message, MountDisk):
-            await _aside(lambda: disks.mount(message))
+            warning = await _aside(lambda: disks.mount(message))
             volumes.make(
                 MakeVolume(0, "", message.volume_uid, message.name, message.path),
                 owner, owner_name=owner_name, now_ms=_now_ms(),
             )  # fmt: skip
+            return {"warning": warning} if warning else {}
         elif isinstance(message, MountFileSystem):
             await _aside(lambda: file_systems.mount(message))
         elif isinstance(message, UnmountDisk):

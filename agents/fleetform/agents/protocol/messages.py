@@ -52,6 +52,7 @@ CAPABILITIES = (
     "channel.exec",
     "channel.forward",
     "channel.rank",
+    "disk.snapshot",
     "exec.sftp",
     *CAPABILITY_OF_FIELD.values(),
 )
@@ -316,7 +317,9 @@ class MountDisk:
     """
     Mount a disk that is attached to the host, and remember its owner on it; an empty disk is formatted.
 
-    `disk` is the cloud's id of it. Asking twice is the same as once.
+    `disk` is the cloud's id of it. One that was made of a `snapshot` is never formatted: it has data, or the snapshot is a wrong
+    one. That field is for an agent with the capability `disk.snapshot` only. Asking twice is the same as once. The body of the
+    reply has a `warning` where the disk is mounted, and smaller than it could be.
     """
 
     id: int
@@ -324,6 +327,7 @@ class MountDisk:
     name: str
     disk: str
     path: str
+    snapshot: str = ""
 
 
 @dataclass(frozen=True)

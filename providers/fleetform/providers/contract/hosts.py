@@ -120,11 +120,14 @@ class Host(Protocol):
         Asking twice is the same as once, also where the first time was cut off.
         """
 
-    async def mount_disk(self, volume_uid: str, name: str, disk: str, path: str) -> Reply:
+    async def mount_disk(
+        self, volume_uid: str, name: str, disk: str, path: str, snapshot: str = ""
+    ) -> Reply:
         """
-        Mount the disk that is attached to the host under this id; one that is empty is formatted.
+        Mount the disk that is attached to the host under this id; one that is empty is formatted, unless it was made of a `snapshot`.
 
-        Asking twice is the same as once.
+        The body of the reply has a `warning` where the file system could not grow to the size of the disk. Asking twice is
+        the same as once.
         """
 
     async def mount_file_system(self, kind: str, source: str, path: str) -> Reply:
