@@ -27,7 +27,7 @@ _CURE = "unblock {key} first"
 
 
 def hold_dependants(draft: PlanDraft) -> None:
-    if not draft.held and not draft.deferred:
+    if not draft.held and not draft.deferred and not draft.desired.beyond:
         return
     known = -1
     # Each leads to the other: a run that is held ends nothing, and is at work on what was to go
@@ -103,14 +103,21 @@ def _hold_what_is_referred_to(draft: PlanDraft, kind: str) -> None:
     }
     for referrer in sorted(_rows_that_stay(draft)) if leaving else ():
         for key in sorted(_referred_to(draft.present[referrer], kind, leaving)):
-            cure = f"plan {referrer} as well" if referrer in draft.deferred else _CURE
             draft.hold(
                 key,
                 HeldBy.DEPENDENCY,
                 f"{referrer} refers to it and is not removed",
-                cure.format(key=referrer),
+                _cure_of_reference(draft, referrer, key),
             )
             leaving.discard(key)
+
+
+def _cure_of_reference(draft: PlanDraft, referrer: ResourceKey, key: ResourceKey) -> str:
+    if referrer in draft.deferred:
+        return f"plan {referrer} as well"
+    if referrer in _declared_without(draft):
+        return f"declare {key} again, or remove it from {referrer}"
+    return _CURE.format(key=referrer)
 
 
 def _rows_that_stay(draft: PlanDraft) -> Iterator[ResourceKey]:
@@ -127,10 +134,20 @@ def _rows_that_stay(draft: PlanDraft) -> Iterator[ResourceKey]:
         key = draft.row_key(change)
         if key in draft.present:
             yield key
+    yield from _declared_without(draft)
     if draft.left_alone and not draft.permissions.destroy:
         for key in draft.present:
             if key.parent and ResourceKey(key.kind, key.parent) in draft.left_alone:
                 yield key
+
+
+def _declared_without(draft: PlanDraft) -> Iterator[ResourceKey]:
+    """Yield rows of unchanged documents that name what no document declares: no change of theirs is held."""
+    if draft.permissions.destroy:
+        return
+    for key in draft.desired.beyond:
+        if key in draft.present and key not in draft.held and key not in draft.deferred:
+            yield key
 
 
 def _referred_to(

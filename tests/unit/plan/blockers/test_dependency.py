@@ -11,7 +11,7 @@ from fleetform.model.live import Live
 from fleetform.model.plan import WHOLE, HeldBy, Permissions, Plan, Scope
 from fleetform.model.run import RunState
 from fleetform.plan.planner import plan as make_plan
-from fleetform.spec.desired import Declared, Desired
+from fleetform.spec.desired import Declared, Desired, Obstacle
 from unit.plan.trees import NOW_MS, fleet, ledger, row, task, tree, volume
 
 LOCAL = fleet("local")
@@ -43,6 +43,45 @@ def test_what_begins_waits_for_the_volume_that_is_declared() -> None:
     assert by["run/train"].detail == "it needs volume/data, which is blocked"
     both = planned(tree(LOCAL, ELSEWHERE, AGAIN), allow_destroy=True)
     assert names(both) == ["run/train", "volume/data"]
+
+
+VOLUME_GONE = Obstacle("undeclared-reference", "volumes", "No document declares the volume `data`.")
+
+
+@pytest.mark.parametrize("policy", ["retain", "snapshot", "delete"])
+@pytest.mark.parametrize("is_released", [False, True])
+@pytest.mark.parametrize("state", [RunState.DONE, RunState.RUNNING])
+def test_a_volume_that_an_unchanged_run_names_is_not_removed(
+    policy: str, state: RunState, *, is_released: bool
+) -> None:
+    """Whatever its policy says, the run would name what neither the configuration nor the ledger has."""
+    data = volume("data", deletion_policy=policy)
+    live = ledger(row(LOCAL), row(data), row(TRAIN, state))
+    desired = tree(LOCAL, beyond=[TRAIN], obstacle=VOLUME_GONE)
+    if is_released:
+        desired = replace(desired, removed=(data.key,))
+    plan = planned(desired, live, allow_destroy=True)
+    assert names(plan) == []
+    (held,) = plan.held
+    assert held.change.key == data.key
+    if state is RunState.DONE:
+        assert held.by is HeldBy.DEPENDENCY
+        assert held.detail == "run/train refers to it and is not removed"
+        assert held.cure == "declare volume/data again, or remove it from run/train"
+        everything = planned(desired, live, destroy=True, allow_destroy=True)
+        assert "volume/data" in names(everything)
+
+
+def test_a_fleet_that_an_unchanged_run_names_is_not_removed() -> None:
+    """A run that waits for something undeclared keeps what it names besides."""
+    run = task("train", fleets=["local"], volumes=MOUNT)
+    live = ledger(row(LOCAL), row(run))
+    desired = tree(beyond=[run], obstacle=VOLUME_GONE)
+    plan = planned(desired, live, allow_destroy=True)
+    assert names(plan) == []
+    assert [(str(one.change.key), one.by) for one in plan.held] == [
+        ("fleet/local", HeldBy.DEPENDENCY)
+    ]
 
 
 def test_an_excluded_replacement_holds_what_would_begin_on_it() -> None:
