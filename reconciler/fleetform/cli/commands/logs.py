@@ -133,6 +133,8 @@ def command(
             out.flush()
     if len(histories) == 1:
         _say_of(history, notices, printed=printed)
+        if not printed and not follow and attempt is None:
+            _say_of_earlier(history, notices)
     is_over = all(one.run.state in FINAL for one in histories)
     if not follow and not is_over and find_controller(workspace) is None:
         error_screen().labelled("help", not_driven(workspace))
@@ -149,6 +151,19 @@ def _say_of(history: RunHistory, notices: Screen, *, printed: bool) -> None:
         notices.line(
             f"{run.name} is archived: the configuration does not declare it any more", "note"
         )
+
+
+def _say_of_earlier(history: RunHistory, notices: Screen) -> None:
+    """Name the attempt before one that waits for a host: the output that a person looks for is mostly there."""
+    *earlier, latest = history.attempts
+    if not earlier or latest.started_at_ms is not None or history.run.state in FINAL:
+        return
+    before, name = earlier[-1].number, shlex.quote(history.run.name)
+    notices.line(
+        f"attempt {latest.number} has not started; `fleetform logs {name} --attempt {before}` prints the"
+        f" output of attempt {before}",
+        "note",
+    )
 
 
 def _require_one(run: str, histories: Sequence[RunHistory], option: str) -> None:

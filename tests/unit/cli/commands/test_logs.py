@@ -1,6 +1,12 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import pytest
+
 import applied
+from fleetform.cli.commands.logs import _say_of_earlier
+from fleetform.model.run_state import RunState
 
 
 def test_output_comes_out_as_it_was(typed, lab):
@@ -33,6 +39,27 @@ def test_a_run_that_waits_has_printed_nothing(typed, lab):
     code, out, err = typed("logs", "next")
     assert (code, out) == (0, "")
     assert "next has not started; `fleetform why next` says why\n" in err
+
+
+@pytest.mark.parametrize(
+    ("state", "started_ms", "is_told"),
+    [
+        (RunState.SUBMITTED, None, True),
+        (RunState.RUNNING, 5, False),
+        (RunState.FAILED, None, False),
+    ],
+)
+def test_the_attempt_before_one_that_waits_is_named(state, started_ms, is_told):
+    """After the loss of a host the run waits again, and what it printed is of the attempt before."""
+    attempts = [
+        SimpleNamespace(number=1, started_at_ms=1),
+        SimpleNamespace(number=2, started_at_ms=started_ms),
+    ]
+    history = SimpleNamespace(run=SimpleNamespace(name="long", state=state), attempts=attempts)
+    told = []
+    _say_of_earlier(history, SimpleNamespace(line=lambda text, _tone: told.append(text)))
+    sentence = "attempt 2 has not started; `fleetform logs long --attempt 1` prints the output of attempt 1"
+    assert told == ([sentence] if is_told else [])
 
 
 def test_a_sweep_means_the_elements_that_it_has(typed, lab):
