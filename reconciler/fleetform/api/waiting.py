@@ -8,6 +8,7 @@ the reasons that the manager has, without the manager.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -48,16 +49,30 @@ def runs_without_account(rows: Rows, *, now_ms: int) -> Mapping[str, str]:
     # Few environments have a host that judges owners, and runs may be thousands.
     if not any(one.agent_account for one in rows.read_book(()).instances):
         return {}
-    return _waiting_for("account", rows, now_ms)
+    return _waiting_for("account", rows.read_book(), now_ms)
 
 
 def runs_without_hosts(rows: Rows, *, now_ms: int) -> Mapping[str, str]:
     """Return why runs wait for fleets with `nodes: 0`, by name: only another apply ends such a wait."""
-    return _waiting_for("no-hosts", rows, now_ms) if rows.read_book(()).hostless_fleets else {}
+    if not rows.read_book(()).hostless_fleets:
+        return {}
+    return _waiting_for("no-hosts", rows.read_book(), now_ms)
 
 
-def _waiting_for(code: str, rows: Rows, now_ms: int) -> dict[str, str]:
-    book = rows.read_book()
+def runs_left_without_hosts(
+    book: SchedulerState, fleets: frozenset[str], *, now_ms: int
+) -> Mapping[str, str]:
+    """Return why waiting runs cannot start once these fleets have `nodes: 0` and no others have, by name."""
+    later = replace(
+        book,
+        hostless_fleets=fleets,
+        scaling={name: book.scaling[name] for name in book.scaling if name not in fleets},
+        instances=tuple(one for one in book.instances if one.fleet not in fleets),
+    )
+    return _waiting_for("no-hosts", later, now_ms)
+
+
+def _waiting_for(code: str, book: SchedulerState, now_ms: int) -> dict[str, str]:
     found = {
         book.runs[uid].name: [one.detail for one in reasons if one.code == code]
         for uid, reasons in waiting_reasons(book, now_ms=now_ms).items()

@@ -88,6 +88,8 @@ def make_plan(
     # Who manages the environment hears from its hosts all the time, and notes what is new.
     if made.annex["hosts"]["count"] and (holder := workspace.manager()) is not None:
         annex["watched_by"] = holder.command
+    if hostless := _without_hosts(workspace, made, loaded.desired, now_ms):
+        annex["without_hosts"] = hostless
     if any(step.verb.startswith("run.") for step in made.steps):
         annex["forecast"] = _forecast(workspace, made, now_ms)
         if missing := only_on_callers_path(made, loaded.desired, os.environ.get("PATH", "")):
@@ -185,6 +187,28 @@ def _with_newer_commit(workspace: Workspace, desired: Desired, live: Live, reade
     if not is_ancestor(workspace.root, here, applied):
         return live
     return dataclasses.replace(live, newer_commit=applied)
+
+
+def _without_hosts(
+    workspace: Workspace, made: Plan, desired: Desired, now_ms: int
+) -> dict[str, str]:
+    """Say why runs in progress cannot start on the fleets that the configuration leaves without hosts, by name of the run."""
+    runs = {key.name for key in made.progressing if key.kind == "run"}
+    fleets = frozenset(
+        key.name
+        for key, one in (desired.resources.items() if runs else ())
+        if key.kind == "fleet" and (one.document.get("nodes") or {}).get("max") == 0
+    )
+    if not fleets:
+        return {}
+    # Here: few configurations have such a fleet.
+    from fleetform.api.waiting import runs_left_without_hosts
+
+    book = workspace.read(lambda reader: reader.read_book(), None)
+    if book is None:
+        return {}
+    found = runs_left_without_hosts(book, fleets, now_ms=now_ms)
+    return {name: found[name] for name in sorted(found) if name in runs}
 
 
 def _forecast(workspace: Workspace, made: Plan, now_ms: int) -> dict[str, Any]:

@@ -400,8 +400,20 @@ def _absent_hosts(plan: Plan, kind: str) -> tuple[AbsentHost, ...]:
 
 
 def late_texts(plan: Plan) -> list[str]:
-    """Say of hosts that their fleets work without why they are not there, and what tells more; one sentence for one reason."""
-    return [*_joining_texts(plan), *_waiting_texts(plan)]
+    """
+    Say of hosts that their fleets work without why they are not there, and what tells more; and of runs that no host can take.
+
+    One sentence for one reason.
+    """
+    return [*_joining_texts(plan), *_waiting_texts(plan), *_without_hosts_texts(plan)]
+
+
+def _without_hosts_texts(plan: Plan) -> Iterator[str]:
+    alike: dict[str, list[ResourceKey]] = {}
+    for name, reason in plan.annex.get("without_hosts", {}).items():
+        alike.setdefault(reason, []).append(ResourceKey("run", name))
+    for reason, keys in alike.items():
+        yield f"{names_text(keys)} cannot start: {printable(reason)}"
 
 
 def _waiting_texts(plan: Plan) -> Iterator[str]:
