@@ -18,8 +18,8 @@ from pydantic import (
 )
 
 from fleetform.spec.field_facts import OnChange, control, of_hosts
-from fleetform.spec.findings import Level, Problem
-from fleetform.spec.kinds.aws import AwsHosts, disk_size_problems, id_problems
+from fleetform.spec.findings import Problem
+from fleetform.spec.kinds.aws import AwsHosts
 from fleetform.spec.kinds.backend import KubernetesHosts, SlurmHosts
 from fleetform.spec.kinds.base import (
     Model,
@@ -30,14 +30,14 @@ from fleetform.spec.kinds.base import (
     read_by,
     refuse,
 )
-from fleetform.spec.kinds.cloud_names import not_a_zone
 from fleetform.spec.kinds.commands import Variables, warn_of_secrets, without_value
 from fleetform.spec.kinds.container import Runtime
+from fleetform.spec.kinds.fleet_on_aws import fleet_on_aws_problems
 from fleetform.spec.kinds.hosts import Blocks, SshConfig
 from fleetform.spec.kinds.offers import OfferChoice, Price, Text
 from fleetform.spec.kinds.resources import Capacity, Resources, mapping, text
-from fleetform.spec.kinds.run_policies import RetrySpec, host_retry_problems
-from fleetform.spec.names import HOSTS_MAX, is_zone, region_of
+from fleetform.spec.kinds.run_policies import RetrySpec
+from fleetform.spec.names import HOSTS_MAX
 from fleetform.spec.quantities import Range, parse_int_range
 from fleetform.spec.quantities.ranges import from_one_to, parse_count, range_of, shown, unfit
 
@@ -434,111 +434,11 @@ class Fleet(OfferChoice):
                 "Write `drain` or `recreate`.",
             )
         if said == ["aws"]:
-            yield from self._problems_on_aws()
+            yield from fleet_on_aws_problems(self)
         if len(said) == 1:
             for name in sorted(SOURCES[said[0]].unfit):
                 if getattr(self, name) is not None:
                     yield self._unfit(name, said[0])
-
-    def _problems_on_aws(self) -> Iterator[Problem]:
-        if self.regions is None:
-            yield Problem(
-                "missing-field",
-                ("aws",),
-                "Hosts on AWS have `regions`, which is missing.",
-                "Add `regions: [us-east-1]`.",
-                at_key=True,
-            )
-        assert self.aws is not None, "the source of the hosts"
-        yield from (problem.below("aws") for problem in self.aws.problems())
-        if self.run_as is None:
-            yield Problem(
-                "missing-field",
-                ("aws",),
-                "Jobs run as the account of the person who applied them, and the images of AWS have no accounts of persons.",
-                "Write `run_as: root`, or `run_as: owner` if the image has the accounts.",
-                level=Level.WARNING,
-                at_key=True,
-                for_lack_of=("run_as",),
-            )
-        least = (
-            None
-            if self.resources is None or self.resources.disk is None
-            else self.resources.disk.min
-        )
-        yield from disk_size_problems(least, ("resources", "disk"), self.aws.root_disk)
-        yield from self._place_problems()
-        if self.retry is not None:
-            yield from host_retry_problems(self.retry)
-        if self.idle_duration is not None and (
-            self.nodes is None or self.nodes.min == self.nodes.max
-        ):
-            yield Problem(
-                "contradiction",
-                ("idle_duration",),
-                "No host is released for it: the number of hosts is fixed.",
-                "Write a range, such as `nodes: 0..2`, or remove `idle_duration`.",
-                level=Level.WARNING,
-                at_key=True,
-            )
-        if "Name" in (self.tags or {}):
-            yield contradiction(
-                "tags", "The tag `Name` of an instance is the name of the host.", "Remove it."
-            )
-        yield from self._reservation_problems()
-        if others := [name for name in self.backends or () if name != "aws"]:
-            yield contradiction(
-                "backends",
-                f"The hosts of this fleet are on AWS, and `backends` names `{others[0]}`.",
-                "Remove one of the two.",
-            )
-
-    def _place_problems(self) -> Iterator[Problem]:
-        """Zones outside of the regions, and what exists in one place only although several may be used."""
-        assert self.aws is not None, "the source of the hosts"
-        regions, zones = self.regions or (), self.availability_zones or ()
-        for zone in zones:
-            if not is_zone(zone) and region_of(zone):
-                yield not_a_zone("availability_zones", zone)
-            elif regions and region_of(zone) not in regions:
-                yield contradiction(
-                    "availability_zones",
-                    f"{shown(zone)} is in none of the `regions`.",
-                    "Add its region, or remove the zone.",
-                )
-        is_one_image = (self.aws.image or "").startswith("ami-")
-        for name, places, count, is_given in (
-            ("image", "region", len(regions), is_one_image),
-            ("vpc", "region", len(regions), self.aws.vpc is not None),
-            ("subnet", "region", len(regions), self.aws.subnet is not None),
-            ("subnet", "zone", len(zones), self.aws.subnet is not None),
-        ):
-            if is_given and count > 1:
-                yield contradiction(
-                    ("aws", name),
-                    f"The id is of one {places}, and hosts may come from {count}.",
-                    f"Remove it, or write one {places}.",
-                )
-
-    def _reservation_problems(self) -> Iterator[Problem]:
-        """A reservation is of one type in one zone, and holds no spot capacity."""
-        if self.reservation is None:
-            return
-        yield from id_problems("reservation", self.reservation, "cr", "a capacity reservation")
-        for name in ("availability_zones", "instance_types"):
-            if len(getattr(self, name) or ()) != 1:
-                yield contradiction(
-                    "reservation",
-                    "A capacity reservation is of one instance type in one zone.",
-                    f"Write the one of the reservation in `{name}`.",
-                    for_lack_of=() if getattr(self, name) else (name,),
-                )
-        if self.spot_policy not in {None, "on-demand"}:
-            yield contradiction(
-                "reservation",
-                "Spot instances use no capacity reservation.",
-                "Remove one of `reservation` and `spot_policy`.",
-            )
 
     @staticmethod
     def _unfit(name: str, source: str) -> Problem:
