@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,19 +44,22 @@ def waiting_reasons(book: SchedulerState, *, now_ms: int) -> Mapping[RunUid, tup
     return {**decisions.waiting, **impossible}
 
 
-def runs_without_account(rows: Rows, *, now_ms: int) -> Mapping[str, str]:
-    """Return why runs wait for an account on a host, by name: only a person ends such a wait."""
-    # Few environments have a host that judges owners, and runs may be thousands.
-    if not any(one.agent_account for one in rows.read_book(()).instances):
-        return {}
-    return _waiting_for("account", rows.read_book(), now_ms)
+class StuckRuns(NamedTuple):
+    """Why runs wait, by name, where no controller ends the wait: for an account on a host, and for fleets with `nodes: 0`."""
+
+    without_account: Mapping[str, str] = {}
+    without_hosts: Mapping[str, str] = {}
 
 
-def runs_without_hosts(rows: Rows, *, now_ms: int) -> Mapping[str, str]:
-    """Return why runs wait for fleets with `nodes: 0`, by name: only another apply ends such a wait."""
-    if not rows.read_book(()).hostless_fleets:
-        return {}
-    return _waiting_for("no-hosts", rows.read_book(), now_ms)
+def stuck_runs(rows: Rows, *, now_ms: int) -> StuckRuns:
+    """Find the runs that wait until a person does something."""
+    # Few environments have a host that judges owners, or a fleet without hosts, and runs may be thousands.
+    hosts = rows.read_book(())
+    if not hosts.hostless_fleets and not any(one.agent_account for one in hosts.instances):
+        return StuckRuns()
+    book = rows.read_book()
+    reasons = waiting_reasons(book, now_ms=now_ms)
+    return StuckRuns(_with_code("account", book, reasons), _with_code("no-hosts", book, reasons))
 
 
 def runs_left_without_hosts(
@@ -69,12 +72,14 @@ def runs_left_without_hosts(
         scaling={name: book.scaling[name] for name in book.scaling if name not in fleets},
         instances=tuple(one for one in book.instances if one.fleet not in fleets),
     )
-    return _waiting_for("no-hosts", later, now_ms)
+    return _with_code("no-hosts", later, waiting_reasons(later, now_ms=now_ms))
 
 
-def _waiting_for(code: str, book: SchedulerState, now_ms: int) -> dict[str, str]:
+def _with_code(
+    code: str, book: SchedulerState, reasons: Mapping[RunUid, tuple[Waiting, ...]]
+) -> dict[str, str]:
     found = {
-        book.runs[uid].name: [one.detail for one in reasons if one.code == code]
-        for uid, reasons in waiting_reasons(book, now_ms=now_ms).items()
+        book.runs[uid].name: [one.detail for one in said if one.code == code]
+        for uid, said in reasons.items()
     }
     return {name: "; ".join(details) for name, details in found.items() if details}

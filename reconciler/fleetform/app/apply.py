@@ -16,7 +16,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fleetform.api.waiting import runs_without_account
+from fleetform.api.waiting import stuck_runs
 from fleetform.app.clock import SystemClock
 from fleetform.app.driving import build_manager, under
 from fleetform.app.frozen_contents import freeze_contents
@@ -408,7 +408,7 @@ class _Apply:
 
     def _blocked(self) -> tuple[str, ...]:
         """Say which runs wait for an account, of which no plan knew: the hosts had never answered."""
-        found = runs_without_account(self.ledger, now_ms=SystemClock().now_ms())
+        found = stuck_runs(self.ledger, now_ms=SystemClock().now_ms()).without_account
         names = sorted(found.keys() & set(self._names), key=natural_order)
         return tuple(f"{name} waits: {found[name]}" for name in names)
 

@@ -11,7 +11,7 @@ import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from fleetform.agents.protocol.naming import short_uid
-from fleetform.api.waiting import runs_without_account, runs_without_hosts
+from fleetform.api.waiting import StuckRuns, stuck_runs
 from fleetform.app.blocked import Blocked, read_whole_applies
 from fleetform.app.controllers import read_controller
 from fleetform.app.generations import behind, known_generation
@@ -36,8 +36,6 @@ from fleetform.views.status import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from fleetform.app.workspace import Workspace
     from fleetform.model.history import HistoryEntry
     from fleetform.model.overview import Overview
@@ -55,8 +53,7 @@ class _Reading(NamedTuple):
     destroyed_at_ms: int | None = None
     last_state: str = ""
     blocked: BlockedRow | None = None
-    blocked_runs: Mapping[str, str] = {}
-    hostless_runs: Mapping[str, str] = {}
+    stuck: StuckRuns = StuckRuns()
 
 
 def read_status(workspace: Workspace, *, now_ms: int) -> Status:
@@ -68,7 +65,7 @@ def read_status(workspace: Workspace, *, now_ms: int) -> Status:
     except BaseException:
         commit.drop()
         raise
-    ledger, found, applied, destroyed_at_ms, last_state, blocked, blocked_runs, hostless = reading
+    ledger, found, applied, destroyed_at_ms, last_state, blocked, stuck = reading
     here = commit.read()
     needs = attention(
         ledger,
@@ -76,8 +73,8 @@ def read_status(workspace: Workspace, *, now_ms: int) -> Status:
         controller,
         found,
         blocked,
-        blocked_runs=len(blocked_runs),
-        hostless_runs=len(hostless),
+        blocked_runs=len(stuck.without_account),
+        hostless_runs=len(stuck.without_hosts),
     )
     return Status(
         environment=workspace.environment.name,
@@ -89,7 +86,9 @@ def read_status(workspace: Workspace, *, now_ms: int) -> Status:
         commits_ahead=_ahead(workspace, applied, here),
         controller=controller,
         hosts=None if found is None else hosts_row(found),
-        runs=None if found is None else runs_row(found, {**hostless, **blocked_runs}),
+        runs=None
+        if found is None
+        else runs_row(found, {**stuck.without_hosts, **stuck.without_account}),
         drift=() if found is None else drift_rows(found),
         blocked=blocked,
         in_progress=() if found is None else in_progress_rows(found),
@@ -151,8 +150,6 @@ def _read_ledger(reader: Reader, known: Generation | None, now_ms: int) -> _Read
         )
     last = reader.read_applies(limit=1)
     whole = read_whole_applies(reader)
-    blocked_runs = runs_without_account(reader, now_ms=now_ms) if found.work_count else {}
-    hostless = runs_without_hosts(reader, now_ms=now_ms) if found.work_count else {}
     return _Reading(
         condition,
         found,
@@ -160,8 +157,7 @@ def _read_ledger(reader: Reader, known: Generation | None, now_ms: int) -> _Read
         destroyed_at_ms=None if whole.destroyed is None else whole.destroyed.at_ms,
         last_state=last[0].state if last else "",
         blocked=None if whole.blocked is None else _blocked(whole.blocked),
-        blocked_runs=blocked_runs,
-        hostless_runs=hostless,
+        stuck=stuck_runs(reader, now_ms=now_ms) if found.work_count else StuckRuns(),
     )
 
 
