@@ -163,9 +163,11 @@ def refresh_offers(backend: str, regions: Iterable[str]) -> list[str]:
         before = [
             one for one in catalogue.offers(backend, refreshed_folder()) if one.region == region
         ]
-        kinds = (("on demand", found.on_demand_problem), ("of spot", found.spot_problem))
-        for kind, refusal in kinds:
-            is_spot = kind == "of spot"
+        kinds = (
+            ("on demand", False, found.on_demand_problem),
+            ("of spot", True, found.spot_problem),
+        )
+        for kind, is_spot, refusal in kinds:
             rows = [row for row in found.rows if bool(row.get("spot")) == is_spot]
             if not rows or any(row.get("price") for row in rows):
                 continue

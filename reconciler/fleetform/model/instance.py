@@ -36,7 +36,7 @@ class InstanceState(enum.StrEnum):
     jobs until it says hello again or some minutes have passed. A host with a quarantine in force
     is shown as `QUARANTINED`, a host for which its cloud has refused all offers as `WAITING_FOR_CAPACITY`, or as `REFUSED` once
     its fleet has given up, and an instance of a cloud that was found to exist no longer as `GONE`; views show these four, and
-    the ledger never has them. `TERMINATING` takes no more jobs.
+    the ledger never has them. A `TERMINATING` host gets no jobs.
     `UNCREATED` is a host that a fleet may get by demand; it has no row. A host whose creation failed is shown as that too.
     """
 

@@ -35,13 +35,13 @@ class SchedulerState:
         runs: Runs that are not final, in order of number.
         attempts: The latest attempt of each of them.
         lingering: Jobs outside `attempts` that hold units, may still run, or are not forgotten.
-        outcomes: Every run of the tree by name, final ones too.
+        outcomes: All runs of the configuration by name, also those that have ended.
         volume_fleets: The fleet on which each volume lies, by the volume's name.
         volume_hosts: The names of the hosts that have it; a volume that is missing is on all
             hosts of its fleet.
         disks: The volumes whose disks exist, by name.
         disks_in_use: Those of them that a job uses; `volume_hosts` has its host.
-        leaving_volumes: Those that a plan under way takes away: nobody begins with one mounted.
+        leaving_volumes: Volumes that a plan under way removes: no job starts with one of them mounted.
         queue_fleets: The fleets that each queue leads to, by the queue's name; none: to all.
         default_queue: The queue of runs that name none; empty: they have none.
         scaling: The limits of fleets whose hosts follow demand, by name.
@@ -49,7 +49,7 @@ class SchedulerState:
         master_ports: Those of attempts of which a job may still run, by run uid.
         environment_uid: The environment that all of this is of.
         templates: Of fleets whose hosts are being exchanged, by name.
-        overrides: Those that nobody has lifted, also where `only` was asked for. Some may be out
+        overrides: All overrides in force, also where `only` was asked for. Some may be out
             of date.
     """
 

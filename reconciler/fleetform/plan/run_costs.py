@@ -109,14 +109,14 @@ def _bound(draft: PlanDraft, document: Mapping[str, Any], hosts: dict[str, _Host
     # What is stopped at its limit has this time to end.
     attempt = int(limit) + int(document.get("stop_duration", STOP_GRACE_SECONDS))
     attempts, window = _attempts(retry)
-    if attempts is None and window is None:
-        return _Bound(unbounded="`retry` has neither `max_attempts` nor `duration`")
-    seconds = min(
-        # Attempts follow each other, and only the last one ends outside of the window.
+    # Attempts follow each other, and only the last one ends outside of the window.
+    limits = [
         *(() if window is None else (window + attempt,)),
         *(() if attempts is None else (attempts * attempt,)),
-        10**12,
-    )
+    ]
+    if not limits:
+        return _Bound(unbounded="`retry` has neither `max_attempts` nor `duration`")
+    seconds = min(limits)
     for name in fleets:
         if name not in hosts:
             hosts[name] = _dearest(draft, name)

@@ -106,7 +106,7 @@ def test_a_disk_that_has_grown(disk, tmp_path):
 
 
 def test_a_disk_that_cannot_grow_is_mounted(disk, tmp_path, monkeypatch):
-    """Its data is there at the old size, with a warning: on some machines nobody may grow a file system."""
+    """The data can be read at the old size, and a warning says so: some machines refuse to grow a file system."""
     path = tmp_path / "data"
     assert disks.mount(order(path)) == ""
     (path / "file").write_text("kept")

@@ -190,7 +190,7 @@ def test_a_silent_host_loses_it_after_a_while() -> None:
 
 
 def test_a_disk_of_a_snapshot_is_for_agents_that_never_format_it() -> None:
-    """An agent of an earlier release would; and what limits a disk that is mounted is told."""
+    """An agent of an earlier release would format it. The warning of a disk that could not grow is shown."""
 
     async def story() -> None:
         one = Story(attached_to="a")

@@ -164,7 +164,7 @@ def test_nothing_is_waited_for_that_has_ended():
     ids=["it has ended", "it is missing", "it is missing for long", "it was not created"],
 )
 def test_an_answer_is_missing_until_a_moment(seconds, uid, is_known):
-    """The moment counts from the end of the last process that could have it created, whoever looks and how often."""
+    """The wait begins at `since`, the end of the last process that could create the host, and no look begins it again."""
     since = datetime(2026, 11, 28, 6, 0, tzinfo=UTC)
     now = since + timedelta(seconds=seconds)
     look = require_listed(Ended(), {uid: "gpus-0"}, since=since, now=now)

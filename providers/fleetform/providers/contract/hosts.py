@@ -224,8 +224,8 @@ class HostCreator(Protocol):
         """
         Say what the creation of hosts of one fleet would change in the cloud; nothing is changed.
 
-        The requests have no uids yet, so their names stand in for them. `replaced` of them take the places of hosts that
-        exist, so that they need no more room in the account.
+        The requests have no uids yet, so their names stand in for them. `replaced` of them replace hosts that
+        leave, so the quota of the account must have room only for the others.
 
         Raises:
             ProviderError: It cannot be said; the message says why.

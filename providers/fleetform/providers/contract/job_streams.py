@@ -89,7 +89,7 @@ class ForwardSession(Protocol):
         """Send to the program; waits while it takes nothing."""
 
     def end_input(self) -> None:
-        """Say that no more follows; what the program sends still comes."""
+        """End the input of the program; its output can still be read."""
 
     async def close(self) -> None: ...
 

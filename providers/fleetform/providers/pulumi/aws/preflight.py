@@ -21,6 +21,7 @@ from fleetform.providers.pulumi.aws.program import (
     HostTemplate,
     SharedRequest,
 )
+from fleetform.providers.pulumi.engine.failures import NO_CAPACITY_SECONDS
 
 __all__ = ["quota_code", "require_disk", "require_ready"]
 
@@ -51,7 +52,7 @@ def require_ready(record: BatchRecord, shared: SharedRequest, replaced: int = 0)
     """
     Make sure that the account could have the hosts of a batch, and what they share.
 
-    `replaced` of them take the places of others, and need no more room.
+    `replaced` of them replace hosts that leave, so the quota must have room only for the others.
 
     Raises:
         QuotaExceeded: Its quota of vCPUs is too small.
@@ -280,12 +281,16 @@ def _require_offered(clients: ServiceClients, instance_type: str, zone: str) -> 
     places = sorted(one["Location"] for one in found)
     if place not in places:
         offered = f"; it is in {', '.join(places)}" if zone and places else ""
-        problem = NoCapacity(
+        raise _no_capacity(
             f"AWS does not offer the instance type {instance_type} in {place}{offered}",
-            delay_seconds=600.0,
+            "type not offered there",
         )
-        problem.reason = "type not offered there"
-        raise problem
+
+
+def _no_capacity(message: str, reason: str) -> NoCapacity:
+    problem = NoCapacity(message, delay_seconds=NO_CAPACITY_SECONDS)
+    problem.reason = reason
+    return problem
 
 
 def _require_image(clients: ServiceClients, template: HostTemplate) -> None:
@@ -339,12 +344,10 @@ def _require_reservation(
                 advice="make `instance_types` and `availability_zones` of the fleet those of the reservation",
             )
         if needs_room and one["AvailableInstanceCount"] < 1:
-            problem = NoCapacity(
+            raise _no_capacity(
                 f"capacity reservation {identity} of {its} has none of its {one['TotalInstanceCount']} instances free",
-                delay_seconds=600.0,
+                "reservation used up",
             )
-            problem.reason = "reservation used up"
-            raise problem
 
 
 def _require_spot_role(clients: ServiceClients) -> None:

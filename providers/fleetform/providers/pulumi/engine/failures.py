@@ -27,7 +27,7 @@ from fleetform.providers.contract.errors import (
     TemporaryError,
 )
 
-__all__ = ["Failure", "FailureKind", "error_of", "failure", "failure_of"]
+__all__ = ["NO_CAPACITY_SECONDS", "Failure", "FailureKind", "error_of", "failure", "failure_of"]
 
 WHY_CHARACTERS = 600
 """Of the engine's own words; a failed create may repeat all properties of the resource."""
@@ -371,9 +371,12 @@ _PERMANENT: dict[FailureKind, type[PermanentError]] = {
     FailureKind.QUOTA: QuotaExceeded,
 }
 
+NO_CAPACITY_SECONDS = 600.0
+"""After which a refused offer is worth another try."""
+
 _TEMPORARY: dict[FailureKind, tuple[type[TemporaryError], float]] = {
     FailureKind.LOCKED: (StackLocked, 10.0),
-    FailureKind.NO_CAPACITY: (NoCapacity, 600.0),
+    FailureKind.NO_CAPACITY: (NoCapacity, NO_CAPACITY_SECONDS),
     FailureKind.THROTTLED: (TemporaryError, 30.0),
     FailureKind.UNREACHABLE: (TemporaryError, 10.0),
     FailureKind.INTERRUPTED: (TemporaryError, 1.0),
