@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from fleetform.cli.arguments import who_asks
 from fleetform.cli.background import leave, leave_quietly, say_left
+from fleetform.cli.earlier_apply import plan_after_earlier
 from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Failure, Refused, explain
 from fleetform.cli.interrupts import Interrupts
@@ -117,7 +118,7 @@ class _Apply:
         if self.again is None or self._faster == _FASTER_MAX:
             raise stale
         self._faster += 1
-        before, self.plan = self.plan, plan_after_earlier(self.workspace, self.again)
+        before, self.plan = self.plan, plan_after_earlier(self.workspace, self.again, yes=True)
         if not is_within(self.plan, self._begun, unasked=self.unasked):
             raise stale
         _say_begun(sorted(_runs_ended(self.plan) - _runs_ended(before), key=natural_order))
@@ -193,45 +194,6 @@ def require_terminal(*, yes: bool, how: str, look: str) -> None:
             "cannot ask for confirmation: standard input is not a terminal",
             advice=f"{look} pass {how}",
         )
-
-
-def settle_earlier(workspace: Workspace) -> bool:
-    """
-    See an apply through that was entered before, so that anything new is planned after it.
-
-    Returns False at once where there is none.
-    """
-    from fleetform.app.apply import settle, unfinished
-
-    if not unfinished(workspace):
-        return False
-    progress = PlainProgress(error_screen())
-    with Interrupts() as interrupts:
-        try:
-            interrupts.run(settle(workspace, who=who_asks(), progress=progress))
-        finally:
-            # Its runs are not waited for here, and what comes next may be looked at for long.
-            interrupts.shield(lambda: leave_quietly(workspace))
-    return True
-
-
-def plan_after_earlier(workspace: Workspace, make: Callable[[], Plan]) -> Plan:
-    """
-    Make a plan once every apply that was entered before is through.
-
-    Another process may enter an apply while the plan is made, and may be through with it before
-    this one asks: then the plan is blocked by an apply that no longer exists.
-    """
-    from fleetform.plan.blockers.freeze import is_unfinished
-
-    settle_earlier(workspace)
-    plan = make()
-    for _ in range(_FASTER_MAX):
-        is_settled = settle_earlier(workspace) if plan.held else False
-        if not is_settled and not any(map(is_unfinished, plan.held)):
-            break
-        plan = make()
-    return plan
 
 
 def carry_out(
@@ -537,7 +499,7 @@ def apply_scoped(
     def made() -> Plan:
         return plan_scoped(workspace, scope, ends_work=ends_work)
 
-    plan = plan_after_earlier(workspace, made)
+    plan = plan_after_earlier(workspace, made, yes=yes)
     show_plan(screen(), plan)
     follows = 0 if watching.detach else following(plan)
     # The edit is what was asked for: where it is blocked, the run that it is about goes on as it is.
@@ -593,7 +555,9 @@ def apply_default_fleet(workspace: Workspace) -> None:
 
     scope = Scope(targets=(f"fleet/{FLEET}",))
     for turn in range(_TRIES_MAX):
-        plan = plan_after_earlier(workspace, lambda: plan_scoped(workspace, scope, keep_going=True))
+        plan = plan_after_earlier(
+            workspace, lambda: plan_scoped(workspace, scope, keep_going=True), yes=True
+        )
         if plan.is_empty:
             return
         progress = PlainProgress(error_screen())

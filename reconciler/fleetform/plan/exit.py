@@ -102,7 +102,7 @@ def plan_code(plan: Plan, *, detailed: bool) -> int:
     """Return the code of `fleetform plan` for this plan."""
     return exit_code_of_plan(
         is_recovering=plan.recovering,
-        is_blocked=bool(plan.held),
+        is_blocked=bool(plan.held or plan.annex.get("unfinished")),
         has_failed=any(one.is_failure for one in plan.settled),
         has_changes=bool(plan.changes),
         detailed=detailed,

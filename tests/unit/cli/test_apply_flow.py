@@ -10,7 +10,8 @@ import pytest
 
 from fleetform.app.apply import ApplyResult
 from fleetform.cli import apply_flow as module
-from fleetform.cli.apply_flow import Watching, carry_out, plan_after_earlier
+from fleetform.cli import earlier_apply
+from fleetform.cli.apply_flow import Watching, carry_out
 from fleetform.model.live import Work
 from fleetform.model.plan import HeldBy
 from fleetform.model.refusals import StalePlan
@@ -37,7 +38,7 @@ def stale(monkeypatch):
 
         monkeypatch.setattr(module, "_carry_out", fake)
         monkeypatch.setattr(module, "_show_end", lambda *_: None)
-        monkeypatch.setattr(module, "settle_earlier", lambda _workspace: True)
+        monkeypatch.setattr(earlier_apply, "settle_earlier", lambda _workspace, *, yes: yes)
         return tried
 
     return install
@@ -185,16 +186,3 @@ def test_who_does_not_wait_is_told_that_it_is_held(ended) -> None:
     again = pytest.fail
     assert carry_out(SimpleNamespace(), held, Watching(detach=True), again=again) == 3
     assert tried == [held]
-
-
-def test_an_apply_that_ends_while_a_plan_is_made_does_not_block_it(monkeypatch) -> None:
-    """The plan that was made meanwhile is made again, although no earlier apply is left to settle."""
-    monkeypatch.setattr(module, "settle_earlier", lambda _workspace: False)
-    under_way = row(task("one", cpu=2))
-    blocked = planned(
-        tree(LOCAL, ONE), ledger(row(LOCAL), replace(under_way, operation="run.update"))
-    )
-    assert blocked.held
-    free = planned(tree(LOCAL, ONE), ledger(row(LOCAL), under_way))
-    plans = iter([blocked, free])
-    assert plan_after_earlier(SimpleNamespace(), lambda: next(plans)) is free

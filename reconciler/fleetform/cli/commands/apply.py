@@ -163,13 +163,8 @@ def command(
     once, and only if the resources that it changes are as they were. Otherwise apply exits with 5 and
     lists the differences.
     """
-    from fleetform.cli.apply_flow import (
-        Watching,
-        carry_out,
-        confirm,
-        plan_after_earlier,
-        say_if_blocked,
-    )
+    from fleetform.cli.apply_flow import Watching, carry_out, confirm, say_if_blocked
+    from fleetform.cli.earlier_apply import plan_after_earlier
     from fleetform.plan.approval import following
     from fleetform.plan.exit import apply_code
 
@@ -197,14 +192,14 @@ def command(
     else:
         take_over_first(workspace, takeover=takeover, for_ms=for_ms, reason=reason, yes=yes)
         again = partial(_make_plan, workspace, permissions | {"refresh": refresh})
-        plan = plan_after_earlier(workspace, again)
+        plan = plan_after_earlier(workspace, again, yes=yes)
     follows = 0 if again is None or detach else following(plan)
     if (
         again is not None
         and _is_over(plan, follows, detach=detach)
         and _asks_silent(workspace, plan)
     ):
-        plan = plan_after_earlier(workspace, again)
+        plan = plan_after_earlier(workspace, again, yes=yes)
     if again is not None:
         from fleetform.app.preview import previewed
 
@@ -233,10 +228,10 @@ def _refuse_options(options: Mapping[str, Any]) -> None:
 def _read_plan(workspace: Workspace, file: str) -> Plan:
     """Read a plan that `plan --out` kept, and see through what was entered before it."""
     from fleetform.app.saved import read_plan_file
-    from fleetform.cli.apply_flow import settle_earlier
+    from fleetform.cli.earlier_apply import settle_earlier
 
     plan = read_plan_file(workspace, file)
-    settle_earlier(workspace)
+    settle_earlier(workspace, yes=True)
     return plan
 
 

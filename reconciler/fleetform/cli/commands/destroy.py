@@ -75,10 +75,10 @@ def command(
         Watching,
         ask,
         carry_out,
-        plan_after_earlier,
         record_nothing,
         say_if_blocked,
     )
+    from fleetform.cli.earlier_apply import plan_after_earlier
     from fleetform.model.plan import Action, Permissions
     from fleetform.plan.approval import following
     from fleetform.plan.exit import apply_code
@@ -88,7 +88,7 @@ def command(
         now_ms = SystemClock().now_ms()
         return make_plan(workspace, loaded, everything, now_ms=now_ms, lost=lost, notice=say_line)
 
-    plan = plan_after_earlier(workspace, make)
+    plan = plan_after_earlier(workspace, make, yes=yes)
     print_plan_warnings(loaded, plan)
     out = screen()
     show_plan(out, plan)

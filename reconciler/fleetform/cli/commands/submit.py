@@ -295,12 +295,15 @@ def plan_submission(workspace: Workspace, submission: Submission) -> Plan:
     Raises:
         Refused: Something holds it, or it needs more than itself.
     """
-    from fleetform.cli.apply_flow import plan_after_earlier, plan_scoped
+    from fleetform.cli.apply_flow import plan_scoped
+    from fleetform.cli.earlier_apply import plan_after_earlier
     from fleetform.model.plan import Scope
 
     scope = Scope(targets=tuple(str(key) for key in (submission.key, *submission.expired)))
     plan = plan_after_earlier(
-        workspace, lambda: plan_scoped(workspace, scope, keep_going=True, quiet=True)
+        workspace,
+        lambda: plan_scoped(workspace, scope, keep_going=True, quiet=True),
+        yes=True,
     )
     others = [change.key for change in plan.changes if change.key.kind != "run"]
     if others:

@@ -46,6 +46,7 @@ from fleetform.views.plan.notes import (
 from fleetform.views.plan.rollouts import rollout_texts
 from fleetform.views.plan.summary import executions, summary
 from fleetform.views.plan.text import SIGNS, short_commit
+from fleetform.views.plan.unfinished import unfinished_texts
 from fleetform.views.reasons import HELD_BY, blocked_text, reason_sentence
 
 SIZE_MAX = 60_000
@@ -86,7 +87,11 @@ def render(plan: Plan) -> str:
 def _head(plan: Plan) -> str:
     commit = f" at {_code(short_commit(plan.commit))}" if plan.commit else ""
     overrides = in_force_notice(plan.overrides)
-    sentences = (*([overrides] if overrides else []), *plan.warnings)
+    sentences = (
+        *([overrides] if overrides else []),
+        *unfinished_texts(plan),
+        *plan.warnings,
+    )
     warnings = "".join(f"> ⚠️ {_escaped(sentence)}\n\n" for sentence in sentences)
     again = f"{text}\n\n" if (text := executions(plan)) else ""
     title = f"### Plan of {_code(plan.environment_name)}{commit}"

@@ -132,6 +132,8 @@ def summary(plan: Plan) -> str:
         return f"No changes{rest}."
     if plan.destroys and plan.progressing:
         return "No changes: the remaining resources are being removed."
+    if plan.annex.get("unfinished"):
+        return "No changes can be made now: an earlier apply is not finished."
     if plan.destroys:
         return "Nothing is left to remove."
     if drift := count_text(plan):

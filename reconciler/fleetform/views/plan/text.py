@@ -45,6 +45,7 @@ from fleetform.views.plan.notes import (
 )
 from fleetform.views.plan.rollouts import rollout_texts
 from fleetform.views.plan.summary import executions, summary
+from fleetform.views.plan.unfinished import unfinished_texts
 from fleetform.views.reasons import HELD_BY, blocked_text, reason_sentence
 
 SIGNS: dict[Action, tuple[str, str]] = {
@@ -83,6 +84,13 @@ def rendered(plan: Plan) -> Iterator[Line]:
     yield from _commands(plan)
 
 
+def rendered_rest(plan: Plan) -> Iterator[Line]:
+    """The changes and what they cost, of a plan that was shown in whole before."""
+    yield from _changes(plan)
+    for cost in total_cost_texts(plan):
+        yield line((cost, "bold"))
+
+
 def _header(plan: Plan) -> Iterator[Line]:
     commit = f"at {short_commit(plan.commit)}" if plan.commit else "outside git"
     yield line(
@@ -107,7 +115,7 @@ def _overrides(plan: Plan) -> Iterator[Line]:
 
 
 def _warnings(plan: Plan) -> Iterator[Line]:
-    for sentence in plan.warnings:
+    for sentence in (*unfinished_texts(plan), *plan.warnings):
         yield line(("! ", "warn"), printable(sentence))
         yield BLANK
 
