@@ -230,7 +230,7 @@ def test_a_caller_of_the_engine_loads_no_pulumi():
     [
         (["history"], 65),
         (["logs", "train"], 80),
-        (["plan"], 110),
+        (["plan"], 115),
         (["ps"], 80),
         (["status"], 95),
         (["submit", "--help"], 90),

@@ -45,9 +45,7 @@ def read_unfinished(reader: Reader) -> tuple[Unfinished, ...]:
             if one.state in {"planned", "intended"}
         }
         left = tuple(
-            change
-            for change in plan.changes
-            if any(step.key in to_come for step in change.steps)
+            change for change in plan.changes if any(step.key in to_come for step in change.steps)
         )
         found.append(Unfinished(record.who, record.started_at_ms, replace(plan, changes=left)))
     return tuple(found)

@@ -7,11 +7,15 @@ since may want the opposite: the question is asked before anything else is creat
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import click
+
 from fleetform.cli.arguments import who_asks
 from fleetform.cli.background import leave_quietly
+from fleetform.cli.exit import Exit
 from fleetform.cli.interrupts import Interrupts
 from fleetform.cli.progress.plain import PlainProgress
 from fleetform.cli.screen import error_screen
@@ -44,8 +48,11 @@ def settle_earlier(workspace: Workspace, *, yes: bool) -> bool:
         try:
             interrupts.run(settle(workspace, who=who_asks(), progress=progress))
         except KeyboardInterrupt:
-            show_interrupted(workspace, interrupts.shield(lambda: leave_quietly(workspace)))
-            raise
+            left = interrupts.shield(lambda: leave_quietly(workspace))
+            # The terminal may be closed: the lines are lost then.
+            with contextlib.suppress(OSError):
+                show_interrupted(workspace, left)
+            raise click.exceptions.Exit(Exit.INTERRUPTED) from None
         except BaseException:
             interrupts.shield(lambda: leave_quietly(workspace))
             raise
@@ -70,10 +77,11 @@ def _confirm(workspace: Workspace, *, yes: bool) -> None:
     out = error_screen()
     for one in found:
         if one.rest.changes:
-            out.line(f"{entered_text(one.who, one.started_at_ms, one.rest.digest)}. What is left of it:")
+            out.line(
+                f"{entered_text(one.who, one.started_at_ms, one.rest.digest)}. What is left of it:"
+            )
             out.line()
             out.lines(rendered_rest(one.rest))
-            out.line()
     if not changed:
         return
     out.line(differing_text(changed), "warn")

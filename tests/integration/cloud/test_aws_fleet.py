@@ -97,6 +97,28 @@ def test_kill_of_the_controller_during_a_create(site, cloud, call):
     assert site.plan()["resource_changes"] == []
 
 
+def test_a_killed_apply_is_not_resumed_unasked(site, cloud):
+    """Where no nodes are declared again, plan and apply say that three are still created, and apply asks first."""
+    site.declare(0)
+    site.run("apply", "-y")
+    site.declare(3)
+    killed_during(site, cloud, "CreateSecurityGroup")
+    created = len(cloud.calls("RunInstances"))
+    site.declare(0)
+    said = site.run("plan", "--detailed-exitcode", code=3)
+    print(said)
+    assert "Still to come: update fleet/gpus. fleet/gpus is declared differently now" in said
+    assert "as declared." not in said
+    said = site.run("apply", code=1)
+    print(said)
+    assert "nodes: 0 → 3" in said
+    assert "cannot ask for confirmation" in said
+    assert len(cloud.calls("RunInstances")) == created
+    print(site.run("apply", "-y", "--allow-destroy"))
+    assert cloud.instances() == []
+    assert "Your environment is as declared." in site.run("plan", "--detailed-exitcode")
+
+
 def test_kill_of_the_controller_during_a_release(site, cloud):
     """The next apply deletes what the killed one had not, and no other instance."""
     site.declare(3)

@@ -159,6 +159,9 @@ def command(
     (`fleetform controller`). If another process manages the environment and needs longer than a
     minute, apply ends with the results so far and says so.
 
+    An earlier apply that was interrupted is finished first: apply shows what is left of it. If the
+    configuration declares one of these resources differently now, apply asks first.
+
     A saved plan was reviewed when it was made, so apply does not ask for confirmation. It is applied
     once, and only if the resources that it changes are as they were. Otherwise apply exits with 5 and
     lists the differences.

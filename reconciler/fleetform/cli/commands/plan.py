@@ -54,7 +54,7 @@ _EXAMPLES = (
     "--detailed-exitcode",
     "detailed",
     is_flag=True,
-    help="Exit with 3 if a change is blocked, 4 if a run has failed, 2 if there are changes.",
+    help="Exit with 3 if a change is blocked or an earlier apply is not finished, 4 if a run has failed, 2 if there are changes.",
 )
 @click.option(
     "--out",

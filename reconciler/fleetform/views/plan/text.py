@@ -85,10 +85,11 @@ def rendered(plan: Plan) -> Iterator[Line]:
 
 
 def rendered_rest(plan: Plan) -> Iterator[Line]:
-    """The changes and what they cost, of a plan that was shown in whole before."""
+    """Show the changes of a plan and what they cost: the rest was shown when it was approved."""
     yield from _changes(plan)
-    for cost in total_cost_texts(plan):
-        yield line((cost, "bold"))
+    if costs := total_cost_texts(plan):
+        yield from (line((cost, "bold")) for cost in costs)
+        yield BLANK
 
 
 def _header(plan: Plan) -> Iterator[Line]:

@@ -18,7 +18,9 @@ def unfinished_texts(plan: Plan) -> tuple[str, ...]:
     """Say who entered each, what it still changes, and whether the configuration differs by now."""
     found = []
     for one in plan.annex.get("unfinished", ()):
-        changes = [f"{_WORDS.get(action, action)} {printable(key)}" for action, key in one["changes"]]
+        changes = [
+            f"{_WORDS.get(action, action)} {printable(key)}" for action, key in one["changes"]
+        ]
         text = (
             f"{entered_text(one['who'], one['started_at_ms'], one['plan'])}."
             f" Still to come: {first_of(changes, _NAMES_MAX)}."
