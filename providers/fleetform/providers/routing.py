@@ -101,10 +101,10 @@ class RoutedHosts:
         await secure(reached, first, keep_and_pin)
 
     async def preview(
-        self, requests: Sequence[InstanceRequest], replaced: int = 0
+        self, requests: Sequence[InstanceRequest], replaced: int = 0, *, emptied: bool = False
     ) -> Sequence[PreviewedChange]:
         creator = self._creator(requests[0].provider) if requests else None
-        return () if creator is None else await creator.preview(requests, replaced)
+        return () if creator is None else await creator.preview(requests, replaced, emptied=emptied)
 
     async def preview_release(
         self, requests: Sequence[InstanceRequest], created: Sequence[InstanceRequest]

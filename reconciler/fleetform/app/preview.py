@@ -16,6 +16,7 @@ from fleetform.app.ledger import routed_hosts
 from fleetform.app.problems import PlanProblem
 from fleetform.model.instance import CLOUDS, request_of
 from fleetform.model.offers import terms_of, with_offer
+from fleetform.model.plan import Action
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import DISK
 from fleetform.providers.contract.errors import (
@@ -27,7 +28,13 @@ from fleetform.providers.contract.errors import (
 from fleetform.providers.contract.hosts import InstanceRequest, PreviewedChange
 from fleetform.providers.contract.volumes import VolumeRequest
 from fleetform.views.plan.notes import hosts_removed
-from fleetform.views.plan.offers import asked_offers, hosts_created, hosts_replaced, scaling_of
+from fleetform.views.plan.offers import (
+    asked_offers,
+    host_by_demand,
+    hosts_created,
+    hosts_replaced,
+    scaling_of,
+)
 from fleetform.views.plan.preview import preview_failure, preview_name
 
 if TYPE_CHECKING:
@@ -132,12 +139,15 @@ def _questions(
     ]
     # By the name that the ledger has: a plan may rename the fleet.
     name = change.moved_from or change.key.name
-    requests = _new_hosts(plan, change)
+    requests, released = _new_hosts(plan, change), _released(plan, change)
+    gone = [one for one in there.get(name, ()) if one.name in released]
+    emptied = len(gone) == len(there.get(name, ())) and _is_emptied(change, len(gone))
     if requests:
-        questions.append(partial(hosts.preview, requests, len(_replaced(change))))
-    released = _released(plan, change)
-    if gone := [one for one in there.get(name, ()) if one.name in released]:
-        questions.append(partial(hosts.preview_release, gone, requests))
+        replaced = len(gone) if change.action is Action.REPLACE else len(_replaced(change))
+        questions.append(partial(hosts.preview, requests, replaced, emptied=emptied))
+    if gone:
+        # With its last host a fleet loses what its hosts share.
+        questions.append(partial(hosts.preview_release, gone, () if emptied else requests))
     if said := _shared(change):
         questions.append(partial(hosts.preview_shared, name, there.get(name, ()), said))
     return questions
@@ -192,10 +202,18 @@ def _disk_steps(change: Change) -> list[Step]:
     return [step for step in steps if step.verb != Verb.VOLUME_FORGET]
 
 
+def _is_emptied(change: Change, hosts: int) -> bool:
+    """Tell whether the change of a fleet with so many hosts, all of which leave, releases all of them before it creates one."""
+    if change.action is Action.REPLACE:
+        return hosts > 0
+    documents = (step.arguments.get("document", {}) for step in change.steps)
+    update: Mapping[str, Any] = next((one["update"] for one in documents if "update" in one), {})
+    return update.get("strategy") != "surge" and 0 < hosts <= update.get("max_unavailable", 1)
+
+
 def _replaced(change: Change) -> frozenset[str]:
     """Name the hosts in whose place others are created."""
-    asked = (step.arguments.get("exchange", ()) for step in change.steps)
-    return frozenset(hosts_replaced(change)).union(*asked)
+    return frozenset(hosts_replaced(change))
 
 
 def _released(plan: Plan, change: Change) -> frozenset[str]:
@@ -207,7 +225,11 @@ def _released(plan: Plan, change: Change) -> frozenset[str]:
 
 
 def _new_hosts(plan: Plan, change: Change) -> list[InstanceRequest]:
-    """Return what is asked of a cloud for each host that a change creates, also in the place of another one."""
+    """
+    Return what is asked of a cloud for each host that a change creates, also in the place of another one.
+
+    Of a fleet that has no host until a run needs one, it is what is asked for the first of them.
+    """
     replaced = _replaced(change)
     new = {*hosts_created(plan, change), *replaced}
     first = next(iter(asked_offers(plan, change)), None)
@@ -218,6 +240,9 @@ def _new_hosts(plan: Plan, change: Change) -> list[InstanceRequest]:
     }
     if scaling := scaling_of(change):
         places |= {name: {"name": name, **scaling["host"]} for name in replaced - places.keys()}
+    if host := host_by_demand(change):
+        name = f"{change.key.name}-0"
+        places, new = {name: {"name": name, **host}}, {name}
     return [
         InstanceRequest(
             "", name, change.key.name, {},

@@ -75,9 +75,9 @@ class FencedHosts:
         await self._creator().secure(request, pin)
 
     async def preview(
-        self, requests: Sequence[InstanceRequest], replaced: int = 0
+        self, requests: Sequence[InstanceRequest], replaced: int = 0, *, emptied: bool = False
     ) -> Sequence[PreviewedChange]:
-        return await self._creator().preview(requests, replaced)
+        return await self._creator().preview(requests, replaced, emptied=emptied)
 
     async def preview_release(
         self, requests: Sequence[InstanceRequest], created: Sequence[InstanceRequest]

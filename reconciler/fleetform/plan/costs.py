@@ -213,10 +213,12 @@ def _kept(
     """Return the endpoints of the instances that a step leaves as they were bought, by their places."""
     there = _bought(draft, change)
     keeps, template = arguments.get("keeps", ()), arguments.get("template")
+    replaced = arguments.get("exchange", ())
     return {
         one.number: one.endpoint
         for one in there
         if one.state is not InstanceState.TERMINATING
+        and one.name not in replaced
         and (one.uid in keeps or one.template_digest in {"", template})
     }
 

@@ -174,9 +174,14 @@ def _hosts_replaced(draft: PlanDraft) -> dict[str, dict[str, dict[str, Any]]]:
     """Return, by fleet and host, what the hosts of clouds are that other ones replace."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for key, change in draft.changes.items():
-        names = {name for step in change.steps for name in step.arguments.get("unfit", ())}
+        names = {
+            name
+            for step in change.steps
+            for argument in ("unfit", "exchange")
+            for name in step.arguments.get(argument, ())
+        }
         for one in draft.live.instances if names else ():
-            if one.name in names and one.fleet == draft.row_key(change).name:
+            if one.is_bought and one.name in names and one.fleet == draft.row_key(change).name:
                 image = {"image": one.endpoint["image"]} if "image" in one.endpoint else {}
                 found.setdefault(key.name, {})[one.name] = {**terms_of(one.endpoint), **image}
     return dict(sorted(found.items()))

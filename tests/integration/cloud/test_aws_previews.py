@@ -143,7 +143,27 @@ def test_hosts_and_disks_that_change_or_go(site, cloud):
     assert f"preview: {replaced}\n" in shown
     assert "create 1 aws:ebs/snapshot:Snapshot; delete 1 aws:ebs/volume:Volume" in shown
 
+    # If all leave before one is created, what they share does so too.
+    fleet.write_text(fleet.read_text() + "update: {max_unavailable: 2}\n")
+    shown = site.run("plan", "--preview")
+    for action in ("create", "delete"):
+        assert f"{action} 2 aws:ec2/instance:Instance, 1 aws:ec2/keyPair:KeyPair" in shown
+
     site.declare("0..0")
     shown = site.run("plan", "--preview")
     assert "delete 2 aws:ec2/instance:Instance, 1 aws:ec2/keyPair:KeyPair" in shown
     assert len(cloud.instances()) == 2
+
+
+def test_a_fleet_that_has_no_host_yet(site, cloud):
+    """The cloud is asked for what a first host needs, before a run waits for one."""
+    site.declare("0..2")
+    assert "preview: for a first host, create " in site.run("plan", "--preview")
+    path = site.root / "fleet.yaml"
+    path.write_text(path.read_text().replace(site.image, "ami-0123456789abcdef0"))
+    for command in (("plan", "--preview"), ("apply", "-y")):
+        said = site.run(*command, code=1)
+        assert "preview failed" in said
+        assert "has no image ami-0123456789abcdef0" in said
+    assert site.plan()["resource_changes"]
+    assert cloud.instances() == []

@@ -29,7 +29,7 @@ class Clouds:
     def __init__(self, **failures):
         self._failures = failures
 
-    async def preview(self, requests, replaced=0):
+    async def preview(self, requests, replaced=0, *, emptied=False):
         fleet = requests[0].fleet
         if fleet in self._failures:
             raise self._failures[fleet]
@@ -40,9 +40,9 @@ class Clouds:
 def previewed(monkeypatch):
     """Return a function that plans fleets `good` and `bad`, with previews by some providers."""
 
-    def make(**failures):
+    def make(nodes=1, **failures):
         monkeypatch.setattr(preview, "routed_hosts", lambda _: Clouds(**failures))
-        fleets = [fleet(name, **AWS) for name in ("good", "bad")]
+        fleets = [fleet(name, nodes=nodes, **AWS) for name in ("good", "bad")]
         offers = {one.key.name: offers_of_fleet(one.document) for one in fleets}
         plan = planned(tree(*fleets), replace(ledger(), offers=offers))
         return preview.with_preview(SimpleNamespace(), plan)
@@ -92,3 +92,19 @@ def test_a_refused_offer_does_not_keep_from_applying(previewed):
     preview.require_previewed(plan, or_passes=True)
     with pytest.raises(PlanProblem, match="fleet/bad failed: no capacity"):
         preview.require_previewed(plan)
+
+
+def test_a_fleet_without_hosts_is_previewed_by_its_first_one(previewed):
+    """Demand may create it later, so what is wrong with it is no surprise of then."""
+    plan = previewed({"min": 0, "target": 0, "max": 2}, bad=PermanentError("no image ami-1"))
+    shown = printed(plan)
+    assert "preview: for a first host, create 1 aws:ec2/instance:Instance" in shown
+    assert "preview failed: no image ami-1" in shown
+    assert "previewed in the clouds, where 1 preview failed" in shown
+    with pytest.raises(PlanProblem, match="fleet/bad failed: no image"):
+        preview.require_previewed(plan, "nothing was applied", or_passes=True)
+
+
+def test_no_host_of_no_range_is_previewed(previewed):
+    """A fleet that may have none asks nothing."""
+    assert previewed({"min": 0, "target": 0, "max": 0}).annex["preview"] == {}

@@ -73,7 +73,9 @@ class Cloud(SimulatedHosts):
     async def preview_release(self, requests: object, created: object) -> tuple[()]:
         return ()
 
-    async def preview(self, requests: object, replaced: int = 0) -> tuple[()]:
+    async def preview(
+        self, requests: object, replaced: int = 0, *, emptied: bool = False
+    ) -> tuple[()]:
         return ()
 
     async def listed(self, environment_uid: str, request: object) -> tuple[()]:

@@ -10,7 +10,7 @@ import pytest
 from fleetform.app.offers import offers_of_fleet
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.offers import TriedOffer
-from fleetform.model.plan import Action, HeldBy
+from fleetform.model.plan import Action, HeldBy, Scope
 from fleetform.plan.kinds.fleet import template_of
 from fleetform.views.moments import moment
 from fleetform.views.plan.json import to_json
@@ -345,6 +345,18 @@ def test_another_image_is_another_template():
     at_once = on_aws(1, aws={**AWS["aws"], "image": "ami-2"}, update={"strategy": "recreate"})
     (held,) = plan_of(at_once, live).held
     assert (held.by, held.change.action) == (HeldBy.DESTRUCTIVE, Action.UPDATE)
+
+
+def test_a_host_that_is_replaced_has_its_price():
+    """`--replace` buys another one, by the first offer, or by the next ones."""
+    live = replace(ledger(row(on_aws(1))), instances=(bought(0),))
+    live = replace(live, offers={"gpus": offers_of_fleet(on_aws(1).document)})
+    plan = planned(tree(on_aws(1)), live, scope=Scope(replaces=("host/gpus-0",)))
+    shown = printed(plan)
+    assert "replaces: 1 host: gpus-0 (`--replace` requests a new one); g4dn.xlarge" in shown
+    assert "→ g5.xlarge in us-east-1, $1.01/h; image" in shown
+    assert "cost: $0.53/h → $1.01/h, up to $1.22/h with the next offers" in shown
+    assert "next offers: g5.2xlarge in us-east-1, $1.22/h" in shown
 
 
 def by_demand(least, target, most, **fields):

@@ -219,13 +219,14 @@ class HostCreator(Protocol):
     """A provider of hosts that do not exist until they are asked for, and cost money from then on."""
 
     async def preview(
-        self, requests: Sequence[InstanceRequest], replaced: int = 0
+        self, requests: Sequence[InstanceRequest], replaced: int = 0, *, emptied: bool = False
     ) -> Sequence[PreviewedChange]:
         """
         Say what the creation of hosts of one fleet would change in the cloud; nothing is changed.
 
         The requests have no uids yet, so their names stand in for them. `replaced` of them replace hosts that
-        leave, so the quota of the account must have room only for the others.
+        leave, so the quota of the account must have room only for the others. `emptied`: all hosts of the
+        fleet are released before, and so is what they share.
 
         Raises:
             ProviderError: It cannot be said; the message says why.
@@ -355,7 +356,7 @@ class CloudProvider(Protocol):
     """The part of `HostCreator` that a provider of a cloud has; what has no docstring is as there."""
 
     async def preview(
-        self, requests: Sequence[InstanceRequest], replaced: int = 0
+        self, requests: Sequence[InstanceRequest], replaced: int = 0, *, emptied: bool = False
     ) -> Sequence[PreviewedChange]: ...
     async def preview_release(
         self, requests: Sequence[InstanceRequest], created: Sequence[InstanceRequest]

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from fleetform.model import figures
+from fleetform.model.instance import CLOUDS
 from fleetform.model.offers import priced_offer_text, terms_of, with_offer
 from fleetform.model.plan import Change, Plan
 from fleetform.views.lines import printable
@@ -19,6 +20,7 @@ from fleetform.views.moments import moment
 __all__ = [
     "asked_offers",
     "asks_for_hosts",
+    "host_by_demand",
     "hosts_created",
     "hosts_created_text",
     "hosts_replaced",
@@ -59,9 +61,15 @@ def hosts_created(plan: Plan, change: Change) -> tuple[str, ...]:
 
 
 def hosts_replaced(change: Change) -> Mapping[str, str]:
-    """Return the hosts of a fleet on a cloud that another template replaces, with the reason."""
-    found = (step.arguments.get("unfit", {}) for step in change.steps)
-    return next((one for one in found if one), {})
+    """Return the hosts of a fleet on a cloud that another template or `--replace` replaces, with the reason."""
+    found: dict[str, str] = {}
+    for step in change.steps:
+        if "offers" in step.arguments:
+            found |= dict.fromkeys(
+                step.arguments.get("exchange", ()), "`--replace` requests a new one"
+            )
+        found |= step.arguments.get("unfit", {})
+    return found
 
 
 def replacement_text(plan: Plan, change: Change) -> str:
@@ -161,6 +169,16 @@ def scaling_of(change: Change) -> Mapping[str, Any] | None:
     """Return the limits of a fleet whose hosts follow demand after the change, as its step has them."""
     found = (step.arguments.get("scaling") for step in change.steps)
     return next((one for one in found if one is not None), None)
+
+
+def host_by_demand(change: Change) -> Mapping[str, Any] | None:
+    """Return the place of the hosts that demand may bring in, if the fleet has none after the change; None: it has, or gets none."""
+    has_hosts = any(step.arguments.get("instances") for step in change.steps)
+    scaling = None if has_hosts else scaling_of(change)
+    if scaling is None or not scaling["max"] or scaling["host"].get("provider") not in CLOUDS:
+        return None
+    host: Mapping[str, Any] = scaling["host"]
+    return host
 
 
 def scaling_text(plan: Plan, change: Change) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from fleetform.model.plan import Change, Plan
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.lines import printable
+from fleetform.views.plan.offers import host_by_demand
 
 __all__ = [
     "preview_failure",
@@ -57,14 +58,16 @@ def preview_text(plan: Plan, change: Change) -> str:
     Write `create 1 aws:ec2/keyPair:KeyPair, 2 aws:ec2/instance:Instance`; empty without a preview.
 
     An update names the properties that differ: `update 1 aws:ec2/securityGroup:SecurityGroup
-    (ingress[0].cidrBlocks: 203.0.113.7/32 → 198.51.100.9/32)`.
+    (ingress[0].cidrBlocks: 203.0.113.7/32 → 198.51.100.9/32)`. Of a fleet that has no host until a run needs one, it is
+    `for a first host, create …`.
     """
     rows = preview_rows(plan, change)
     counts = Counter((row["action"], row["type"], _differences(row)) for row in rows)
     by_action: dict[str, list[str]] = {}
     for (action, kind, differences), count in sorted(counts.items()):
         by_action.setdefault(action, []).append(f"{count} {kind}{differences}")
-    return "; ".join(f"{action} {', '.join(parts)}" for action, parts in by_action.items())
+    text = "; ".join(f"{action} {', '.join(parts)}" for action, parts in by_action.items())
+    return f"for a first host, {text}" if text and host_by_demand(change) else text
 
 
 def _differences(row: Mapping[str, Any]) -> str:

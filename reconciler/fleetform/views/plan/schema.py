@@ -233,7 +233,7 @@ class ResourceChange(TypedDict):
     hosts_replaced: NotRequired[
         Annotated[
             dict[str, str],
-            "Of a fleet on a cloud: the hosts that another template replaces, with the reason; absent without any.",
+            "Of a fleet on a cloud: the hosts that another template or `--replace` replaces, with the reason; absent without any.",
         ]
     ]
     scaling: NotRequired[
@@ -243,7 +243,10 @@ class ResourceChange(TypedDict):
         ]
     ]
     preview: NotRequired[
-        Annotated[list[PreviewedResource], "Of a fleet or a volume on a cloud, with `--preview`."]
+        Annotated[
+            list[PreviewedResource],
+            "Of a fleet or a volume on a cloud, with `--preview`; of a fleet that has no host until a run needs one, for its first host.",
+        ]
     ]
     preview_error: NotRequired[
         Annotated[PreviewError, "Why there is no preview; absent unless it failed."]

@@ -182,7 +182,7 @@ class AwsHosts:
         }
 
     async def preview(
-        self, requests: Sequence[InstanceRequest], replaced: int = 0
+        self, requests: Sequence[InstanceRequest], replaced: int = 0, *, emptied: bool = False
     ) -> Sequence[PreviewedChange]:
         first = requests[0]
         require_installed(first.fleet)
@@ -193,7 +193,7 @@ class AwsHosts:
         record = replace(record, hosts={one.name: one.name for one in requests})
         shared = shared_of(first, self._keys.previewed_key())
         return await preview_batch(
-            self._folder, self._records, record, shared, self._slots, replaced
+            self._folder, self._records, record, shared, self._slots, replaced, emptied=emptied
         )
 
     async def preview_release(

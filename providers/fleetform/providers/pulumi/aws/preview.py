@@ -46,6 +46,8 @@ async def preview_batch(
     shared: SharedRequest,
     slots: RunnerSlots,
     replaced: int = 0,
+    *,
+    emptied: bool = False,
 ) -> tuple[PreviewedChange, ...]:
     """
     Return the changes that the creation of hosts would make, in a batch for each hundred.
@@ -57,12 +59,13 @@ async def preview_batch(
         shared: What its hosts share.
         slots: For runners.
         replaced: So many of the hosts take the places of others.
+        emptied: All hosts are released before, and what they share with them.
 
     Raises:
         ProviderError: The account lacks something that the hosts need, or the engine fails.
     """
     known = read_shared(records, record.shared)
-    parts = known.parts if known is not None else None
+    parts = known.parts if known is not None and not emptied else None
     names = list(record.hosts)
     batches = [
         replace(record, hosts={name: name for name in names[first : first + BATCH_MAX]}).batch({})
