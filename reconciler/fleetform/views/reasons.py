@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from fleetform.model.drift import OTHER_DATA
 from fleetform.model.plan import Action, Change, HeldBy, Reason
 from fleetform.model.rollout import divides_otherwise
+from fleetform.spec import fields
+from fleetform.spec.fields import OnChange
 from fleetform.spec.names import split_element
 
 REASONS: Mapping[Reason, str] = {
@@ -90,8 +92,8 @@ def reason_sentence(change: Change, *others: Change) -> str:
 def _sentence(reason: Reason, change: Change, others: Sequence[Change]) -> str:
     if reason in {Reason.EXECUTION_CHANGED, Reason.DEFERRED}:
         return _execution_sentence(change, others)
-    if reason is Reason.CONTROL_CHANGED and _replaces_hosts(change):
-        return "its hosts are replaced"
+    if reason is Reason.CONTROL_CHANGED and change.key.kind == "fleet":
+        return _fleet_sentence(change)
     if reason is Reason.RETURNED and change.key.kind != "run":
         return "restored with its data"
     if reason is Reason.REPLACE_ASKED:
@@ -107,10 +109,25 @@ def _sentence(reason: Reason, change: Change, others: Sequence[Change]) -> str:
     return REASONS[reason]
 
 
+def _fleet_sentence(change: Change) -> str:
+    """Say what becomes of the hosts of a fleet that stays, and name the fields that only later hosts have."""
+    if _replaces_hosts(change):
+        return "its hosts are replaced"
+    in_cloud = any("shared" in step.arguments for step in change.steps)
+    later = [
+        field.path
+        for field in change.fields
+        if in_cloud and fields.row("fleet", field.path).on_change is OnChange.NEW_HOSTS
+    ]
+    if not later:
+        return REASONS[Reason.CONTROL_CHANGED]
+    sentence = f"applies to hosts that are created later: {', '.join(f'`{one}`' for one in later)}"
+    is_all = len(later) == len(change.fields)
+    return sentence if is_all else f"{REASONS[Reason.CONTROL_CHANGED]}; {sentence}"
+
+
 def _replaces_hosts(change: Change) -> bool:
     """Tell whether a fleet stays and hosts of it are replaced."""
-    if change.key.kind != "fleet":
-        return False
     unfit = (step.arguments.get("unfit") for step in change.steps)
     return any(unfit) or any(map(divides_otherwise, change.fields))
 

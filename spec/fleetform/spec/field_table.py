@@ -190,7 +190,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "ssh_config.proxy_jump.ssh_key.private": Row(FieldClass.CONTROL, OnChange.UPDATE, "", sensitive=True),
         "ssh_config.ssh_key": Row(FieldClass.CONTROL, OnChange.UPDATE, ""),
         "ssh_config.ssh_key.private": Row(FieldClass.CONTROL, OnChange.UPDATE, "", sensitive=True),
-        "tags": Row(FieldClass.CONTROL, OnChange.UPDATE, "store"),
+        "tags": Row(FieldClass.CONTROL, OnChange.NEW_HOSTS, "store"),
         "type": Row(FieldClass.EXECUTION, OnChange.IDENTITY, "plan"),
         "update": Row(FieldClass.CONTROL, OnChange.UPDATE, "lifecycle"),
     },

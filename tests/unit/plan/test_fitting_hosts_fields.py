@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from fleetform.plan.kinds.fleet import elsewhere
 from fleetform.spec import fields
 from fleetform.spec.fields import OnChange
 from fleetform.spec.kinds.aws import AwsHosts
 from fleetform.spec.kinds.fleet import SOURCES, Fleet
 from unit.plan.test_fitting_hosts import BEFORE, hosts_of, there
 from unit.plan.test_offers import AWS, on_aws, plan_of, printed
+from unit.plan.trees import fleet, ledger, planned, row, tree
 
 EAST, OTHER = ["us-east-1a", "us-east-1b"], ["us-east-1b"]
 
@@ -56,6 +58,9 @@ CHANGES = {
 }
 """By path: the value before and after; None: the field is not set, or is as in `AWS` and `BEFORE`."""
 
+OF_EXISTING_HOSTS = {"aws.proxy_jump", "aws.ssh_from", "retry"}
+"""Fields of what an instance is created by that hold for existing ones as well: the apply reaches them by it."""
+
 REPLACED = {OnChange.HOSTS, OnChange.UNFIT_HOSTS}
 
 
@@ -94,11 +99,34 @@ def test_a_change_does_what_the_reference_says(path):
     assert bool(replaced) == (on_change in REPLACED), on_change
     text = printed(plan)
     assert ("its hosts are replaced" in text) == bool(replaced)
+    later = f"applies to hosts that are created later: `{path}"
+    assert (later in text) == (on_change is OnChange.NEW_HOSTS)
     if on_change is OnChange.HOSTS:
         assert set(replaced.values()) == {f"`{path}` changes"}
         assert "2 hosts: gpus-0, gpus-1 (" in text
     elif on_change not in REPLACED and kept:
         assert kept == ["u0", "u1"]
+
+
+@pytest.mark.parametrize("path", sorted(CHANGES))
+def test_what_is_updated_in_place_is_no_part_of_a_new_instance(path):
+    """A field that only instances created later have is not said to be updated in place."""
+    endpoints = [
+        elsewhere(on_aws(**{**BEFORE, **declared(path, value)}).document)["endpoint"]
+        for value in CHANGES[path]
+    ]
+    if fields.row("fleet", path).on_change is OnChange.UPDATE and path not in OF_EXISTING_HOSTS:
+        assert endpoints[0] == endpoints[1]
+
+
+def test_other_fields_beside_those_of_later_hosts_are_updated_in_place():
+    """The plan says both, and of a fleet without instances neither."""
+    before = {"tags": {"team": "vision"}}
+    plan = plan_of(on_aws(**BEFORE, nodes=3, tags={"team": "speech"}), there(**before))
+    sentence = "updated in place; applies to hosts that are created later: `tags.team`"
+    assert sentence in printed(plan)
+    local = planned(tree(fleet("f", tags={"a": "b"})), ledger(row(fleet("f"))))
+    assert "~ fleet f  updated in place\n" in printed(local)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from fleetform.spec.kinds.aws import AwsHosts
 from fleetform.spec.kinds.backend import KubernetesHosts, SlurmHosts
 from fleetform.spec.kinds.base import (
     Model,
+    Tags,
     Whole,
     contradiction,
     listed,
@@ -214,6 +215,13 @@ class Fleet(OfferChoice):
 
     type: Literal["fleet"]
     """The kind of the document: `fleet`."""
+
+    tags: Annotated[Tags | None, of_hosts("store", OnChange.NEW_HOSTS)] = None
+    """
+    Labels by which people and commands find and group resources, and tags of instances on AWS and
+    of their disks. Keys have up to 60 letters, digits, `-` and `_`, values up to 256 characters.
+    Example: `{team: vision, cost-center: "42"}`.
+    """
 
     nodes: (
         Annotated[Nodes, *read_by(_nodes, _NODES_SCHEMA), control("providers", default=1)] | None
