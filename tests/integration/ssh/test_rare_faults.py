@@ -81,7 +81,8 @@ def test_two_controllers_of_one_environment(environment: Environment, tmp_path: 
     serve = environment.serve(
         environment.fleet("node1"), environment.job("first"), environment.job("second")
     )
-    environment.wait_for_start("first")
+    # A copy without it would be a ledger older than what the host knows, with which nothing is started unasked.
+    environment.wait_until_state("first", "running")
     copy = tmp_path / "copy"
     serve.send_signal(signal.SIGSTOP)
     shutil.copytree(environment.state, copy, ignore=shutil.ignore_patterns("*.sock"))
