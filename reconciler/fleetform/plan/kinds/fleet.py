@@ -115,7 +115,8 @@ def recreates_at_once(document: Mapping[str, Any]) -> bool:
 def hosts_impact(action: Action, count: int) -> str:
     """Say what goes with so many hosts of a fleet, which are all that it has."""
     hosts = counted(count, "host")
-    return _cut_short(hosts) if action is Action.UPDATE else f"{hosts} and all jobs on them"
+    # A fleet without jobs is removed as well: whose jobs end with it is its stake.
+    return _cut_short(hosts) if action is Action.UPDATE else hosts
 
 
 def recreated_hosts_impact(names: Sequence[str]) -> str:

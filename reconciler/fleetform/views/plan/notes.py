@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from fleetform.model import figures
 from fleetform.model.drift import expected_and_seen
 from fleetform.model.figures import counted, first_of
-from fleetform.model.plan import Change, HeldBy, Impact, Plan, Reason, Settled
+from fleetform.model.plan import Action, Change, HeldBy, Impact, Plan, Reason, Settled
 from fleetform.model.run_state import RunState
 from fleetform.spec.desired import ResourceKey
 from fleetform.spec.names import natural_order, split_element
@@ -244,7 +245,7 @@ RUNS_MAX = 3
 
 def impact_text(plan: Plan, change: Change) -> str:
     """
-    Write `2 hosts and all jobs on them: train on 8 GPUs, 2h13m so far, 17.7 GPU-hours`.
+    Write `2 hosts with the jobs of train on 8 GPUs, 2h13m so far, 17.7 GPU-hours`.
 
     Empty for a change that would end nothing. Times come from the annex.
     """
@@ -255,7 +256,9 @@ def impact_text(plan: Plan, change: Change) -> str:
     # Of a run, what is at stake is its own work, and said where it is destructive.
     if change.stake is not None and (change.key.kind != "run" or not parts):
         parts.append(f"{_whose(change, change.stake)}{_on(change.stake.gpus)}")
-    return ": ".join(parts) + _so_far((since or {}).get(str(change.key)))
+    is_removed = change.key.kind == "fleet" and change.action is not Action.UPDATE
+    joint = " with the jobs of " if is_removed else ": "
+    return joint.join(parts) + _so_far((since or {}).get(str(change.key)))
 
 
 def group_impact_text(plan: Plan, group: Group) -> str:

@@ -17,7 +17,7 @@ def test_a_fleet_names_whose_work_is_on_it_and_for_how_long():
     known = {"fleet/gpu": {"ms": 2 * HOUR_MS, "gpu_ms": 16 * HOUR_MS, "since": "start"}}
     told = replace(plan, annex={**plan.annex, "at_stake": known})
     assert impact_text(told, change) == (
-        "1 host and all jobs on them: a, b, c and 1 more on 8 GPUs, 2h00m so far, 16 GPU-hours"
+        "1 host with the jobs of a, b, c and 1 more on 8 GPUs, 2h00m so far, 16 GPU-hours"
     )
     known["fleet/gpu"]["since"] = "checkpoint"
     assert "2h00m since the last checkpoint" in impact_text(told, change)
