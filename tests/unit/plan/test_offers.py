@@ -121,7 +121,10 @@ def test_a_plan_costs_at_most_the_dearest_offer():
     plan = plan_of(on_aws(2))
     shown = printed(plan)
     assert "cost: $0.00/h → $2.02/h, up to $2.43/h with the next offers" in shown
-    assert "Cost: $0.00/h → $2.02/h, up to $2.43/h with the next offers." in shown
+    assert (
+        "Cost of the changed fleets: $0.00/h → $2.02/h, up to $2.43/h with the next offers."
+        in shown
+    )
     (body,) = to_json(plan, version="1")["resource_changes"]
     assert body["costs"] == {
         "before": {"micros": 0, "unknown_hosts": 0},
@@ -145,7 +148,7 @@ def test_sums_say_what_they_leave_out():
         " up to $1.74/h + 1 host of unknown price with the next offers"
     )
     assert f"cost: {cost}" in shown
-    assert f"Cost: {cost}." in shown
+    assert f"Cost of the changed fleets: {cost}." in shown
     (change,) = plan.changes
     assert (change.cost_before, change.cost_after) == (None, None)
     shown = printed(plan_of(on_aws(2, regions=["us-east-1", "us-west-2"])))
@@ -376,7 +379,8 @@ def test_a_range_has_its_limits_in_the_step():
     shown = printed(plan)
     assert "cost: $0.00/h now, up to $3.02/h by demand" in shown
     assert (
-        "Cost: $0.00/h now, up to $3.02/h by demand, up to $3.64/h with the next offers." in shown
+        "Cost of the changed fleets: $0.00/h now, up to $3.02/h by demand, up to $3.64/h with the next offers."
+        in shown
     )
     assert "next offers: g5.2xlarge in us-east-1, $1.22/h" in shown
     assert "0 to 3 hosts by demand (g5.xlarge in us-east-1, $1.01/h each" in shown

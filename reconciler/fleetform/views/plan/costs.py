@@ -134,13 +134,14 @@ def _fleets_text(plan: Plan) -> str:
             _sum(one.limit or side for one, side in zip(known, most, strict=True)),
         )
     )
-    rest = []
+    rest, kinds = [], ["fleets"] if text else []
     if text and (unpriced := len(fleets) - len(known)):
         rest.append(f"{figures.counted(unpriced, 'fleet')} without a price")
     if disks := sum(bool(disk_cost_text(one)) for one in plan.changes):
         rest.append(f"{figures.counted(disks, 'volume')} of unknown price")
+        kinds.append("volumes")
     sums = ", and ".join(filter(None, (text, " and ".join(rest))))
-    return f"Cost: {sums}." if sums else ""
+    return f"Cost of the changed {' and '.join(kinds)}: {sums}." if sums else ""
 
 
 def _sum(costs: Iterable[HourlyCost]) -> HourlyCost:

@@ -19,7 +19,9 @@ def test_both_sides_in_dollars_an_hour():
     plan = plan_of(2, 3)
     change = plan.changes[1]
     assert cost_text(plan, change) == "$2.40/h → $3.60/h"
-    assert total_cost_texts(plan) == ["Cost: $2.40/h → $3.60/h, and 1 fleet without a price."]
+    assert total_cost_texts(plan) == [
+        "Cost of the changed fleets: $2.40/h → $3.60/h, and 1 fleet without a price."
+    ]
 
 
 def test_without_a_price_nothing_is_said():
@@ -72,6 +74,6 @@ def volume(**more):
 def costs(live, declared):
     plan = planned(tree(declared), live)
     texts = [disk_cost_text(change) for change in plan.changes]
-    total = ["Cost: 1 volume of unknown price."] if any(texts) else []
+    total = ["Cost of the changed volumes: 1 volume of unknown price."] if any(texts) else []
     assert total_cost_texts(plan) == total
     return texts
