@@ -45,7 +45,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
     that its change removes, `removal_waits_for` the runs with jobs there, `hosts_set_up` those on which its change installs and starts the agent,
     `hosts_created` those that its change buys from a cloud, and `hosts_replaced` has the offer and the image of each that another one replaces.
     `rollouts` says, by fleet, how far its rollout is. `hosts_joining` has, by fleet, the hosts that it works without until they answer, with the reason,
-    `hosts_waiting` those for which no cloud has capacity, and `hosts_silent` those that were set up and cannot be reached now. `fleet_costs` are those of `cloud_costs`, and
+    `hosts_uncreated` the names of those among them that their cloud has not created, `hosts_waiting` those for which no cloud has capacity, and `hosts_silent` those that were set up and cannot be reached now. `fleet_costs` are those of `cloud_costs`, and
     `run_costs` those of `run_costs`.
     `offers` has, by fleet that changes, its offers in the order in which they are asked for at the time of the plan; absent unless
     its cloud has refused one lately. `offer_warnings` has what people should know of them.
@@ -94,6 +94,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
         **({"hosts_replaced": old} if (old := _hosts_replaced(draft)) else {}),
         **({"rollouts": rollouts} if (rollouts := _rollouts(draft)) else {}),
         **({"hosts_joining": late} if (late := _hosts_late(draft, lack_offer=False)) else {}),
+        **({"hosts_uncreated": names} if (names := _hosts_uncreated(draft, late)) else {}),
         **({"hosts_waiting": late} if (late := _hosts_late(draft, lack_offer=True)) else {}),
         **({"hosts_silent": silent} if (silent := _hosts_silent(draft)) else {}),
         **({"offers": offers} if (offers := _refused_offers(draft)) else {}),
@@ -227,6 +228,15 @@ def _hosts_late(draft: PlanDraft, *, lack_offer: bool) -> dict[str, dict[str, st
         ):
             found.setdefault(one.fleet, {})[one.name] = one.message
     return dict(sorted(found.items()))
+
+
+def _hosts_uncreated(draft: PlanDraft, late: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Name the hosts among these that their cloud has not created, so that none of them can answer."""
+    return [
+        one.name
+        for one in draft.live.instances
+        if one.is_missing and one.name in late.get(one.fleet, ())
+    ]
 
 
 def _hosts_silent(draft: PlanDraft) -> dict[str, dict[str, str]]:

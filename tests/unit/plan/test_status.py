@@ -147,6 +147,20 @@ def test_a_plan_names_hosts_that_are_not_set_up_yet() -> None:
     assert plan.digest == planned(desired, replace(live, instances=(untried,))).digest
 
 
+def test_a_host_that_was_not_created_is_not_asked_again() -> None:
+    """The plan names the command that explains the creation, and not the one that asks hosts."""
+    failed = Instance(
+        "i", "gpus-0", "gpus", 0, InstanceState.PROVISIONING, message="AWS refuses it", provider="aws",
+    )  # fmt: skip
+    created = replace(failed, uid="j", name="gpus-1", number=1, endpoint={"id": "i-1"})
+    live = replace(ledger(row(fleet("gpus"))), instances=(failed, created))
+    lines = [one.text for one in render(planned(tree(fleet("gpus")), live))]
+    said = "host gpus-0 of fleet gpus is not created: AWS refuses it (`fleetform why fleet/gpus`)"
+    assert f"  ! {said}" in lines
+    (asked,) = [one for one in lines if "is asked again until it answers" in one]
+    assert "host gpus-1 " in asked
+
+
 def test_a_plan_names_hosts_that_no_cloud_has_capacity_for() -> None:
     """One sentence for equal reasons, in text and in Markdown; a fleet that the plan changes says it itself."""
     why = "waiting for capacity, asked again at 2026-01-01T00:10:00Z"

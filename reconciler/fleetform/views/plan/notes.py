@@ -421,7 +421,7 @@ def _without_hosts_texts(plan: Plan) -> Iterator[str]:
 
 def _waiting_texts(plan: Plan) -> Iterator[str]:
     alike: dict[tuple[str, str], list[str]] = {}
-    for one in waiting_hosts(plan):
+    for one in (*filter(partial(_is_uncreated, plan), joining_hosts(plan)), *waiting_hosts(plan)):
         alike.setdefault((one.fleet, one.reason), []).append(one.host)
     for (fleet, reason), hosts in alike.items():
         are = f"host {_host_names(hosts)} of fleet {fleet} is"
@@ -435,7 +435,13 @@ def _joining_texts(plan: Plan) -> list[str]:
         f"host {printable(one.host)} of fleet {one.fleet} is not set up: {one.reason}; it is asked again"
         f" until it answers (`fleetform fleet check {one.fleet}`)"
         for one in joining_hosts(plan)
+        if not _is_uncreated(plan, one)
     ]
+
+
+def _is_uncreated(plan: Plan, host: AbsentHost) -> bool:
+    """Tell whether its cloud has not created a host that is not set up: nothing is there that could answer."""
+    return host.host in plan.annex.get("hosts_uncreated", ())
 
 
 def silent_texts(plan: Plan) -> list[str]:
