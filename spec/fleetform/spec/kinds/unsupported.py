@@ -112,7 +112,7 @@ _RUN_VALUES = {
 
 VALUES: Mapping[str, Mapping[str, str]] = {
     "fleet": {
-        "backends": "fleets in clouds",
+        "backends": "fleets in clouds other than AWS",
         "blocks": "`auto`",
         "env": "variables without a value",
         "kubernetes": "fleets of a cluster",
