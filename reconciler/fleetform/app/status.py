@@ -10,13 +10,14 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from fleetform.agents.protocol.naming import short_uid
+from fleetform.agents.protocol.naming import first_digits
 from fleetform.api.waiting import StuckRuns, stuck_runs
 from fleetform.app.blocked import Blocked, read_whole_applies
 from fleetform.app.controllers import read_controller
 from fleetform.app.generations import behind, known_generation
 from fleetform.app.problems import LedgerProblem
 from fleetform.model.ledger import LedgerStatus
+from fleetform.model.redaction import fingerprint
 from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
 from fleetform.plan.exit import exit_code_of_status
 from fleetform.spec.tree.git import Commit, count_ahead
@@ -78,7 +79,8 @@ def read_status(workspace: Workspace, *, now_ms: int) -> Status:
     )
     return Status(
         environment=workspace.environment.name,
-        uid=short_uid(workspace.environment.uid),
+        uid=first_digits(workspace.environment.uid),
+        fingerprint=fingerprint(workspace.environment.uid),
         ledger=ledger,
         applied=applied,
         destroyed_at_ms=destroyed_at_ms,

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fleetform.agents.protocol.naming import short_uid
+from fleetform.agents.protocol.naming import first_digits
 from fleetform.model.leadership import BACKGROUND, Holder
+from fleetform.model.redaction import fingerprint
 from fleetform.views.moments import age
 from fleetform.views.table import Cell, Column, Table, make_table, row_of
 
@@ -93,7 +94,8 @@ class LockRow:
 
     Attributes:
         environment: Its name as it was applied last; empty where nothing was.
-        uid: The beginning of it, which tells two of one name apart (`model.redaction`).
+        uid: Its first eight characters, which tell two of one name apart; the whole is a key (`model.redaction`).
+        fingerprint: Stands for the whole uid; plans of the environment have the same.
         held: Whether a process manages it now; the rest is empty where none does.
         pid: 0 for a process that has not written it down yet.
         fence: Of a lease; 0 for a file lock.
@@ -102,6 +104,7 @@ class LockRow:
 
     environment: str
     uid: str
+    fingerprint: str
     held: bool
     command: str = ""
     who: str = ""
@@ -144,9 +147,10 @@ def held_by(holder: Holder) -> str:
 
 
 def lock_row(environment: str, uid: str, holder: Holder | None) -> LockRow:
+    digits, mark = first_digits(uid), fingerprint(uid)
     if holder is None:
-        return LockRow(environment, short_uid(uid), held=False)
-    return row_of(LockRow, holder, environment=environment, uid=short_uid(uid), held=True)
+        return LockRow(environment, digits, mark, held=False)
+    return row_of(LockRow, holder, environment=environment, uid=digits, fingerprint=mark, held=True)
 
 
 def locks_table(rows: Iterable[LockRow], *, now_ms: int) -> Table:

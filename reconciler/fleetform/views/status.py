@@ -155,7 +155,8 @@ class Status:
     An environment at one moment.
 
     Attributes:
-        uid: The beginning of it.
+        uid: Its first eight characters, which people look for; the whole is a key of what plans hide.
+        fingerprint: Stands for the whole uid; plans of the environment have the same.
         applied: None without an apply of the whole configuration.
         destroyed_at_ms: When `destroy` has removed everything since; None where it has not.
         working_copy: The commit that is checked out, `+dirty` where files of the configuration differ
@@ -171,6 +172,7 @@ class Status:
 
     environment: str
     uid: str
+    fingerprint: str
     ledger: LedgerRow
     applied: AppliedRow | None
     destroyed_at_ms: int | None

@@ -30,7 +30,8 @@ LONG = "a-name-of-a-run-that-is-as-long-as-a-name-may-be[learning_rate=0.0001,ba
 
 FRESH = Status(
     environment="lab",
-    uid="01234567…",
+    uid="01234567",
+    fingerprint="5b1e6f0a4c2d8e9705f3a1b2c3d4e5f6",
     ledger=LedgerRow("empty"),
     applied=None,
     destroyed_at_ms=None,
