@@ -23,6 +23,7 @@ import pytest
 
 from fleetform.store.postgres.address import Address
 from fleetform.store.postgres.connection import Connection
+from leftovers import end_agents
 from postgres_server import PASSWORD, PostgresServer, reason_missing
 
 pytestmark = pytest.mark.waits
@@ -181,11 +182,8 @@ class Arena:
         if self.manager is not None and self.manager.poll() is None:
             self.manager.kill()
             self.manager.wait()
-        for pid in (*self.agents(), *self.supervisors(), *self.orphans()):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        # An apply whose server fell over may have left a background controller.
+        end_agents(self.state)
         self.log.close()
 
 
