@@ -16,8 +16,8 @@ _INTRODUCTION = """\
 A difference between the configuration and the applied state is a change of the plan. A difference between the applied and the
 actual state is **drift**: for example, a person removed a directory, killed an agent or rebooted a host. `fleetform drift` asks the
 hosts and shows each drifted field as `expected → seen`, since when, and by whom if that is known. It starts nothing and does not disturb a
-controller. It records the drift in the ledger, and plans, `why` and `status` show it until it is healed. The steps are in
-[how-to/drift.md](how-to/drift.md).
+controller. It records the drift in the ledger, and plans, `why` and `status` show it until it is healed. Only `creation` is not recorded: `status`,
+`why` and `fleet show` read it from what was written down before the cloud was asked. The steps are in [how-to/drift.md](how-to/drift.md).
 
 An arrow in a change of a plan points from the value before the apply to the value after it. An arrow in drift points from the
 expected value to the value that was seen, and both have these words: a correction has the same two values in the opposite order.
@@ -32,7 +32,7 @@ The remedy:
 
 - **apply**: `fleetform plan --refresh` shows the correction, and `fleetform apply --refresh` makes it. `fleetform serve` makes it by
   itself. Nothing is lost;
-- **greeting**: the next controller records it when it connects to the host;
+- **greeting**: the next controller records it;
 - **decide**: a person must decide. Until then a volume is blocked;
 - **accept**: `fleetform apply --refresh-only` accepts the value that was seen: it is expected from then on.
 

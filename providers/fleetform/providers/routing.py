@@ -17,6 +17,7 @@ from fleetform.agents.protocol.messages import Cursor
 from fleetform.providers.contract.checks import HostChecked
 from fleetform.providers.contract.errors import PermanentError
 from fleetform.providers.contract.hosts import (
+    AnswerRecords,
     CloudProvider,
     CreatedHost,
     Host,
@@ -45,8 +46,8 @@ SSH = "ssh"
 
 class RoutedHosts:
     """
-    Implements `HostProvider`, `HostCreator` and `ImageSource` of `contract.hosts`, `contract.checks.HostChecker`, and
-    `contract.volumes.VolumeSource`.
+    Implements `HostProvider`, `HostCreator`, `ImageSource` and `AnswerRecords` of `contract.hosts`,
+    `contract.checks.HostChecker`, and `contract.volumes.VolumeSource`.
     """
 
     def __init__(
@@ -115,6 +116,10 @@ class RoutedHosts:
         self, environment_uid: str, request: InstanceRequest
     ) -> Sequence[InstanceSeen]:
         return await self._creator(request.provider).listed(environment_uid, request)
+
+    def unanswered(self, cloud: str) -> Mapping[str, int | None]:
+        owner = self._of(cloud)
+        return owner.unanswered(cloud) if isinstance(owner, AnswerRecords) else {}
 
     async def terminate(self, instance: InstanceSeen, report: Report) -> None:
         await self._creator(instance.provider).terminate(instance, report)

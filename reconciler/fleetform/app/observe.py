@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from fleetform.app.clock import SystemClock
 from fleetform.app.cloud_instances import list_instances, newest_images
+from fleetform.app.controllers import find_controller
+from fleetform.app.cut_off import cut_off_hosts, uncreated
 from fleetform.app.ledger import host_provider, open_for_writing
 from fleetform.app.problems import LedgerProblem
 from fleetform.model.drift import Drift, Observed, expected_and_seen
@@ -72,9 +74,13 @@ async def look(ledger: Ledger, hosts: HostProvider, gate: Gate, clock: Clock | N
     return found
 
 
-async def _looked(ledger: Reader, hosts: HostProvider, gate: Gate, at_ms: int) -> Look:
+async def _looked(
+    ledger: Reader, hosts: HostProvider, gate: Gate, at_ms: int, *, is_controlled: bool = True
+) -> Look:
     before = await gate(ledger.read_live)
     observed = await _observe(before, hosts, at_ms)
+    cut_off = cut_off_hosts(hosts, uncreated(before.instances), is_controlled=is_controlled)
+    observed = dataclasses.replace(observed, cut_off=cut_off)
     # After the look, so that what was made meanwhile is not taken for drift.
     return await gate(lambda: _compared(ledger, before, observed))
 
@@ -125,7 +131,10 @@ def refreshed(workspace: Workspace) -> Look:
     assert reader is not None, "the caller has seen that there is a ledger"
     with contextlib.closing(reader):
         now_ms = SystemClock().now_ms()
-        found = asyncio.run(_looked(reader, host_provider(workspace), at_once, now_ms))
+        is_controlled = find_controller(workspace) is not None
+        hosts = host_provider(workspace)
+        looking = _looked(reader, hosts, at_once, now_ms, is_controlled=is_controlled)
+        found = asyncio.run(looking)
     try:
         with contextlib.closing(open_for_writing(workspace)) as ledger:
             _record(ledger, found)

@@ -8,6 +8,7 @@ What cannot be read is part of the answer and never counts as empty.
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from fleetform.agents.protocol.naming import first_digits
@@ -21,6 +22,7 @@ from fleetform.model.redaction import fingerprint
 from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
 from fleetform.plan.exit import exit_code_of_status
 from fleetform.spec.tree.git import Commit, count_ahead
+from fleetform.views.cut_off import attention_text, status_cut_off
 from fleetform.views.overrides import in_force_lines
 from fleetform.views.reasons import HELD_BY
 from fleetform.views.status import (
@@ -39,7 +41,7 @@ from fleetform.views.status import (
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
     from fleetform.model.history import HistoryEntry
-    from fleetform.model.overview import Overview
+    from fleetform.model.overview import Overview, TroubledHost
     from fleetform.model.ports import Reader
     from fleetform.store.generations import Generation
     from fleetform.views.controllers import ControllerRow
@@ -68,6 +70,7 @@ def read_status(workspace: Workspace, *, now_ms: int) -> Status:
         raise
     ledger, found, applied, destroyed_at_ms, last_state, blocked, stuck = reading
     here = commit.read()
+    found, cut_off = _cut_off(workspace, found, now_ms, is_controlled=controller is not None)
     needs = attention(
         ledger,
         last_state,
@@ -77,6 +80,7 @@ def read_status(workspace: Workspace, *, now_ms: int) -> Status:
         blocked_runs=len(stuck.without_account),
         hostless_runs=len(stuck.without_hosts),
     )
+    needs = (*filter(None, [attention_text(cut_off)]), *needs)
     return Status(
         environment=workspace.environment.name,
         uid=first_digits(workspace.environment.uid),
@@ -87,7 +91,9 @@ def read_status(workspace: Workspace, *, now_ms: int) -> Status:
         working_copy=here,
         commits_ahead=_ahead(workspace, applied, here),
         controller=controller,
-        hosts=None if found is None else hosts_row(found),
+        hosts=None
+        if found is None
+        else hosts_row(replace(found, troubled_hosts=(*cut_off, *found.troubled_hosts))),
         runs=None
         if found is None
         else runs_row(found, {**stuck.without_hosts, **stuck.without_account}),
@@ -104,6 +110,21 @@ def read_status(workspace: Workspace, *, now_ms: int) -> Status:
         ),
         at_ms=now_ms,
     )
+
+
+def _cut_off(
+    workspace: Workspace, found: Overview | None, now_ms: int, *, is_controlled: bool
+) -> tuple[Overview | None, tuple[TroubledHost, ...]]:
+    """Split the hosts whose creation was cut off from the overview of the ledger."""
+    if found is None or not found.uncreated:
+        return found, ()
+    # Here: most environments have none, and the provider of a cloud takes long to load.
+    from fleetform.app.cut_off import cut_off_hosts
+    from fleetform.app.ledger import host_provider
+
+    uids = [one.uid for one in found.uncreated]
+    cut_off = cut_off_hosts(host_provider(workspace), uids, is_controlled=is_controlled)
+    return status_cut_off(found, cut_off, now_ms=now_ms)
 
 
 def _ahead(workspace: Workspace, applied: AppliedRow | None, here: str) -> int | None:

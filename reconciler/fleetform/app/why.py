@@ -4,6 +4,7 @@ Puts together what the ledger, the scheduler and the newest plan say of one reso
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleetform.api.waiting import waiting_reasons
@@ -21,6 +22,7 @@ from fleetform.views.why import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fleetform.app.workspace import Workspace
     from fleetform.model.plan import Held
     from fleetform.model.ports import Reader, RunHistory
     from fleetform.views.resource_why import VolumeTrouble
@@ -55,8 +57,12 @@ def why_runs(
     return tuple(answers)
 
 
-def why_resource(reader: Reader, key: ResourceKey, *, now_ms: int) -> Why | None:
+def why_resource(
+    workspace: Workspace, reader: Reader, key: ResourceKey, *, now_ms: int
+) -> Why | None:
     """Answer for a fleet or a volume; None for one that neither exists nor is blocked."""
+    from fleetform.app.cut_off import read_cut_off, uncreated
+    from fleetform.views.cut_off import hosts_cut_off
     from fleetform.views.resource_why import resource_why
 
     live = reader.read_live()
@@ -64,6 +70,9 @@ def why_resource(reader: Reader, key: ResourceKey, *, now_ms: int) -> Why | None
     if row is None:
         return why_absent(reader, key)
     events = reader.read_resource_events(key)
+    hosts = [one for one in live.instances if ResourceKey("fleet", one.fleet) == key]
+    cut_off = read_cut_off(workspace, uncreated(hosts))
+    live = replace(live, instances=hosts_cut_off(live.instances, cut_off, now_ms=now_ms))
     return resource_why(row, live, events=events, now_ms=now_ms)
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fleetform.providers.contract.volumes import DiskSeen
     from fleetform.spec.desired import ResourceKey
 __all__ = [
+    "CREATION",
     "GONE",
     "NOT_DRIFT",
     "OTHER_DATA",
@@ -39,6 +40,9 @@ __all__ = [
 
 
 GONE = "gone"
+CREATION = "creation"
+"""A field that no look records: the records of the provider say it at any time, and the ledger when it is over."""
+
 OTHER_DATA = "another directory, with other data"
 """What is seen of a host or a directory that is not there."""
 
@@ -152,6 +156,7 @@ class Observed:
         recorded: Drifts of earlier looks that were not seen healed since.
         known_runs: Uids among the hosts' records that the ledger knows.
         clouds: All instances that clouds list, by account and region; absent where a cloud was not asked.
+        cut_off: Hosts whose creation was cut off, by uid: until when their cloud is given time to list them; None: nobody waits.
         images: The image that a fleet's parameter names now, by the uid of one of its instances.
         unlisted: Why clouds were not asked, a sentence for each account and region.
         moving: Uids of what was made, changed or let go while this look was taken.
@@ -165,6 +170,7 @@ class Observed:
     volumes: tuple[VolumeSeen, ...] = ()
     disks: Mapping[str, DiskSeen | None] = field(default_factory=dict)
     clouds: Mapping[CloudPlace, Sequence[InstanceSeen]] = field(default_factory=dict)
+    cut_off: Mapping[str, int | None] = field(default_factory=dict)
     images: Mapping[str, str] = field(default_factory=dict)
     unlisted: tuple[str, ...] = ()
     noted: Mapping[ResourceKey, Mapping[str, Noted]] = field(default_factory=dict)
@@ -244,6 +250,11 @@ TABLE: Mapping[tuple[str, str], DriftRow] = {
         _OBSERVED, Remedy.GREETING, "",
         "the agent of a host has its records",
         "the next connection of a controller records it: jobs of the earlier install are lost",
+    ),
+    ("fleet", CREATION): DriftRow(
+        _OBSERVED, Remedy.GREETING, "",
+        "the creation of each host on a cloud is finished: its instance is in the ledger",
+        "`fleetform apply` or a controller adopts the instance, or creates it if there is none",
     ),
     ("fleet", "unknown"): DriftRow(
         _OBSERVED, Remedy.DECIDE, "",

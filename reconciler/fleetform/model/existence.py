@@ -10,11 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fleetform.model.figures import moment
+
 if TYPE_CHECKING:
     from fleetform.model.instance import Instance
     from fleetform.providers.contract.observed import InstanceSeen
 
-__all__ = ["CloudPlace", "ended_text", "is_known", "place_of"]
+__all__ = [
+    "CloudPlace",
+    "cut_off_text",
+    "ended_text",
+    "is_known",
+    "place_of",
+    "settled_text",
+    "unknown_text",
+]
 
 LISTED_MS = 600_000
 """For how long a cloud may not list an instance that exists: EC2 is eventually consistent."""
@@ -65,3 +75,27 @@ def is_known(seen: InstanceSeen, rows: Mapping[str, Instance]) -> bool:
     if row is None:
         return False
     return not row.is_created or bool(row.endpoint["id"] == seen.endpoint.get("id"))
+
+
+def unknown_text(until_ms: int | None, now_ms: int) -> str:
+    """
+    Return `whether its instance exists is unknown`, with until when.
+
+    `until_ms`: until when the cloud is given time to list the instance, Unix milliseconds; None: nobody waits for that yet.
+    """
+    until = f" until {moment(until_ms)}" if until_ms is not None and now_ms < until_ms else ""
+    return f"whether its instance exists is unknown{until}"
+
+
+def settled_text(*, is_leaving: bool, exists: bool = False) -> str:
+    """Say what becomes of a host whose creation was cut off; `exists`: a cloud lists its instance."""
+    kept = "adopts it" if exists else "adopts it, or creates it if there is none"
+    return f"`fleetform apply` or a controller {'releases it' if is_leaving else kept}"
+
+
+def cut_off_text(until_ms: int | None, *, now_ms: int, is_leaving: bool = False) -> str:
+    """Return a sentence about a host whose creation was cut off: an instance may exist that the ledger does not know."""
+    return (
+        f"its creation was cut off, and {unknown_text(until_ms, now_ms)}: `fleetform drift` asks the cloud, and"
+        f" {settled_text(is_leaving=is_leaving)}"
+    )

@@ -8,10 +8,11 @@ Pure rooms that do not know each other share it, so that one amount looks the sa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from fleetform.spec.names import counted
 
-__all__ = ["cores", "counted", "cpus", "decimal", "dollars", "first_of", "size", "span"]
+__all__ = ["cores", "counted", "cpus", "decimal", "dollars", "first_of", "moment", "size", "span"]
 
 _UNITS = (("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
 
@@ -66,6 +67,11 @@ def span(span_ms: int) -> str:
     if hours < 48:
         return f"{hours}h{seconds % 3600 // 60:02}m"
     return f"{hours // 24}d{hours % 24:02}h"
+
+
+def moment(at_ms: int) -> str:
+    """Write Unix milliseconds as `2026-11-21T10:26:30Z`."""
+    return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def decimal(amount: int, unit: int) -> str:

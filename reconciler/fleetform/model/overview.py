@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from fleetform.model.apply import ApplyRecord
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fleetform.model.rollout_status import RolloutStatus
     from fleetform.model.run_state import RunState
 
-__all__ = ["OpenApply", "Overview", "TroubledHost", "TroubledRun"]
+__all__ = ["OpenApply", "Overview", "TroubledHost", "TroubledRun", "UncreatedHost"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,14 @@ class TroubledHost:
     state: str
     message: str
     seen_at_ms: int | None
+
+
+class UncreatedHost(NamedTuple):
+    """A host of a cloud that has no instance in the ledger, and is to get one; `state` is that which views show."""
+
+    uid: str
+    name: str
+    state: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,7 @@ class Overview:
         hosts: How many hosts are in each state; a ready host that gets no jobs counts as `draining`, and as
             `drained` when it has none.
         troubled_hosts: The first by name that are silent, suspect, quarantined or without a declared GPU.
+        uncreated: Hosts of clouds that have no instance in the ledger, by name; those without capacity are left out.
         leaving_count: Hosts that are to go.
         joining_count: Hosts of other machines that have never answered, in fleets that work without them.
         idle_count: Hosts that leave their fleet if they get no job for a while.
@@ -99,6 +108,7 @@ class Overview:
     drift: tuple[RecordedDrift, ...] = ()
     rollouts: Mapping[str, RolloutStatus] = field(default_factory=dict)
     hourly: Mapping[str, HourlyCost] = field(default_factory=dict)
+    uncreated: tuple[UncreatedHost, ...] = ()
 
     @property
     def troubled_count(self) -> int:

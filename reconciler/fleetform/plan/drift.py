@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleetform.agents.protocol.naming import short_uid
 from fleetform.model.drift import (
+    CREATION,
     GONE,
     OTHER_DATA,
     TABLE,
@@ -23,7 +24,7 @@ from fleetform.model.drift import (
     Remedy,
     expected_and_seen,
 )
-from fleetform.model.existence import ended_text, is_known, place_of
+from fleetform.model.existence import ended_text, is_known, place_of, settled_text, unknown_text
 from fleetform.model.figures import cores, size
 from fleetform.model.instance import LOCAL, Instance, InstanceState
 from fleetform.model.live import LiveResource
@@ -83,7 +84,7 @@ def _recorded(log: _DriftLog, live: Live, drifts: Sequence[Drift]) -> list[Recor
     now_ms = log.observed.at_ms
     before = {one.place: one for one in log.observed.recorded}
     found = {}
-    for one in drifts:
+    for one in (drift for drift in drifts if drift.field != CREATION):
         place = (one.resource, one.path)
         known = before.get(place)
         is_same = known is not None and known.drift.seen == one.seen
@@ -174,6 +175,7 @@ class _DriftLog:
 def _compare_hosts(log: _DriftLog, live: Live) -> None:
     rows = {one.uid: one for one in live.instances}
     _find_unknown_instances(log, live, rows)
+    _find_cut_off(log, live)
     there = {one.uid: one for one in log.observed.instances}
     for instance in live.instances:
         fleet = live.resources.get(ResourceKey("fleet", instance.fleet))
@@ -212,6 +214,28 @@ def _find_unknown_instances(log: _DriftLog, live: Live, rows: Mapping[str, Insta
                 key, "unknown", "in the ledger", "not in the ledger", part=seen.endpoint["id"],
                 detail=f"{seen.name} is not changed, and costs money",
             )  # fmt: skip
+
+
+def _find_cut_off(log: _DriftLog, live: Live) -> None:
+    """Find hosts whose creation was cut off, and say whether their clouds list an instance."""
+    clouds, cut_off = log.observed.clouds, log.observed.cut_off
+    there = [one for listed in clouds.values() for one in listed if one.alive and not one.is_ending]
+    ids = {one.uid: str(one.endpoint["id"]) for one in there}
+    for one in live.instances:
+        if one.uid not in cut_off or one.uid in log.observed.moving:
+            continue
+        detail = unknown_text(cut_off[one.uid], log.observed.at_ms)
+        if one.uid in ids:
+            seen, detail = f"cut off, and {ids[one.uid]} exists", "the instance costs money"
+        elif place_of(one.provider, one.endpoint) in clouds:
+            seen = "cut off, and no instance is listed"
+            detail += ", because clouds list new instances late"
+        else:
+            seen = "cut off"
+        is_leaving = one.state is InstanceState.TERMINATING
+        then = settled_text(is_leaving=is_leaving, exists=one.uid in ids)
+        key = ResourceKey("fleet", one.fleet)
+        log.tell(key, CREATION, "finished", seen, part=one.name, detail=f"{detail}; {then}")
 
 
 def _is_settled(instance: Instance) -> bool:

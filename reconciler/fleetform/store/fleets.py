@@ -405,7 +405,14 @@ def note_created(
     transaction.execute(
         "UPDATE instances SET endpoint = ?, address = ?, host_key = ?, message = '',"
         " created_at_ms = coalesce(created_at_ms, ?), generation = generation + 1 WHERE uid = ?",
-        (to_json(endpoint), created.address, created.host_key, now_ms, instance_uid),
+        (
+            to_json(endpoint),
+            created.address,
+            created.host_key,
+            # The clock of the cloud may be ahead.
+            min(created.created_at_ms or now_ms, now_ms),
+            instance_uid,
+        ),
     )
     if asked.get("id") != created.id:
         said = f"host {name} was created: {created.id} at {created.address}"

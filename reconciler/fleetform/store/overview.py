@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from fleetform.model.apply import ApplyRecord
 from fleetform.model.ledger import LedgerStatus
 from fleetform.model.offers import GIVEN_UP, REFUSED_SINCE
-from fleetform.model.overview import OpenApply, Overview, TroubledHost, TroubledRun
+from fleetform.model.overview import OpenApply, Overview, TroubledHost, TroubledRun, UncreatedHost
 from fleetform.model.rollout import EXCHANGED_TEXTS
 from fleetform.model.run_state import NO_EVIDENCE, RunState
 from fleetform.store.cost import read_hourly_costs
@@ -66,9 +66,14 @@ _COMES_QUARANTINED = f"state IN ('provisioning', 'recovering') AND {_QUARANTINE}
 # As in `views.fleets`. Stored JSON has no blanks.
 _IS_REFUSED = f"i.state = 'provisioning' AND i.endpoint LIKE '%\"{REFUSED_SINCE}\":%'"
 _IS_GIVEN_UP = f"{_IS_REFUSED} AND i.endpoint LIKE '%\"{GIVEN_UP}\":true%'"
-_IS_FAILED = (
-    "i.state = 'provisioning' AND i.provider NOT IN ('local', 'ssh') AND i.install_id = '' AND i.message <> ''"
+_IS_UNCREATED = (
+    "i.state = 'provisioning' AND i.provider NOT IN ('local', 'ssh') AND i.install_id = ''"
     f" AND i.endpoint NOT LIKE '%\"id\":%' AND NOT ({_IS_REFUSED})"
+)
+_IS_FAILED = f"{_IS_UNCREATED} AND i.message <> ''"
+_UNCREATED = (
+    f"SELECT uid, name, CASE WHEN {_IS_FAILED} THEN 'not created' ELSE state END FROM instances i"
+    f" WHERE {_IS_UNCREATED} ORDER BY name"
 )
 _NOT_CREATED = (
     f"WHEN {_IS_GIVEN_UP} THEN 'refused' WHEN {_IS_REFUSED} THEN 'waiting for capacity'"
@@ -138,6 +143,7 @@ def read_overview(connection: Statements) -> Overview:
         work_count=open_count,
         hosts=hosts,
         troubled_hosts=_troubled_hosts(connection),
+        uncreated=tuple(UncreatedHost(*row) for row in connection.execute(_UNCREATED)),
         leaving_count=hosts.get("terminating", 0),
         joining_count=joining,
         idle_count=idle,

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from fleetform.model import figures
+from fleetform.model.figures import moment
 
-
-def moment(at_ms: int) -> str:
-    """Write Unix milliseconds as `2026-11-21T10:26:30Z`."""
-    return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+__all__ = ["age", "moment"]
 
 
 def age(since_ms: int | None, now_ms: int) -> str:

@@ -65,6 +65,13 @@ def test_new_hosts_are_one_batch_within_the_limit(ledger: Ledger) -> None:
     assert len({one.endpoint["stack"] for one in there(ledger)}) == 1
     assert {one.state for one in there(ledger)} == {InstanceState.PROVISIONING}
     assert "3 hosts are being created for 7 waiting runs" in messages(ledger)
+    first = there(ledger)[0].uid
+    ledger.note_created(first, CreatedHost("i-1", "192.0.2.1"), fence=desk.fence, now_ms=2)
+    uncreated = ledger.read_overview().uncreated
+    assert [(one.name, one.state) for one in uncreated] == [
+        ("gpus-1", "provisioning"),
+        ("gpus-2", "provisioning"),
+    ]
     commit(desk, 1)
     assert len(there(ledger)) == 3
 

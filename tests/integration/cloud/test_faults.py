@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import json
 import shutil
+import sqlite3
 
 import pytest
 
@@ -15,6 +18,7 @@ from fleetform.providers.contract.errors import (
     TemporaryError,
 )
 from fleetform.providers.contract.hosts import BATCH_MAX, CreatedHost
+from integration.cloud.aws_site import killed_during, until
 from integration.cloud.test_aws_hosts import ENVIRONMENT, create, hosts, release, request_of
 from pulumi_shelf import leave_lock
 
@@ -193,6 +197,51 @@ def test_lost_replies_and_a_late_list(hosts, cloud, created, request_of):
     cloud.lag(0)
     release(hosts(), requests)
     assert cloud.instances() == []
+
+
+def test_a_creation_that_was_cut_off_is_shown_everywhere(site, cloud):
+    """No command says that the host is not created. The next apply adopts it, and its cost counts from its launch."""
+    site.declare(1)
+    slow = cloud.inject(faults.slow_create(10))
+    killed_during(site, cloud, "RunInstances")
+    cloud.remove(slow)
+    (there,) = cloud.instances()
+    unknown = "its creation was cut off, and whether its instance exists is unknown"
+    creation = "hosts[gpus-0].creation: finished (expected) → cut off, and"
+    assert f"{creation} {there.id} exists (seen)" in site.run("drift")
+    cloud.lag(600)
+    assert f"{creation} no instance is listed (seen)" in site.run(
+        "drift", "--detailed-exitcode", code=2
+    )
+    status = site.run("status")
+    assert f"! gpus-0 is provisioning: {unknown}" in status
+    assert "Needs attention: the creation of host gpus-0 was cut off;" in status
+    assert unknown in site.run("why", "fleet/gpus")
+    assert shown(site)["state"] == "provisioning"
+    assert shown(site)["message"].startswith(f"{unknown}: `fleetform drift` asks")
+
+    with site.start("apply", "-y") as second:
+        until(lambda: f"{unknown} until 20" in shown(site)["message"])
+        assert f"{unknown} until 20" in site.run("status")
+        cloud.lag(0)
+        said, _ = second.communicate(timeout=120)
+    assert second.returncode == 0, said
+    assert [one.id for one in cloud.instances()] == [there.id]
+    assert shown(site)["cloud"]["id"] == there.id
+    assert "Nothing has drifted" in site.run("drift")
+    assert "cut off" not in site.run("status")
+    (host,) = cloud.client().describe_instances(InstanceIds=[there.id])["Reservations"][0][
+        "Instances"
+    ]
+    ledger = next((site.root.parent / "state").glob("environments/*/ledger.db"))
+    with contextlib.closing(sqlite3.connect(ledger)) as rows:
+        ((created_at_ms,),) = rows.execute("SELECT created_at_ms FROM instances")
+    assert created_at_ms == host["LaunchTime"].timestamp() * 1000
+
+
+def shown(site):
+    (host,) = json.loads(site.run("fleet", "show", "gpus", "--format", "json"))["instances"]
+    return host
 
 
 def test_an_instance_that_ends_before_it_is_known(site, cloud):

@@ -20,6 +20,7 @@ from fleetform.model.drift import (
     RecordedDrift,
     Remedy,
 )
+from fleetform.model.existence import CloudPlace
 from fleetform.model.instance import Gpu, Instance, InstanceState
 from fleetform.model.live import Live
 from fleetform.model.verbs import ON_HOSTS
@@ -31,6 +32,7 @@ from fleetform.spec.desired import ResourceKey
 from unit.plan.trees import NOW_MS, UID, declare, fleet, ledger, row, task, volume
 
 FLEET, VOLUME = ResourceKey("fleet", "local"), ResourceKey("volume", "data")
+UNTIL_MS = 1_795_378_262_000
 DATA = row(volume("data", path="data"))
 _STORE = {
     "type": "volume",
@@ -109,6 +111,7 @@ WORLDS = {
     ("fleet", "gpus"): _world(hosts={"host": _host(report=_report(gpus=()))}),
     ("fleet", "boot"): _world(hosts={"host": _host(boot_id="another")}),
     ("fleet", "install"): _world(hosts={"host": _host(install_id="another")}),
+    ("fleet", "creation"): _world(cut_off={"host": None}),
     ("fleet", "unknown"): _world(instances=(_instance(), _instance(uid="x", name="local-7"))),
     ("fleet", "image"): _world(images={"host": "ami-2"}),
     ("volume", "directory"): _world(
@@ -341,3 +344,54 @@ def test_a_look_that_sees_nothing_of_it_keeps_an_earlier_drift(earlier, world):
     """Silence proves nothing."""
     found = compare(_live(), replace(_world(), **world, recorded=(earlier,))).recorded
     assert earlier in found
+
+
+CUT_OFF = Instance(
+    "new", "gpus-1", "local", 1, InstanceState.PROVISIONING,
+    provider="aws", endpoint={"account": "1", "region": "r"},
+)  # fmt: skip
+LISTED = InstanceSeen(
+    "new", "gpus-1", "local", UID, "", 0,
+    alive=True, provider="aws", endpoint={"id": "i-1", "account": "1", "region": "r"},
+)  # fmt: skip
+UNKNOWN = "whether its instance exists is unknown until 2026-11-22T20:11:02Z"
+THEN = "`fleetform apply` or a controller"
+
+
+@pytest.mark.parametrize(
+    ("clouds", "state", "seen", "detail"),
+    [
+        (
+            {CloudPlace("aws", "1", "r"): (LISTED,)},
+            InstanceState.PROVISIONING,
+            "cut off, and i-1 exists",
+            "the instance costs money; `fleetform apply` or a controller adopts it",
+        ),
+        (
+            {CloudPlace("aws", "1", "r"): (replace(LISTED, is_ending=True),)},
+            InstanceState.TERMINATING,
+            "cut off, and no instance is listed",
+            f"{UNKNOWN}, because clouds list new instances late; {THEN} releases it",
+        ),
+        (
+            {},
+            InstanceState.PROVISIONING,
+            "cut off",
+            f"{UNKNOWN}; {THEN} adopts it, or creates it if there is none",
+        ),
+    ],
+)
+def test_a_creation_that_was_cut_off_is_drift_also_during_an_apply(clouds, state, seen, detail):
+    """The apply that began it may be dead. Nothing of it is recorded: it is over once an instance is in the ledger."""
+    fleets = replace(row(fleet("local")), operation="apply-1")
+    live = replace(_live(), instances=(replace(CUT_OFF, state=state),))
+    live = replace(live, resources={**live.resources, FLEET: fleets})
+    world = _world(
+        at_ms=UNTIL_MS - 1, instances=(), hosts={}, clouds=clouds, cut_off={"new": UNTIL_MS}
+    )
+    comparison = compare(live, world)
+    (one,) = comparison.drifts
+    assert (one.path, one.expected) == ("hosts[gpus-1].creation", "finished")
+    assert (one.seen, one.detail) == (seen, detail)
+    assert comparison.recorded == ()
+    assert compare(live, replace(world, cut_off={})).drifts == ()

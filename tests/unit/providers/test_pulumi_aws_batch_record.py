@@ -5,8 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 
-from fleetform.providers.pulumi.aws.batch_record import BatchRecord
+from fleetform.providers.pulumi.aws.batch_record import (
+    BatchRecord,
+    read_unanswered,
+    write_record,
+)
 from fleetform.providers.pulumi.aws.program import AwsAccount, HostTemplate
+from fleetform.providers.pulumi.engine.file_records import FileRecords
 
 ACCOUNT = AwsAccount("us-east-1", "123456789012", "e" * 32)
 RECORD = BatchRecord(
@@ -41,3 +46,12 @@ def test_a_record_of_an_earlier_release_is_read():
     value = asdict(replace(RECORD, asked=("a",)))
     del value["missing_since_ms"]
     assert BatchRecord.from_json(json.loads(json.dumps(value))) == replace(RECORD, asked=("a",))
+
+
+def test_what_was_asked_for_is_unanswered_until_the_cloud_must_have_listed_it(tmp_path):
+    """Ten minutes after nothing can create it any more; what was created has an answer, which a ledger may lack."""
+    records = FileRecords(tmp_path)
+    write_record(records, replace(RECORD.with_created({"a": "i-1"}), asked=("b",)))
+    assert read_unanswered(records) == {"a": None, "b": None}
+    write_record(records, replace(RECORD, asked=("b",), missing_since_ms=1_000))
+    assert read_unanswered(records) == {"b": 601_000}

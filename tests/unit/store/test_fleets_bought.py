@@ -121,6 +121,16 @@ def test_the_ledger_knows_how_long_an_instance_existed(write):
     )
 
 
+@pytest.mark.parametrize(("launched", "counted"), [(40, 40), (170, 100)])
+def test_an_instance_that_is_adopted_costs_from_its_launch(write, launched, counted):
+    """The cloud says when that was; its clock may be ahead."""
+    write(begin_make, step(1))
+    (host,) = write.instances()
+    created = CreatedHost("i-1", "192.0.2.1", created_at_ms=launched)
+    write(note_created, host.uid, created, now_ms=100)
+    assert [one.created_at_ms for one in write.spending().hosts] == [counted]
+
+
 def test_the_history_of_a_fleet_has_its_hosts(write):
     """Creation, silence and release of a host are events of its fleet."""
     write(begin_make, step(1))

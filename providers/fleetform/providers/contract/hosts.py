@@ -173,6 +173,7 @@ class CreatedHost:
 
     `host_key` is the key with which its SSH server answers first, as in `InstanceRequest`. `image` is what
     it booted from; empty: the provider has no images. `zone` is where it is; empty: the provider has no zones.
+    `created_at_ms` is when the cloud created it, Unix milliseconds; None: it was created by this call, just now.
     """
 
     id: str
@@ -180,6 +181,7 @@ class CreatedHost:
     host_key: str = ""
     image: str = ""
     zone: str = ""
+    created_at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,6 +349,20 @@ class ImageSource(Protocol):
 
         Raises:
             ProviderError: The cloud does not say.
+        """
+        ...
+
+
+@runtime_checkable
+class AnswerRecords(Protocol):
+    """Records which instances a cloud was asked for, and what it has answered."""
+
+    def unanswered(self, cloud: str) -> Mapping[str, int | None]:
+        """
+        Return the instances that a cloud was asked for, whose answer a ledger without their ids lacks, by uid; the cloud is not asked.
+
+        The value is until when the cloud is given time to list the instance, Unix milliseconds. None: nobody waits for that,
+        or the process that has asked still waits for the answer. `cloud` is the name of the provider.
         """
         ...
 

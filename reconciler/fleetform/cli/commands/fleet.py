@@ -158,16 +158,21 @@ def _say_age(workspace: Workspace, instances: Sequence[Instance]) -> None:
 
 
 def _host_rows(workspace: Workspace, live: Live, book: SchedulerState) -> tuple[InstanceRow, ...]:
+    from fleetform.app.clock import SystemClock
     from fleetform.app.controllers import find_controller
+    from fleetform.app.cut_off import read_cut_off, uncreated
+    from fleetform.views.cut_off import rows_cut_off
     from fleetform.views.fleets import instance_rows
 
     run_names = {str(uid): run.name for uid, run in book.runs.items()}
     is_controlled = (
         not any(one.is_missing for one in live.instances) or find_controller(workspace) is not None
     )
-    return instance_rows(
+    rows = instance_rows(
         live.instances, book.allocations, run_names, live.overrides, is_controlled=is_controlled
     )
+    cut_off = read_cut_off(workspace, uncreated(live.instances))
+    return rows_cut_off(rows, cut_off, now_ms=SystemClock().now_ms())
 
 
 @command.command(

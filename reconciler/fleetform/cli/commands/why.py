@@ -15,6 +15,7 @@ from fleetform.cli.tree import not_driven, open_reader, open_workspace, or_defau
 from fleetform.model.run_state import FINAL, RunState
 
 if TYPE_CHECKING:
+    from fleetform.app.workspace import Workspace
     from fleetform.model.ports import Reader
     from fleetform.views.why import Why, WhyElement
 
@@ -42,7 +43,7 @@ def command(resource: str, path: str | None, as_json: bool) -> None:
     from fleetform.views.why import Why, why_elements_lines, why_lines
 
     workspace = open_workspace(or_default(path))
-    found = _why(open_reader(workspace), resource)
+    found = _why(workspace, open_reader(workspace), resource)
     out = screen()
     answers = [found] if isinstance(found, Why) else [one.why for one in found]
     if as_json:
@@ -69,7 +70,7 @@ def _is_driven(why: Why) -> bool:
     return why.state in _OPEN or any(one.code in _HOSTS_TO_COME for one in why.reasons)
 
 
-def _why(reader: Reader, resource: str) -> Why | tuple[WhyElement, ...]:
+def _why(workspace: Workspace, reader: Reader, resource: str) -> Why | tuple[WhyElement, ...]:
     """Answer for one resource, or for each run that an address means."""
     from fleetform.app.clock import SystemClock
     from fleetform.app.why import why_absent, why_resource, why_runs
@@ -79,7 +80,7 @@ def _why(reader: Reader, resource: str) -> Why | tuple[WhyElement, ...]:
     kind, _, name = resource.partition("/")
     if kind in _KINDS:
         key = ResourceKey(kind, name)
-        if (why := why_resource(reader, key, now_ms=now_ms)) is not None:
+        if (why := why_resource(workspace, reader, key, now_ms=now_ms)) is not None:
             return why
         known = [str(one) for one in reader.read_live().resources if one.kind == kind]
         raise unknown(kind, resource, known)

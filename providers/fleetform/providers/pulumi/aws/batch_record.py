@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 from fleetform.providers.contract.stacks import StackRecords
@@ -20,6 +21,7 @@ from fleetform.providers.pulumi.aws.program import (
     SharedParts,
     SharedRequest,
 )
+from fleetform.providers.pulumi.recovery.existence import LISTED
 
 __all__ = [
     "SHARED",
@@ -31,6 +33,7 @@ __all__ = [
     "read_record",
     "read_records",
     "read_shared",
+    "read_unanswered",
     "write_record",
     "write_shared",
 ]
@@ -40,6 +43,8 @@ SHARED = "shared"
 """The kinds of both records."""
 
 _HOST_KEYS = "host_keys"
+
+_LISTED_MS = LISTED // timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +157,20 @@ def read_records(records: StackRecords) -> Iterator[BatchRecord]:
     """Read the records of all stacks of hosts."""
     for text in records.read_all(BATCH).values():
         yield BatchRecord.from_json(json.loads(text))
+
+
+def read_unanswered(records: StackRecords) -> dict[str, int | None]:
+    """
+    Return the hosts that the cloud was asked for, whose answer a ledger without their ids lacks, by uid.
+
+    The value is until when the cloud is given time to list the instance, Unix milliseconds; None: nobody waits for that.
+    """
+    found: dict[str, int | None] = {}
+    for record in read_records(records):
+        since_ms = record.missing_since_ms
+        until_ms = None if since_ms is None else since_ms + _LISTED_MS
+        found |= {**dict.fromkeys(record.created), **dict.fromkeys(record.asked, until_ms)}
+    return found
 
 
 def read_host_keys(records: StackRecords, stack: str) -> dict[str, str]:

@@ -552,7 +552,8 @@ async def _created(
     asked = frozenset(record.asked)
     unsure = {host_uid(one.where) for one in failures if one.kind not in _ANSWERS}
     if there or not _created_nothing(failures, asked):
-        there = hosts_of(await stack.export_state(), record.template)
+        created = {one.id: one.created_at_ms for one in there.values()}
+        there = hosts_of(await stack.export_state(), record.template, created)
     record = record.with_created({uid: one.id for uid, one in there.items()})
     return record.with_asked((asked & unsure) - there.keys()), there
 

@@ -46,6 +46,7 @@ from fleetform.providers.pulumi.aws.batch_record import (
     BatchRecord,
     keep_host_key,
     read_host_keys,
+    read_unanswered,
 )
 from fleetform.providers.pulumi.aws.batches import Batches
 from fleetform.providers.pulumi.aws.console import prints_host_key, read_host_key
@@ -261,6 +262,9 @@ class AwsHosts:
             for one in await inventory.instances()
             if IDENTITY_TAG in one.tags
         ]
+
+    def unanswered(self, cloud: str) -> Mapping[str, int | None]:
+        return read_unanswered(self._records)
 
     async def terminate(self, instance: InstanceSeen, report: Report) -> None:
         require_installed(instance.fleet)

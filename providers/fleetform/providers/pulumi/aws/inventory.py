@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -113,7 +114,7 @@ class AwsInventory:
                 _tags(one),
                 one.get("PublicIpAddress") or one.get("PrivateIpAddress") or "",
                 _state(one),
-                int(one["LaunchTime"].timestamp() * 1000),
+                _milliseconds(one["LaunchTime"]),
                 _terms(one),
             )
             for one in things
@@ -138,7 +139,8 @@ class AwsInventory:
         if listing.born:
             things.sort(key=lambda one: one[listing.born])
         for one in things:
-            yield Existing(listing.type, one[listing.id], _tags(one))
+            created_at_ms = _milliseconds(one[listing.born]) if listing.born else None
+            yield Existing(listing.type, one[listing.id], _tags(one), created_at_ms)
 
     def _things(self, listing: _Listing) -> list[Mapping[str, Any]]:
         if self._client.can_paginate(listing.operation):
@@ -169,6 +171,10 @@ def _terms(instance: Mapping[str, Any]) -> dict[str, Any]:
         "zone": instance["Placement"]["AvailabilityZone"],
         **({"spot": True} if instance.get("InstanceLifecycle") == "spot" else {}),
     }
+
+
+def _milliseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
 
 
 def _state(thing: Mapping[str, Any]) -> str:

@@ -82,7 +82,8 @@ async def settled_hosts(
     doubled = compare_existence({stack.name: deployment}, existing, now=now).doubled
     instances = [one for one in _of(record, doubled) if one.type == INSTANCE]
     await _end_doubles(record, instances, inventory, report)
-    return hosts_of(deployment, record.template)
+    created = {one.id: one.created_at_ms for one in existing}
+    return hosts_of(deployment, record.template, created)
 
 
 async def settle_shared(
@@ -116,8 +117,14 @@ async def _recovered(
         await stack.create()
 
 
-def hosts_of(deployment: Deployment, template: HostTemplate) -> dict[str, CreatedHost]:
-    """Return the instances that a state says to exist, by uid; one that lacks its Elastic IP has no address."""
+def hosts_of(
+    deployment: Deployment, template: HostTemplate, created: Mapping[str, int | None]
+) -> dict[str, CreatedHost]:
+    """
+    Return the instances that a state says to exist, by uid; one that lacks its Elastic IP has no address.
+
+    `created` is when those were created that existed before, by id.
+    """
     resources = resources_of(deployment)
     elastic = {
         host_uid(one.name): str(one.outputs.get("publicIp") or "")
@@ -132,6 +139,7 @@ def hosts_of(deployment: Deployment, template: HostTemplate) -> dict[str, Create
             else str(one.outputs.get("publicIp") or one.outputs.get("privateIp") or ""),
             image=str(one.outputs.get("ami") or ""),
             zone=str(one.outputs.get("availabilityZone") or ""),
+            created_at_ms=created.get(one.id),
         )
         for one in resources
         if one.type == INSTANCE

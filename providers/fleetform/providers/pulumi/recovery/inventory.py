@@ -19,11 +19,16 @@ IDENTITY_TAG = "fleetform:uid"
 
 @dataclass(frozen=True, slots=True)
 class Existing:
-    """A thing in the cloud; `type` is the token of its resource, such as `aws:ec2/instance:Instance`."""
+    """
+    A thing in the cloud; `type` is the token of its resource, such as `aws:ec2/instance:Instance`.
+
+    `created_at_ms` is in Unix milliseconds; None: the cloud does not say it.
+    """
 
     type: str
     id: str
     tags: Mapping[str, str]
+    created_at_ms: int | None = None
 
 
 class Inventory(Protocol):
