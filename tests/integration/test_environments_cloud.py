@@ -28,5 +28,5 @@ def test_it_is_planned_without_a_cloud(tmp_path):
 
     run("validate", "--strict")
     shown = run("plan")
-    assert "creates: gpus-0, gpus-1 (g5.xlarge in us-east-1, $1.01/h each" in shown
+    assert "creates: gpus-0, gpus-1 (g5.xlarge in us-east-1, $1.006/h each" in shown
     assert "Cost of the changed fleets: $0.00/h → $2.02/h" in shown

@@ -48,8 +48,16 @@ def dollars(micros: int) -> str:
 
     Rounded up: a limit that people read, and write into `max_price`, must not be below the amount.
     """
-    unit, digits = (10_000, 2) if micros >= 100_000 else (100, 4)
-    whole, rest = divmod(-(-micros // unit), 10**digits)
+    return _dollars(micros, 2 if micros >= 100_000 else 4)
+
+
+def unit_price(micros: int) -> str:
+    """Write the price of one of several with up to four digits, rounded up, so that a sum can be checked: `$1.006`."""
+    return _dollars(micros, 4)
+
+
+def _dollars(micros: int, digits: int) -> str:
+    whole, rest = divmod(-(-micros // 10 ** (6 - digits)), 10**digits)
     written = f"{rest:0{digits}}"
     return f"${whole}.{written[:2]}{written[2:].rstrip('0')}"
 

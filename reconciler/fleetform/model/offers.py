@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fleetform.model.figures import dollars, size
+from fleetform.model.figures import dollars, size, unit_price
 
 __all__ = [
     "CHOSEN_ZONE",
@@ -30,6 +30,7 @@ __all__ = [
     "lacks_offer",
     "offer_facts",
     "offer_text",
+    "offer_text_of_each",
     "price_terms",
     "priced_offer_text",
     "terms_of",
@@ -171,14 +172,25 @@ def gpu_text(name: str, memory_bytes: int, count: int) -> str:
 
 
 def offer_text(terms: Mapping[str, Any]) -> str:
-    """Write `g5.xlarge in us-east-1a (spot)`."""
-    place = terms.get("zone") or terms.get("region", "")
-    return f"{terms['instance_type']} in {place}{' (spot)' if terms.get('spot') else ''}"
+    """Write `g5.xlarge in us-east-1a (spot)`; of an instance whose place is not known the type alone."""
+    place = terms.get("zone") or terms.get("region")
+    where = f" in {place}" if place else ""
+    return f"{terms['instance_type']}{where}{' (spot)' if terms.get('spot') else ''}"
 
 
 def priced_offer_text(terms: Mapping[str, Any]) -> str:
     """Write `g5.xlarge in us-east-1a (spot), $0.44/h`."""
     return f"{offer_text(terms)}, {_price_text(terms)}"
+
+
+def offer_text_of_each(terms: Mapping[str, Any]) -> str:
+    """Write `g5.xlarge in us-east-1a, $1.006/h each`: readers multiply it, so the price has all its digits."""
+    price = terms.get("price_micros")
+    return (
+        priced_offer_text(terms)
+        if price is None
+        else f"{offer_text(terms)}, {unit_price(price)}/h each"
+    )
 
 
 def _price_text(terms: Mapping[str, Any]) -> str:

@@ -22,7 +22,7 @@ def test_the_shown_environment(site, cloud, image):
     for name in ("environment.yaml", "fleet.yaml"):
         text = (SHOWN / name).read_text()
         (site.root / name).write_text(text.replace("ami-0f1e2d3c4b5a69788", image))
-    assert "$1.01/h each" in site.run("plan")
+    assert "$1.006/h each" in site.run("plan")
     assert "create 2 aws:ec2/instance:Instance" in site.run("plan", "--preview")
     site.run("apply", "-y")
     assert site.plan()["resource_changes"] == []

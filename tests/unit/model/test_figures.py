@@ -40,3 +40,12 @@ def test_cpus(millicores: int, text: str):
 def test_span(span_ms: int, text: str):
     """Two units at most."""
     assert figures.span(span_ms) == text
+
+
+@pytest.mark.parametrize(
+    ("micros", "text"),
+    [(1_006_000, "$1.006"), (206_667, "$0.2067"), (2_000_000, "$2.00"), (104, "$0.0002")],
+)
+def test_a_price_that_is_multiplied_has_its_digits(micros: int, text: str):
+    """`3 attempts of $0.2067` is $0.62; of $0.21 it would be $0.63."""
+    assert figures.unit_price(micros) == text

@@ -66,7 +66,7 @@ def test_the_step_has_the_cheapest_offer():
     (change,) = plan.changes
     assert (change.cost_before, change.cost_after) == (0, 2 * G5_MICROS)
     assert plan.annex["hosts_created"] == {"gpus": ["gpus-0", "gpus-1"]}
-    assert "gpus-0, gpus-1 (g5.xlarge in us-east-1, $1.01/h each" in printed(plan)
+    assert "gpus-0, gpus-1 (g5.xlarge in us-east-1, $1.006/h each" in printed(plan)
 
 
 def test_the_step_has_the_offers_after_it():
@@ -80,7 +80,7 @@ def test_the_step_has_the_offers_after_it():
         ("g5.2xlarge", "us-east-1a"),
     ]
     assert places(plan)[0]["endpoint"]["zone"] == "us-east-1b"
-    assert "creates: gpus-0, gpus-1 (g5.xlarge in us-east-1b, $1.01/h each)" in printed(plan)
+    assert "creates: gpus-0, gpus-1 (g5.xlarge in us-east-1b, $1.006/h each)" in printed(plan)
     shown = (
         "next offers: g5.xlarge in us-east-1a, $1.01/h; g5.2xlarge in us-east-1b, $1.22/h;"
         " 1 more up to $1.22/h"
@@ -211,7 +211,7 @@ def test_without_an_offer_the_fleet_is_blocked():
     """The requirement that leaves none is named with the nearest offer, and a type that no catalogue has."""
     (held,) = plan_of(on_aws(max_price=10_000)).held
     assert held.by is HeldBy.DEPENDENCY
-    assert "`max_price: 0.01` excludes the last 2 offers on demand" in held.detail
+    assert "`max_price: 0.01` excludes both remaining offers on demand" in held.detail
     assert "g5.xlarge in us-east-1, costs $1.01/h" in held.detail
     assert held.cure.startswith("write `max_price: 1.006` or more")
     elsewhere = on_aws(
@@ -383,7 +383,7 @@ def test_a_range_has_its_limits_in_the_step():
         in shown
     )
     assert "next offers: g5.2xlarge in us-east-1, $1.22/h" in shown
-    assert "0 to 3 hosts by demand (g5.xlarge in us-east-1, $1.01/h each" in shown
+    assert "0 to 3 hosts by demand (g5.xlarge in us-east-1, $1.006/h each" in shown
     assert "hosts leave after 5m00s without jobs" in shown
 
 

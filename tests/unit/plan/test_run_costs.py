@@ -139,7 +139,7 @@ def test_the_text_says_what_is_in_the_limit():
     shown = printed(planned_on(ledger(), gpus(), *sweep, tried, begun, endless))
     assert f"at most $1.22 on {ON_LARGE}, if the run needs its max_duration" in shown
     assert (
-        f"at most $3.64 on {ON_LARGE} (3 attempts of $1.22), if each needs its max_duration"
+        f"at most $3.64 on {ON_LARGE} (3 attempts of $1.212), if each needs its max_duration"
         in shown
     )
     assert f"at most $3.64 on {ON_LARGE} (attempts begin within 2h00m), if each" in shown

@@ -74,7 +74,7 @@ def cost_text(plan: Plan, change: Change, *, ceiling: bool = False) -> str:
 
 def run_cost_text(plan: Plan, group: Group) -> str:
     """
-    Write `at most $12.15 on g5.2xlarge in us-east-1 (3 attempts of $4.05), if each needs its max_duration`.
+    Write `at most $12.12 on g5.2xlarge in us-east-1 (3 attempts of $4.04), if each needs its max_duration`.
 
     Why there is no limit where there is none; empty for a run that no cloud may have to do with.
     """
@@ -92,7 +92,9 @@ def run_cost_text(plan: Plan, group: Group) -> str:
     host = f" on {found['dearest']}" if "dearest" in found else ""
     each = " each" if group.is_many else ""
     tried = (
-        f" ({attempts} attempts of {figures.dollars(micros // attempts)})" if attempts > 1 else ""
+        f" ({attempts} attempts of {figures.unit_price(micros // attempts)})"
+        if attempts > 1
+        else ""
     )
     if window:
         tried = f" (attempts begin within {figures.span(window * 1000)})"

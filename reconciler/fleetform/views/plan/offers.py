@@ -12,7 +12,7 @@ from typing import Any
 
 from fleetform.model import figures
 from fleetform.model.instance import CLOUDS
-from fleetform.model.offers import priced_offer_text, terms_of, with_offer
+from fleetform.model.offers import offer_text_of_each, priced_offer_text, terms_of, with_offer
 from fleetform.model.plan import Change, Plan
 from fleetform.views.lines import printable
 from fleetform.views.moments import moment
@@ -112,7 +112,7 @@ def _images_text(
 
 
 def hosts_created_text(plan: Plan, change: Change) -> str:
-    """Write `gpus-0, gpus-1 (g5.xlarge in us-east-1a, $1.01/h each)`; empty for a change that buys none."""
+    """Write `gpus-0, gpus-1 (g5.xlarge in us-east-1a, $1.006/h each)`; empty for a change that buys none."""
     new = hosts_created(plan, change)
     endpoints = [
         place["endpoint"]
@@ -137,8 +137,7 @@ def refused_until(plan: Plan, change: Change) -> str:
 
 def _offer_text(plan: Plan, change: Change, place: Mapping[str, Any], *, is_many: bool) -> str:
     offer = with_offer(place, terms_of(next(iter(asked_offers(plan, change)), place)))
-    each = " each" if is_many and "price_micros" in offer else ""
-    return f"{printable(priced_offer_text(offer))}{each}"
+    return printable((offer_text_of_each if is_many else priced_offer_text)(offer))
 
 
 def new_hosts_facts(plan: Plan, change: Change) -> Iterator[tuple[str, str]]:
@@ -191,7 +190,7 @@ def scaling_text(plan: Plan, change: Change) -> str:
         "stay without jobs" if idle < 0 else f"leave after {figures.span(idle * 1000)} without jobs"
     )
     host = _offer_text(plan, change, scaling["host"]["endpoint"], is_many=True)
-    return f"{least} to {most} hosts by demand ({host}); hosts {'' if not least else f'beyond {least} '}{end}"
+    return f"{least} to {figures.counted(most, 'host')} by demand ({host}); hosts {'' if not least else f'beyond {least} '}{end}"
 
 
 def asks_for_hosts(plan: Plan, change: Change) -> bool:
