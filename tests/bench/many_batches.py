@@ -35,7 +35,9 @@ class QuickHosts(hosts.AwsHosts):
         """Refuse: there is nothing to connect to, thousands of times."""
         raise TemporaryError(f"host {request.name}: no SSH server answers")
 
-    async def preview(self, requests: Sequence[InstanceRequest]) -> Sequence[PreviewedChange]:
+    async def preview(
+        self, requests: Sequence[InstanceRequest], replaced: int = 0, *, emptied: bool = False
+    ) -> Sequence[PreviewedChange]:
         return ()
 
     async def _create(

@@ -17,6 +17,7 @@ from fleetform.app.problems import PlanProblem
 from fleetform.model.instance import CLOUDS, request_of
 from fleetform.model.offers import terms_of, with_offer
 from fleetform.model.plan import Action
+from fleetform.model.rollout import MAX_UNAVAILABLE
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import DISK
 from fleetform.providers.contract.errors import (
@@ -208,7 +209,9 @@ def _is_emptied(change: Change, hosts: int) -> bool:
         return hosts > 0
     documents = (step.arguments.get("document", {}) for step in change.steps)
     update: Mapping[str, Any] = next((one["update"] for one in documents if "update" in one), {})
-    return update.get("strategy") != "surge" and 0 < hosts <= update.get("max_unavailable", 1)
+    return update.get("strategy") != "surge" and 0 < hosts <= update.get(
+        "max_unavailable", MAX_UNAVAILABLE
+    )
 
 
 def _replaced(change: Change) -> frozenset[str]:

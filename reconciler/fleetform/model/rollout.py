@@ -20,6 +20,7 @@ __all__ = [
     "EXCHANGED",
     "EXCHANGED_TEXTS",
     "LEAVING",
+    "MAX_UNAVAILABLE",
     "RESTING",
     "RESTING_TEXTS",
     "SURGE",
@@ -35,6 +36,10 @@ SURGE = 1_000_000
 
 EARLY = "-new"
 """At the end of that host's name; it is called as its place once that is free."""
+
+
+MAX_UNAVAILABLE = 1
+"""`update.max_unavailable` of a fleet that does not set it: the others keep their jobs meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)

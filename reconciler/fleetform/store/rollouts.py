@@ -19,6 +19,7 @@ from fleetform.model.rollout import (
     EXCHANGED,
     EXCHANGED_TEXTS,
     LEAVING,
+    MAX_UNAVAILABLE,
     RESTING,
     RESTING_TEXTS,
     SURGE,
@@ -160,7 +161,7 @@ def _template(kept: Mapping[str, Any]) -> Template:
     return Template(
         kept["template"],
         update.get("strategy", "drain"),
-        update.get("max_unavailable", 1),
+        update.get("max_unavailable", MAX_UNAVAILABLE),
         tuple(kept["places"]),
     )
 

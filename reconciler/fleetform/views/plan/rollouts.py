@@ -7,6 +7,7 @@ from typing import Any
 
 from fleetform.model.figures import counted, first_of
 from fleetform.model.plan import Change, Plan
+from fleetform.model.rollout import MAX_UNAVAILABLE
 from fleetform.model.rollout_status import RolloutStatus
 from fleetform.views.lines import printable
 from fleetform.views.plan.groups import NAMES_MAX
@@ -59,4 +60,4 @@ def _rules(change: Change) -> str:
     documents = (step.arguments.get("document", {}) for step in change.steps)
     update: Mapping[str, Any] = next((one["update"] for one in documents if "update" in one), {})
     strategy = update.get("strategy", "drain")
-    return f"{strategy}, {update.get('max_unavailable', 1)} at a time: {_RULES[strategy]}"
+    return f"{strategy}, {update.get('max_unavailable', MAX_UNAVAILABLE)} at a time: {_RULES[strategy]}"
