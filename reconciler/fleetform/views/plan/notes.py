@@ -97,16 +97,15 @@ def depth_text(plan: Plan) -> str:
     if annex.get("depth") == "refresh":
         age = _age(plan, annex.get("observed_at_ms"))
         return "compared with the actual state" + (f" of {figures.span(age)} ago" if age else "")
+    age = 0 if annex.get("watched_by") else _age(plan, annex.get("hosts", {}).get("seen_at_ms"))
     text = "compared with the ledger"
-    if annex.get("depth") == "preview":
-        text = "compared with the ledger, and previewed in the clouds"
-        if failed := len(annex.get("preview_failed", ())):
-            text = f"{text}, where {counted(failed, 'preview')} failed"
-    if annex.get("watched_by"):
+    if age:
+        text = f"{text}, which last heard of its hosts {figures.span(age)} ago"
+    if annex.get("depth") != "preview":
         return text
-    hosts = annex.get("hosts", {})
-    age = _age(plan, hosts.get("seen_at_ms"))
-    return f"{text}, which last heard of its hosts {figures.span(age)} ago" if age else text
+    failed = len(annex.get("preview_failed", ()))
+    where = f", where {counted(failed, 'preview')} failed" if failed else ""
+    return f"{text}, and previewed in the clouds{where}"
 
 
 def _age(plan: Plan, seen_at_ms: int | None) -> int:

@@ -23,6 +23,14 @@ PLAN = planned(tree(), ledger())
             {"hosts": {"seen_at_ms": NOW_MS - 7_620_000}, "watched_by": "serve"},
             "compared with the ledger",
         ),
+        (
+            {
+                "depth": "preview",
+                "preview_failed": ["fleet/gpus"],
+                "hosts": {"seen_at_ms": NOW_MS - 7_620_000},
+            },
+            "compared with the ledger, which last heard of its hosts 2h07m ago, and previewed in the clouds, where 1 preview failed",
+        ),
         ({"depth": "refresh", "observed_at_ms": NOW_MS}, "compared with the actual state"),
         (
             {"depth": "refresh", "observed_at_ms": NOW_MS - 60_000},
