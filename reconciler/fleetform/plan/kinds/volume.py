@@ -173,7 +173,7 @@ def _replaced(
     old = _drop(row, before, fate)
     impact = _impact(row, before, fate)
     if is_disk(before) and is_disk(declared.document):
-        impact = f"{_new_disk(declared.document)}; {impact.removeprefix('none: ')}"
+        impact = f"{_new_disk(declared.document)}; {impact.removeprefix(_NO_LOSS)}"
     return propose_change_of(
         row,
         declared,
@@ -290,6 +290,9 @@ def _fate(before: Mapping[str, Any], after: Mapping[str, Any] | None = None) -> 
 _DATA = {_Fate.FORGOTTEN: "retain", _Fate.PUT_ASIDE: "snapshot", _Fate.REMOVED: "delete"}
 """What a withdrawal does with the data on the hosts that it leaves, as policies call it."""
 
+_NO_LOSS = "no data is lost; "
+"""At the beginning of what a removal does that keeps the data."""
+
 _HOSTS_SHOWN = 5
 """Hosts that a sentence names; the change of `hosts` lists all."""
 
@@ -335,9 +338,9 @@ def _impact(row: LiveResource, document: Mapping[str, Any], fate: _Fate, hosts: 
     where = f"{document.get('path', '')} on {fleet}"
     match fate:
         case _Fate.FORGOTTEN:
-            return f"none: its data stays in {where}"
+            return f"{_NO_LOSS}its data stays in {where}"
         case _Fate.PUT_ASIDE:
-            return f"none: its data is moved to {_aside(row, document)} on {fleet}"
+            return f"{_NO_LOSS}its data is moved to {_aside(row, document)} on {fleet}"
         case _Fate.REMOVED:
             return f"all data in {where}"
 
@@ -346,16 +349,14 @@ def _disk_impact(row: LiveResource, document: Mapping[str, Any], fate: _Fate) ->
     disk = disk_of(row.outputs)
     where = f"{'its disk' if disk is None else disk.id} in {document.get('availability_zone') or document.get('region', '')}"
     if "volume_id" in document:
-        return f"none: {where} stays, with its data, as every disk that `volume_id` names"
+        return f"{_NO_LOSS}{where} stays, with its data, as every disk that `volume_id` names"
     why = f"`deletion_policy: {_DATA[fate]}`"
     match fate:
         case _Fate.FORGOTTEN:
-            return (
-                f"none: {where} stays, with its data, and AWS bills it until you delete it ({why})"
-            )
+            return f"{_NO_LOSS}{where} stays, with its data, and AWS bills it until you delete it ({why})"
         case _Fate.PUT_ASIDE:
             return (
-                f"none: {where} is deleted once a snapshot of it is complete, and AWS bills the snapshot until you"
+                f"{_NO_LOSS}{where} is deleted once a snapshot of it is complete, and AWS bills the snapshot until you"
                 f" delete it ({why})"
             )
         case _Fate.REMOVED:

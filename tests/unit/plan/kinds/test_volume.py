@@ -113,7 +113,7 @@ def test_a_volume_is_put_aside_where_the_plan_says() -> None:
     uid = live.resources[ResourceKey("volume", "data")].uid
     assert step.arguments["into"] == f"/data.snapshot-data-{uid[:12]}"
     assert plan.changes[0].at_stake == (
-        f"none: its data is moved to {step.arguments['into']} on fleet local"
+        f"no data is lost; its data is moved to {step.arguments['into']} on fleet local"
     )
     assert not plan.changes[0].destructive
 

@@ -215,5 +215,5 @@ def test_a_file_system_is_released() -> None:
     """The plan says where it stays."""
     (change,) = planned(tree(), ledger(there(efs()))).changes
     assert [step.verb for step in change.steps] == ["volume.forget"]
-    stays = "none: vol-1 in us-east-1 stays, with its data, as every disk that `volume_id` names"
+    stays = "no data is lost; vol-1 in us-east-1 stays, with its data, as every disk that `volume_id` names"
     assert change.at_stake == stays
