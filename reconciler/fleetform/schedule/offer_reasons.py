@@ -53,7 +53,8 @@ def no_offer(
         place = " or ".join(request.regions) or "any region"
         return f"{types} is not offered in {place}", "name another type or another region"
     count = found.reasons[found.last]
-    last = f"the last {count} offers" if count > 1 else "the last offer"
+    counts = {1: "the only remaining offer", 2: "both remaining offers"}
+    last = counts.get(count, f"all {count} remaining offers")
     asked = _requirement(found.last, request, resources)
     what = f"{asked} excludes {last}{'' if found.last == 'spot' else kind}"
     if found.last == "unknown price":

@@ -50,7 +50,7 @@ def why(**document):
     [
         (
             {"resources": {"gpu": H100}, "regions": ["us-east-1"], "max_price": 1_500_000},
-            "`max_price: 1.5` excludes the last offer on demand: the nearest, p1.large in us-east-1, costs $32.00/h",
+            "`max_price: 1.5` excludes the only remaining offer on demand: the nearest, p1.large in us-east-1, costs $32.00/h",
             "write `max_price: 32` or more",
         ),
         (
@@ -60,12 +60,12 @@ def why(**document):
         ),
         (
             {"resources": {"gpu": H100}, "regions": ["us-west-2"], "max_price": 9_000_000},
-            "`max_price: 9` excludes the last offer on demand, because the price is not known: p1.large in us-west-2",
+            "`max_price: 9` excludes the only remaining offer on demand, because the price is not known: p1.large in us-west-2",
             "`fleetform offer --refresh --region us-west-2` asks AWS",
         ),
         (
             {"resources": {"gpu": {"name": ["A100"]}}, "instance_types": ["g1.small", "c1.large"]},
-            "`gpu: A100` excludes the last 2 offers on demand: g1.small has L4:24GB:1 and c1.large has no GPU",
+            "`gpu: A100` excludes both remaining offers on demand: g1.small has L4:24GB:1 and c1.large has no GPU",
             "change `resources.gpu` or `instance_types`",
         ),
         (
@@ -80,27 +80,27 @@ def why(**document):
         ),
         (
             {"resources": {"gpu": H100, "cpu": {"min": 200_000, "max": None}}},
-            "`cpu: 200..` excludes the last 2 offers on demand: the nearest, p1.large in us-east-1, has 96 CPUs",
+            "`cpu: 200..` excludes both remaining offers on demand: the nearest, p1.large in us-east-1, has 96 CPUs",
             "change `resources.cpu`",
         ),
         (
             {"resources": {"gpu": H100, "memory": {"min": 128 * GB, "max": None}}},
-            "`memory: 128GB..` excludes the last 2 offers on demand: the nearest, p1.large in us-east-1, has 64GB",
+            "`memory: 128GB..` excludes both remaining offers on demand: the nearest, p1.large in us-east-1, has 64GB",
             "change `resources.memory`",
         ),
         (
             {"instance_types": ["t1.micro"]},
-            "the default `memory: 8GB..` excludes the last offer on demand: the nearest, t1.micro in us-east-1, has 1GB",
+            "the default `memory: 8GB..` excludes the only remaining offer on demand: the nearest, t1.micro in us-east-1, has 1GB",
             "change `resources.memory` or `instance_types`",
         ),
         (
             {"instance_types": ["t1.micro"], "resources": {"cpu": {"arch": "x86"}}},
-            "`cpu: x86` excludes the last offer on demand: the nearest, t1.micro in us-east-1, is arm",
+            "`cpu: x86` excludes the only remaining offer on demand: the nearest, t1.micro in us-east-1, is arm",
             "change `resources.cpu` or `instance_types`",
         ),
         (
             {"instance_types": ["c1.large"], "spot_policy": "spot"},
-            "`spot_policy: spot` excludes the last offer: the nearest, c1.large in us-east-1, is on demand",
+            "`spot_policy: spot` excludes the only remaining offer: the nearest, c1.large in us-east-1, is on demand",
             "write `spot_policy: auto` or change `instance_types`",
         ),
         (

@@ -147,7 +147,7 @@ def test_what_has_no_offers_is_refused(typed, lab):
 def test_json_without_an_offer_is_an_empty_list(typed, lab):
     code, out, err = typed("offer", "--gpu", "H100:3", "--json")
     assert (code, json.loads(out)) == (1, [])
-    assert "`gpu: H100:3` excludes the last " in err
+    assert "`gpu: H100:3` excludes all " in err
     assert "p5.4xlarge has H100:80GB:1" in err
     assert "help: change `resources.gpu`" in err
 
