@@ -123,7 +123,11 @@ def test_networks_that_do_not_belong_together(site, cloud):
     [
         ("wrong", "the cloud refuses the credentials", "set credentials in the environment"),
         ("expired", "the credentials of the cloud have expired", "sign in again"),
-        ("another account", "the credentials belong to account 999999999999", "of the fleet's"),
+        (
+            "another account",
+            "the credentials are of account 999999999999",
+            "of account 123456789012",
+        ),
     ],
 )
 def test_credentials_that_are_not_accepted(site, cloud, fault, cause, advice):

@@ -94,6 +94,16 @@ def test_words_have_a_kind(kind):
     assert Failure.from_json(found.to_json()) == found
 
 
+def test_another_account_is_named_beside_the_declared_one():
+    """Who has several accounts sees which credentials are in force, and which are needed."""
+    problem = "account ID not allowed: 999999999999; declared is 123456789012"
+    found = failure_of(problem, where="us-east-1")
+    assert found.what == (
+        "the credentials are of account 999999999999, and the configuration declares account 123456789012"
+    )
+    assert found.advice == "use credentials of account 123456789012, or correct `account`"
+
+
 @pytest.mark.parametrize("kind", [*WORDS, *WORDLESS])
 def test_a_kind_has_an_error(kind):
     """Those that may pass are temporary, all others need a person."""

@@ -34,7 +34,8 @@ class ServiceClients:
         with cloud_failures(account.region):
             found = boto3.client("sts", **self._where).get_caller_identity()["Account"]
         if found != account.id:
-            raise error_of(failure_of(f"account ID not allowed: {found}", where=account.region))
+            problem = f"account ID not allowed: {found}; declared is {account.id}"
+            raise error_of(failure_of(problem, where=account.region))
 
     def of(self, service: str) -> Any:
         """Return the client of a service, such as `ec2`."""

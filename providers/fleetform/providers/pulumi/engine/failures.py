@@ -155,6 +155,12 @@ _ROWS = (
     ),
     _row(
         FailureKind.OTHER_ACCOUNT,
+        r"account ID not allowed: ?(?P<account>\d+); declared is (?P<declared>\d+)",
+        "the credentials are of account {account}, and the configuration declares account {declared}",
+        "use credentials of account {declared}, or correct `account`",
+    ),
+    _row(
+        FailureKind.OTHER_ACCOUNT,
         r"account ID not allowed: ?(?P<account>\d+)",
         "the credentials belong to account {account}, and the fleet to another one",
         "use credentials of the fleet's account",
