@@ -286,6 +286,10 @@ def bare_word(word: str) -> str:
     return word.lower().replace("-", "").replace("_", "")
 
 
+_CLOSE_MAX = 5
+"""Candidates among which one with the same letters is looked for."""
+
+
 def nearest(word: str, candidates: Iterable[str], *, cutoff: float = 0.6) -> str | None:
     """
     Return the candidate that `word` is most likely a slip of, or None when none is close.
@@ -301,8 +305,11 @@ def nearest(word: str, candidates: Iterable[str], *, cutoff: float = 0.6) -> str
         return None
     import difflib  # Only a mistake needs it.
 
-    close = difflib.get_close_matches(bare_word(word), folded, n=1, cutoff=cutoff)
-    return folded[close[0]] if close else None
+    bare = bare_word(word)
+    close = difflib.get_close_matches(bare, folded, n=_CLOSE_MAX, cutoff=cutoff)
+    # Two letters in the wrong order are likelier than another letter: `us-esat-1` is `us-east-1`, not `us-west-1`.
+    swapped = [one for one in close if sorted(one) == sorted(bare)]
+    return folded[[*swapped, *close][0]] if close else None
 
 
 def _parse_element(address: Address, inside: str) -> Address:

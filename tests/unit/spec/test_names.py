@@ -220,3 +220,8 @@ def test_the_nearest_word_is_proposed(word: str, meant: str | None):
 def test_the_nearest_word_does_not_depend_on_order():
     """The same proposal is made whatever the order of the candidates."""
     assert nearest("tran", ["train", "trans"]) == nearest("tran", ["trans", "train"])
+
+
+def test_letters_in_the_wrong_order_are_likelier_than_another_letter():
+    """`us-esat-1` differs from `us-west-1` in fewer places than from the region that is meant."""
+    assert nearest("us-esat-1", ["us-east-1", "us-east-2", "us-west-1"]) == "us-east-1"
