@@ -135,6 +135,9 @@ def test_a_fixed_number_of_hosts_has_no_idle_duration(tmp_path):
     (finding,) = load(tmp_path, f"{AWS}idle_duration: 5m\n").findings
     assert (finding.level, finding.code) == (Level.WARNING, "contradiction")
     assert not load(tmp_path, f"{AWS}idle_duration: 5m\nnodes: 0..2\n").findings
+    # What is wrong there is the number, and nothing is known of it.
+    (wrong,) = load(tmp_path, f"{AWS}idle_duration: 5m\nnodes: 0..0..3\n").findings
+    assert wrong.level is Level.ERROR
 
 
 def test_a_subnet_is_in_one_zone(tmp_path):

@@ -58,6 +58,7 @@ def fleet_on_aws_problems(fleet: Fleet) -> Iterator[Problem]:
             "Write a range, such as `nodes: 0..2`, or remove `idle_duration`.",
             level=Level.WARNING,
             at_key=True,
+            for_lack_of=("nodes",),
         )
     if "Name" in (fleet.tags or {}):
         yield contradiction(
