@@ -51,13 +51,13 @@ class Watching(NamedTuple):
     How an apply is watched.
 
     `json_into` is a file for JSON lines, or None. `finished` is said at the end where nothing
-    else is to be said.
+    else is to be said; empty: what the command that applies says.
     """
 
     detach: bool = False
     show_output: bool = False
     json_into: str | None = None
-    finished: str = "Applied; `fleetform ps` shows the runs."
+    finished: str = ""
 
 
 class _End(NamedTuple):

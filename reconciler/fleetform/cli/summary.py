@@ -41,6 +41,7 @@ _NOT_BEGUN = frozenset({AttemptState.WAITING, AttemptState.FINISHED})
 
 _ACCOUNT = "do what the reason says; a run starts within a minute after its account was created"
 
+_APPLIED = "Applied; `fleetform ps` shows the runs."
 _NOTHING_RAN = "Applied; nothing had to run."
 
 
@@ -63,7 +64,7 @@ def show_summary(
         began_ms: When it began. A run that had ended well before is not what was done.
         printed: Runs whose output is on the screen already, so that its end is not shown again.
         failures: Lines about failed steps that are on the screen already.
-        finished: Said where nothing else is to be said.
+        finished: Said where nothing else is to be said; empty: that it was applied.
         left_blocked: Changes that are blocked, of an apply that made none.
     """
     from fleetform.app.controllers import find_controller
@@ -72,6 +73,8 @@ def show_summary(
     runs = tuple(each for each in result.runs if not _was_done(each, began_ms))
     if result.runs and not runs:
         finished = _NOTHING_RAN
+    elif not finished:
+        finished = _APPLIED if runs else "Applied."
     result = replace(result, runs=runs)
     if runs:
         out.line()

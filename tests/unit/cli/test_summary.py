@@ -26,7 +26,7 @@ def summary(lab, capsys):
     """Shows the summary of some runs of the lab; returns what was printed."""
     workspace = Workspace.open(str(lab))
 
-    def show(*states, began_ms=0, left_blocked=0, **values):
+    def show(*states, began_ms=0, left_blocked=0, finished="Applied.", **values):
         reader = workspace.reader()
         runs = tuple(each for each in reader.read_runs() if each.run.state in states)
         reader.close()
@@ -35,7 +35,7 @@ def summary(lab, capsys):
             workspace,
             result,
             began_ms=began_ms,
-            finished="Applied.",
+            finished=finished,
             left_blocked=left_blocked,
         )
         return capsys.readouterr()
@@ -121,6 +121,18 @@ def test_a_run_that_was_to_stop_asks_for_nothing(summary, lab):
     meant = replace(one.run.template, wanted="stopped")
     stopped = replace(one, run=replace(one.run, state=RunState.STOPPED, template=meant))
     assert summary(runs=(stopped,)).out.endswith("\nApplied.\n")
+
+
+def test_only_an_apply_of_runs_points_to_them(summary, lab):
+    """An apply of a fleet names no list in which there is nothing new."""
+    assert summary(finished="").out == "\nApplied.\n"
+    reader = Workspace.open(str(lab)).reader()
+    one = reader.read_runs()[0]
+    reader.close()
+    waiting = replace(one, run=replace(one.run, state=RunState.SUBMITTED, finished_at_ms=None))
+    assert summary(runs=(waiting,), finished="").out.endswith(
+        "\nApplied; `fleetform ps` shows the runs.\n"
+    )
 
 
 def test_what_was_done_before_is_not_told_again(summary):
