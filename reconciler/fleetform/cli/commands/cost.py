@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _EXAMPLES = (
     ("fleetform cost", "List what each fleet on a cloud and each run there has cost"),
     ("fleetform cost train", "Show one fleet or run, or each element of a sweep"),
+    ("fleetform cost fleet/gpus", "The same of the fleet, if a run has its name too"),
     ("fleetform cost --format json", "The same as JSON for scripts, in micro-dollars"),
 )
 
@@ -37,10 +38,12 @@ def command(name: str | None, path: str | None, as_json: bool) -> None:
     from fleetform.app.clock import SystemClock
     from fleetform.views.cost import cost_rows, cost_table, disks_text, total_text
 
+    kind, name = _kind_and_name(name)
     reader = open_reader(open_workspace(or_default(path)))
-    rows = cost_rows(reader.read_spending(), name=name, now_ms=SystemClock().now_ms())
+    found = cost_rows(reader.read_spending(), name=name, now_ms=SystemClock().now_ms())
+    rows = tuple(row for row in found if kind in {"", row.kind})
     if name is not None and not rows:
-        _require_known(reader, name)
+        _require_known(reader, kind, name)
     out = screen()
     none = (
         f"no host of a cloud was created for {name}"
@@ -55,10 +58,20 @@ def command(name: str | None, path: str | None, as_json: bool) -> None:
         out.line(note, "dim")
 
 
-def _require_known(reader: Reader, name: str) -> None:
+_KINDS = ("fleet", "run")
+
+
+def _kind_and_name(typed: str | None) -> tuple[str, str | None]:
+    """Read `fleet/gpus`, `run/train`, or a name of either kind."""
+    kind, slash, name = (typed or "").partition("/")
+    return (kind, name) if slash and kind in _KINDS else ("", typed)
+
+
+def _require_known(reader: Reader, kind: str, name: str) -> None:
     from fleetform.spec.names import split_element
 
-    found = {key.name for key in reader.read_live().resources if key.kind in {"fleet", "run"}}
+    kinds = (kind,) if kind else _KINDS
+    found = {key.name for key in reader.read_live().resources if key.kind in kinds}
     found |= {split_element(one)[0] for one in found}
     if name not in found:
-        raise unknown("fleet or run", name, sorted(found))
+        raise unknown(" or ".join(kinds), name, sorted(found))
