@@ -137,12 +137,12 @@ def refreshed_folder() -> Path:
     return state_home() / "offers"
 
 
-def refresh_offers(backend: str, regions: Iterable[str]) -> list[str]:
+def refresh_offers(backend: str, regions: Iterable[str], spot: str) -> list[str]:
     """
     Ask a cloud for its offers in these regions, and keep the answers.
 
     Returns:
-        Which prices it did not tell, why, and what to do; they are unknown.
+        Which prices it did not tell of the instances that `spot`, a spot policy, allows, why, and what to do; they are unknown.
 
     Raises:
         WorkspaceProblem: It does not answer, refuses, or tells no price on demand, or of spot, where some are known: all of the region stay.
@@ -164,10 +164,10 @@ def refresh_offers(backend: str, regions: Iterable[str]) -> list[str]:
             one for one in catalogue.offers(backend, refreshed_folder()) if one.region == region
         ]
         kinds = (
-            ("on demand", False, found.on_demand_problem),
-            ("of spot", True, found.spot_problem),
+            ("on demand", False, found.on_demand_problem, spot != "spot"),
+            ("of spot", True, found.spot_problem, spot != "on-demand"),
         )
-        for kind, is_spot, refusal in kinds:
+        for kind, is_spot, refusal, is_asked in kinds:
             rows = [row for row in found.rows if bool(row.get("spot")) == is_spot]
             if not rows or any(row.get("price") for row in rows):
                 continue
@@ -176,7 +176,8 @@ def refresh_offers(backend: str, regions: Iterable[str]) -> list[str]:
             advice = _advice_of(refusal) if refusal else _NO_PRICES
             if any(one.price_micros is not None for one in before if one.spot == is_spot):
                 raise WorkspaceProblem(f"{told}; all that is known of {region} stays", advice)
-            untold.append(f"{told}; they are unknown" + (f" ({advice})" if advice else ""))
+            if is_asked:
+                untold.append(f"{told}; they are unknown" + (f" ({advice})" if advice else ""))
         catalogue.write_region(refreshed_folder(), backend, region, found.rows)
     return untold
 

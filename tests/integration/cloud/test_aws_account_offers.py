@@ -48,6 +48,19 @@ def test_a_region_has_the_types_and_prices_of_the_account(typed, cloud):
     assert typed("offer", "--region", "us-east-1", "--type", "g5.xlarge").returncode == 0
 
 
+def test_only_prices_of_the_instances_asked_for_are_missed(typed, cloud):
+    """Who asks for instances on demand hears nothing of spot prices that are missing."""
+    cloud.front.catalog.prices["eu-west-1"] = {"g5.xlarge": "1.1230000000"}
+    message = "User is not authorized to perform: ec2:DescribeSpotPriceHistory"
+    code = "UnauthorizedOperation"
+    cloud.inject(faults.refused("DescribeSpotPriceHistory", code, message, times=2))
+    on_demand = typed(*ROW[:-2], "--refresh")
+    assert on_demand.returncode == 0, on_demand.stderr
+    assert "spot" not in on_demand.stderr
+    either = typed(*ROW, "--refresh")
+    assert "aws told no prices of spot in eu-west-1" in either.stderr
+
+
 def test_without_credentials_nothing_is_written(typed, cloud):
     """The refusal of AWS is said, and the prices stay unknown."""
     cloud.expire()

@@ -126,7 +126,8 @@ def command(
     resources = {**document.get("resources", {}), **typed.pop("resources")}
     asked = {**document, **typed, "resources": resources}
     if refresh:
-        for untold in refresh_offers("aws", asked.get("regions") or (_REGION,)):
+        regions, spot = asked.get("regions") or (_REGION,), asked.get("spot_policy") or "on-demand"
+        for untold in refresh_offers("aws", regions, spot):
             error_screen().labelled("warning", untold)
     found = find_offers(asked, types)
     if not found.offers:
