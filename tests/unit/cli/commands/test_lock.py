@@ -10,6 +10,7 @@ import pytest
 import applied
 from fleetform.app.managing import try_manage
 from fleetform.app.workspace import Workspace
+from fleetform.model.redaction import fingerprint
 from fleetform.cli.exit import Exit
 from fleetform.model.leadership import Holder
 
@@ -40,7 +41,8 @@ def held(lab):
 def test_every_environment_is_listed(asked, typed, lab, held):
     """By name, with holder, process and since when; the same row is shown."""
     (row,) = asked("lock", "list")
-    assert (row["environment"], row["uid"], row["held"]) == ("lab", f"{applied.UID[:8]}…", True)
+    assert (row["environment"], row["uid"], row["held"]) == ("lab", applied.UID[:8], True)
+    assert row["fingerprint"] == fingerprint(applied.UID)
     assert (row["command"], row["who"], row["pid"]) == ("serve", "ada", held.pid)
     assert asked("lock", "show")["lock"] == row
     assert str(held.pid) in typed("lock", "list")[1]
