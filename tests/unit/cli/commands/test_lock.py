@@ -10,9 +10,9 @@ import pytest
 import applied
 from fleetform.app.managing import try_manage
 from fleetform.app.workspace import Workspace
-from fleetform.model.redaction import fingerprint
 from fleetform.cli.exit import Exit
 from fleetform.model.leadership import Holder
+from fleetform.model.redaction import fingerprint
 
 _HOLD = """
 import sys, time
