@@ -38,6 +38,7 @@ TASK = "type: task\nname: train\ncommands: [python train.py]\n"
         ("retry: {on: [error, error]}", "said-twice", "named twice"),
         ("retry: {attempts: 3}", "unknown-field", "Did you mean `max_attempts`?"),
         ("retry: {max_attempts: 1}", "contradiction", "counts the first attempt too"),
+        ("retry: {duration: 0}", "bad-value", "within a duration of 0"),
         ("retry: {duration: 1h, delay: 1h}", "contradiction", "not longer than `delay`"),
         ("retry: {requeue_exit_codes: []}", "bad-value", "list is empty"),
         ("retry: {requeue_exit_codes: [0]}", "bad-value", "the least is 1"),

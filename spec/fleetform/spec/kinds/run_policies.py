@@ -36,6 +36,16 @@ _TRUE = tuple(event for event in _EVENTS if event != "time-limit")
 Event = Literal["error", "interruption", "no-capacity", "node-failure", "preemption", "time-limit"]
 
 
+def _some_time(seconds: int) -> int:
+    if seconds == 0:
+        raise refuse(
+            "bad-value",
+            "No further attempt begins within a duration of 0.",
+            "Write a longer one such as `2h`, or remove it for no limit.",
+        )
+    return seconds
+
+
 class Retry(Model):
     """When and how often a failed run is attempted again."""
 
@@ -55,7 +65,7 @@ class Retry(Model):
     max_attempts: Annotated[Whole, Field(ge=1, le=10_000)] | None = None
     """The largest number of attempts, including the first. Default: no limit. Example: `3`."""
 
-    duration: Duration | None = None
+    duration: Annotated[Duration, AfterValidator(_some_time)] | None = None
     """
     The time after submission within which a new attempt may begin. Default: no limit. Example:
     `48h`.
