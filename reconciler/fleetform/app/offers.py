@@ -36,7 +36,9 @@ _OWN_HOSTS = ("local", "ssh_config")
 _KINDS = frozenset({"run", "fleet"})
 _NAMES_MAX = 3
 """Names in an advice; more are a list to read."""
-FIELDS = ("resources", "nodes", "backends", "regions", "instance_types", "spot_policy", "max_price")
+FIELDS = (
+    "resources", "nodes", "backends", "regions", "instance_types", "spot_policy", "max_price", "placement",
+)  # fmt: skip
 """The fields of a run or fleet that choose among offers, and the number of hosts."""
 
 

@@ -99,6 +99,8 @@ def _requirement(reason: str, request: OfferRequest, resources: Mapping[str, Any
         return f"`max_price: {format_price(request.max_price_micros or 0)}`"
     if reason == "spot":
         return f"`spot_policy: {request.spot}`"
+    if reason == "placement":
+        return "`placement: cluster`"
     if reason == "gpu":
         gpu = resources.get("gpu") or {}
         total = gpu.get("total_memory")
@@ -127,6 +129,7 @@ def _nearest_text(found: Selection, request: OfferRequest) -> str:
         return _nearest_gpus(found, request)
     has = {
         "price": f"costs {dollars(first.price_micros or 0)}/h",
+        "placement": "is a burstable type",
         "spot": "is on demand" if request.spot == "spot" else "is a spot instance",
         "arch": f"is {first.arch}",
         "cpu": f"has {counted(first.cpu_count, 'CPU')}",
@@ -156,6 +159,7 @@ def _advice(found: Selection, request: OfferRequest) -> str:
     return {
         "price": f"write `max_price: {format_price(found.nearest[0].price_micros or 0)}` or more, or loosen another requirement",
         "spot": f"write `spot_policy: auto`{types.replace('or', 'or change')}",
+        "placement": "name other types in `instance_types`, or remove `placement: cluster`",
         "arch": f"change `resources.cpu`{types}",
         "gpu": f"change `resources.gpu`{types}; `fleetform offer --gpu 1` lists all types with GPUs",
         "cpu": f"change `resources.cpu`{types}",

@@ -11,6 +11,7 @@ from fleetform.model.instance import Gpu
 from fleetform.model.run import Requirement, requirement
 from fleetform.providers.offers.catalogue import Offer
 from fleetform.schedule.demand import Shape, Take, cpu_needed, gpu_matches, measure, memory_needed
+from fleetform.spec.clouds.names import is_burstable
 from fleetform.spec.quantities.ranges import Range
 
 
@@ -20,7 +21,8 @@ class OfferRequest:
     What is asked of an offer. Empty sets narrow nothing. Of offers at one price, those of the first of the `regions` are first.
 
     `gpu_memory_total_bytes` is a range of the memory of all GPUs of a host together. `spot` is `spot`,
-    `on-demand` or `auto`, which is either. `arch` is `x86`, `arm` or empty.
+    `on-demand` or `auto`, which is either. `arch` is `x86`, `arm` or empty. `in_cluster`: in a cluster placement group, in which
+    there are no burstable types.
     """
 
     requirement: Requirement = field(default_factory=Requirement)
@@ -31,6 +33,7 @@ class OfferRequest:
     instance_types: frozenset[str] = frozenset()
     spot: str = "on-demand"
     max_price_micros: int | None = None
+    in_cluster: bool = False
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> OfferRequest:
@@ -46,6 +49,7 @@ class OfferRequest:
             instance_types=frozenset(document.get("instance_types") or ()),
             spot=document.get("spot_policy") or "on-demand",
             max_price_micros=document.get("max_price"),
+            in_cluster=document.get("placement") == "cluster",
         )
 
 
@@ -68,7 +72,7 @@ class Selection:
 
 
 REASONS = (
-    "backend", "region", "type", "spot", "arch", "gpu", "cpu", "memory", "unknown price", "price",
+    "backend", "region", "type", "placement", "spot", "arch", "gpu", "cpu", "memory", "unknown price", "price",
 )  # fmt: skip
 """Why an offer does not satisfy a request, in the order of comparison; `price`: it is too high."""
 
@@ -124,6 +128,8 @@ def _not_wanted(offer: Offer, request: OfferRequest) -> str:
         return "region"
     if request.instance_types and offer.instance_type not in request.instance_types:
         return "type"
+    if request.in_cluster and is_burstable(offer.instance_type):
+        return "placement"
     if request.spot != "auto" and offer.spot != (request.spot == "spot"):
         return "spot"
     if request.arch and offer.arch != request.arch:

@@ -36,6 +36,7 @@ OFFERS = [
     offer("p1.large", 32_000_000, cpu_count=96, **gpus("H100", 8)),
     offer("p1.large", None, cpu_count=96, region="us-west-2", **gpus("H100", 8)),
     offer("t1.micro", 5_000, arch="arm", memory_bytes=GB),
+    offer("t3.large", 83_200),
 ]
 H100 = {"name": ["H100"], "count": {"min": 8, "max": 8}}
 
@@ -97,6 +98,11 @@ def why(**document):
             {"instance_types": ["t1.micro"], "resources": {"cpu": {"arch": "x86"}}},
             "`cpu: x86` excludes the only remaining offer on demand: the nearest, t1.micro in us-east-1, is arm",
             "change `resources.cpu` or `instance_types`",
+        ),
+        (
+            {"placement": "cluster", "instance_types": ["t3.large"]},
+            "`placement: cluster` excludes the only remaining offer on demand: the nearest, t3.large in us-east-1, is a burstable type",
+            "name other types in `instance_types`, or remove `placement: cluster`",
         ),
         (
             {"instance_types": ["c1.large"], "spot_policy": "spot"},

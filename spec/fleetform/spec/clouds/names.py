@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
-__all__ = ["REGIONS", "catalogue_file", "catalogue_lines", "instance_types"]
+__all__ = ["REGIONS", "catalogue_file", "catalogue_lines", "instance_types", "is_burstable"]
 
 REGIONS = {
     "aws": (
@@ -37,3 +37,15 @@ def catalogue_lines(cloud: str) -> list[str]:
 def instance_types(cloud: str) -> frozenset[str]:
     """Return the names of all types in the catalogue of a cloud; they are its first column."""
     return frozenset(line.partition(",")[0] for line in catalogue_lines(cloud)[1:])
+
+
+_BURSTABLE = frozenset({"t2", "t3", "t3a", "t4g"})
+
+
+def is_burstable(instance_type: str) -> bool:
+    """
+    Tell whether AWS gives a type only a share of its CPUs for long, such as `t3.large`: it has none of them in cluster placement groups.
+
+    docs.aws.amazon.com/AWSEC2/latest/UserGuide/placement-strategies.html
+    """
+    return instance_type.partition(".")[0] in _BURSTABLE
