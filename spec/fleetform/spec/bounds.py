@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ELEMENTS_MAX", "PATCHES_MAX", "REASON_MAX", "WINDOWS_MAX"]
+__all__ = ["ELEMENTS_MAX", "PATCHES_MAX", "REASON_MAX", "ROOT_DISK_GB", "WINDOWS_MAX"]
 
 ELEMENTS_MAX = 100_000
 """
@@ -22,6 +22,10 @@ WINDOWS_MAX = 100
 
 REASON_MAX = 200
 """Characters of a window's reason: it stands in one line with what it holds."""
+
+
+ROOT_DISK_GB = 100
+"""The disk of an instance whose fleet declares none: an image with CUDA fills half of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from fleetform.providers.pulumi.aws.program import (
     volume_program,
 )
 from fleetform.providers.pulumi.engine.program import output_of, secret
+from fleetform.spec.kinds.fleet_on_aws import TAGS_MAX
 
 ACCOUNT = AwsAccount("eu-west-1", "123456789012", "e1", "7.51.0")
 SHARED = SharedRequest("f" * 32, "gpus", "o1", ("203.0.113.7/32",), "ssh-ed25519 AAAA")
@@ -198,3 +199,9 @@ def test_further_security_groups(cards):
         for network in one.properties["networkInterfaces"]
     ]
     assert (interfaces or [said["vpcSecurityGroupIds"]]) == [["sg-1", "sg-2"]] * cards
+
+
+def test_an_instance_has_room_for_the_tags_of_its_fleet():
+    """AWS has 50 at most, and validation leaves so many to a fleet."""
+    first, *_ = hosts(PROGRAMS["batch"])
+    assert len(first.properties["tags"]) + TAGS_MAX == 50

@@ -18,6 +18,8 @@ aws:
   image: ami-0f1e2d3c4b5a69788
 """
 
+TOO_MANY_TAGS = f"{{{', '.join(f'key{number}: x' for number in range(46))}}}"
+
 
 def test_a_fleet_on_aws_is_carried_out(tmp_path):
     """Region, account, image and who may connect are enough."""
@@ -58,7 +60,20 @@ def test_a_fleet_on_aws_is_carried_out(tmp_path):
         ("regions", "retry: {on: [no-capacity, error]}\nregions", "`no-capacity` alone"),
         ("regions", "retry: {max_attempts: 2}\nregions", "every ten minutes"),
         ("regions", "retry: {duration: 5m}\nregions", "`10m` or more"),
+        ("regions", "retry: {duration: 0}\nregions", "within a duration of 0"),
         ("regions", "tags: {Name: x}\nregions", "the name of the host"),
+        ("regions", f"tags: {TOO_MANY_TAGS}\nregions", "`tags` has 46. Write 45 or fewer."),
+        (
+            "regions",
+            "placement: cluster\ninstance_types: [g5.xlarge, t3.large]\nregions",
+            "`t3.large` is a burstable type",
+        ),
+        (
+            "  image",
+            "  root_disk: {type: io1, iops: 6000}\n  image",
+            "`resources: {disk: 120GB..}`",
+        ),
+        ("  image", "  root_disk: {iops: 60000}\n  image", "500 iops at most per GB"),
         (
             "regions",
             "reservation: cr-0f1e2d3c\navailability_zones: [us-east-1a]\nregions",
@@ -94,6 +109,14 @@ def test_refused(tmp_path, old, new, words):
     loaded = load(tmp_path, AWS.replace(old, new))
     (finding,) = loaded.errors
     assert words in f"{finding.address} {finding.detail} {finding.advice}"
+
+
+def test_a_burstable_type_is_pointed_at(tmp_path):
+    """Of several types the one that no cluster placement group has; without the group it may be declared."""
+    text = f"{AWS}instance_types: [g5.xlarge, t3.large]\n"
+    (finding,) = load(tmp_path, f"{text}placement: cluster\n").errors
+    assert finding.text[finding.place.column - 1 :].startswith("t3.large")
+    good(tmp_path, text)
 
 
 @pytest.mark.parametrize(

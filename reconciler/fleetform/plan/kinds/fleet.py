@@ -28,6 +28,7 @@ from fleetform.plan.draft import (
     propose_creation,
     reasons_of,
 )
+from fleetform.spec.bounds import ROOT_DISK_GB
 from fleetform.spec.canonical import digest
 from fleetform.spec.checks.hosts import hosts_of, provider_of, source_of
 from fleetform.spec.desired import Declared
@@ -277,9 +278,6 @@ NO_CAPACITY = "no-capacity"
 
 NO_LIMIT_SECONDS = -1
 """In place of the duration of a retry that has none."""
-
-ROOT_DISK_GB = 100
-"""The disk of an instance whose fleet declares none: an image with CUDA fills half of it."""
 
 ORPHAN_SECONDS = 86_400
 """`orphan_after` of a fleet that does not set it: a controller that is off for a night finds its hosts again."""

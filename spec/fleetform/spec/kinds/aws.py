@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from fleetform.spec.bounds import ROOT_DISK_GB
 from fleetform.spec.field_facts import OnChange, control, of_hosts, unit
 from fleetform.spec.findings import Problem
 from fleetform.spec.kinds.base import Flag, Model, Whole, contradiction, listed, refuse
@@ -179,6 +180,10 @@ class _DiskLimits(NamedTuple):
     iops_per_gb: int = 0
     throughput: int = 0
 
+    def iops_of(self, size_bytes: int) -> int:
+        """Return how many a disk of that size has at most; up to `iops_min` every size has."""
+        return max(self.iops_min, self.iops_per_gb * -(-size_bytes // _GIB))
+
 
 _GIB, _TIB = 1 << 30, 1 << 40
 
@@ -219,8 +224,7 @@ def disk_size_problems(
             f"A disk of type `{type_}` has {most} at most on AWS.",
             f"Write {most} or less.",
         )
-    # Up to `iops_min` every size of the type has.
-    elif iops > max(limits.iops_min, limits.iops_per_gb * -(-size_bytes // _GIB)):
+    elif iops > limits.iops_of(size_bytes):
         least = format_bytes(-(-iops // limits.iops_per_gb) * _GIB)
         yield Problem(
             "contradiction",
@@ -228,6 +232,21 @@ def disk_size_problems(
             f"A disk of type `{type_}` has {limits.iops_per_gb} iops at most per GB, and `iops` is {iops}.",
             f"Write {least} or more, or fewer `iops`.",
         )
+
+
+def default_disk_problems(disk: RootDisk | None) -> Iterator[Problem]:
+    """A disk without a declared size that is too small for its `iops`."""
+    iops, type_ = (disk and disk.iops) or 0, (disk and disk.type) or "gp3"
+    limits = _DISK_LIMITS[type_]
+    if not limits.iops_of(ROOT_DISK_GB * _GIB) < iops <= limits.iops:
+        return
+    least = format_bytes(-(-iops // limits.iops_per_gb) * _GIB)
+    yield contradiction(
+        ("aws", "root_disk", "iops"),
+        f"A disk has {ROOT_DISK_GB}GB without `resources.disk`, and one of type `{type_}` has {limits.iops_per_gb} iops at most per GB.",
+        f"Write `resources: {{disk: {least}..}}`, or fewer `iops`.",
+        for_lack_of=("resources",),
+    )
 
 
 class RootDisk(Model):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fleetform.spec.clouds.names import is_burstable
 from fleetform.spec.findings import Level, Problem
-from fleetform.spec.kinds.aws import disk_size_problems, id_problems
+from fleetform.spec.kinds.aws import default_disk_problems, disk_size_problems, id_problems
 from fleetform.spec.kinds.base import contradiction
 from fleetform.spec.kinds.cloud_names import not_a_zone
 from fleetform.spec.kinds.run_policies import host_retry_problems
@@ -15,6 +17,13 @@ from fleetform.spec.quantities.ranges import shown
 
 if TYPE_CHECKING:
     from fleetform.spec.kinds.fleet import Fleet
+
+
+_INSTANCE_TAGS = 50
+"""docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html"""
+
+TAGS_MAX = 45
+"""Of a fleet: its instances also have those that fleetform finds them by."""
 
 
 def fleet_on_aws_problems(fleet: Fleet) -> Iterator[Problem]:
@@ -44,7 +53,10 @@ def fleet_on_aws_problems(fleet: Fleet) -> Iterator[Problem]:
         if fleet.resources is None or fleet.resources.disk is None
         else fleet.resources.disk.min
     )
-    yield from disk_size_problems(least, ("resources", "disk"), fleet.aws.root_disk)
+    if least is None:
+        yield from default_disk_problems(fleet.aws.root_disk)
+    else:
+        yield from disk_size_problems(least, ("resources", "disk"), fleet.aws.root_disk)
     yield from _place_problems(fleet)
     if fleet.retry is not None:
         yield from host_retry_problems(fleet.retry)
@@ -64,7 +76,16 @@ def fleet_on_aws_problems(fleet: Fleet) -> Iterator[Problem]:
         yield contradiction(
             "tags", "The tag `Name` of an instance is the name of the host.", "Remove it."
         )
+    if (count := len(fleet.tags or {})) > TAGS_MAX:
+        yield Problem(
+            "bad-value",
+            ("tags",),
+            f"An instance on AWS has {_INSTANCE_TAGS} tags at most, of which fleetform sets {_INSTANCE_TAGS - TAGS_MAX}, and"
+            f" `tags` has {count}.",
+            f"Write {TAGS_MAX} or fewer.",
+        )
     yield from _reservation_problems(fleet)
+    yield from _cluster_problems(fleet)
     if others := [name for name in fleet.backends or () if name != "aws"]:
         yield contradiction(
             "backends",
@@ -98,6 +119,21 @@ def _place_problems(fleet: Fleet) -> Iterator[Problem]:
                 ("aws", name),
                 f"The id is of one {places}, and hosts may come from {count}.",
                 f"Remove it, or write one {places}.",
+            )
+
+
+def _cluster_problems(fleet: Fleet) -> Iterator[Problem]:
+    """Types that AWS has in no cluster placement group."""
+    for one in fleet.instance_types or () if fleet.placement == "cluster" else ():
+        if is_burstable(one):
+            yield replace(
+                contradiction(
+                    "instance_types",
+                    f"`{one}` is a burstable type, and AWS has none of these in a cluster placement group.",
+                    "Write another type, or remove `placement: cluster`.",
+                ),
+                at_key=False,
+                word=one,
             )
 
 
