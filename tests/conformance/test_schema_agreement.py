@@ -122,7 +122,7 @@ NOT_IN_SCHEMAS: dict[str, Callable[[str, Any, str], bool]] = {
         _says("begins above its end", "before its begin", "is not between", "one amount of CPUs")
     ),
     "JSON Schema compares no entries with each other.": _says("is named twice"),
-    "JSON Schema computes no amounts: the seconds of `9999999w`, the hosts of `gpu[1-99999]`, that `0.0` CPUs are none.": (
+    "JSON Schema computes no amounts: the seconds of `9999999w`, the hosts of `gpu[1-99999]`, that `0.0` CPUs and `0h` are none.": (
         _says(
             "longer than a hundred years",
             "too large",
@@ -130,6 +130,7 @@ NOT_IN_SCHEMAS: dict[str, Callable[[str, Any, str], bool]] = {
             "names more than",
             "ranges name",
             "runs no job",
+            "a duration of 0",
         )
     ),
     "A number with very many decimals is a number to JSON Schema.": _says(
