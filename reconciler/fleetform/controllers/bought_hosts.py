@@ -101,16 +101,13 @@ class BoughtHosts:
 
     async def create_or_wait(self, instance: Instance) -> bool:
         """See `apply.host_access.HostAccess.create`."""
-        said = ""
         while True:
             try:
                 await self.create(instance)
             except _Replaced:
                 return True
             except AnswerUnknown as problem:
-                if str(problem) != said:
-                    said = str(problem)
-                    self._notices.problem(instance, said)
+                self._notices.unanswered(instance, str(problem))
                 await asyncio.sleep(problem.delay_seconds)
             except NoCapacity as problem:
                 self._notices.problem(instance, without_name(instance, str(problem)))

@@ -15,13 +15,28 @@ from fleetform.providers.contract.errors import PermanentError
 class HostNotices:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
+        self._unanswered: set[str] = set()
+        """What was said of batches; each has the moment until which it holds, so none is said of a later one."""
 
     def note(self, instance: Instance, note: str) -> None:
         """Say what limits a host that works."""
         self._warn(instance, "host.note", f"host {instance.name}: {note}")
 
     def problem(self, instance: Instance, problem: str) -> None:
-        self._warn(instance, "host.problem", f"host {instance.name}: {problem}")
+        if problem not in self._unanswered:
+            self._warn(instance, "host.problem", f"host {instance.name}: {problem}")
+
+    def unanswered(self, instance: Instance, problem: str) -> None:
+        """Say once of all hosts of a batch, which `problem` names, that it is not known whether the call has created them."""
+        if problem in self._unanswered:
+            return
+        self._unanswered.add(problem)
+        self._progress.notice(
+            f"fleet {instance.fleet}: {problem}",
+            event="host.problem",
+            level=LogLevel.WARNING,
+            details={"fleet": instance.fleet},
+        )
 
     def left_out(self, instance: Instance, problem: BaseException | None, known: str) -> None:
         """Say which host its fleet works without; `known` is what is known of it, if anything is."""
