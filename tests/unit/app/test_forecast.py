@@ -251,6 +251,9 @@ def test_only_what_would_not_start_is_told():
     assert lines[0] == "1 run would wait, and 1 would start now:"
     assert lines[1].startswith("  b2: ")
     assert forecast_lines(plan) == ()
+    found["starts"]["total"] = 0
+    lines = forecast_lines(replace(plan, annex={"forecast": found}))
+    assert lines[0] == "1 run would wait, and none would start now:"
 
 
 def test_demand_brings_in_hosts():

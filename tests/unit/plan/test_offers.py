@@ -385,6 +385,7 @@ def test_a_range_has_its_limits_in_the_step():
     assert "next offers: g5.2xlarge in us-east-1, $1.22/h" in shown
     assert "0 to 3 hosts by demand (g5.xlarge in us-east-1, $1.006/h each" in shown
     assert "hosts leave after 5m00s without jobs" in shown
+    assert "0 to 1 host by demand (" in printed(plan_of(by_demand(0, 0, 1)))
 
 
 def test_without_an_offer_a_range_is_blocked():

@@ -223,7 +223,7 @@ def _lines(found: dict[str, dict[str, object]]) -> Iterator[str]:
         assert isinstance(first, list)
         if not total:
             continue
-        beside = "" if starts is None else f", and {starts} would start now"
+        beside = "" if starts is None else f", and {starts or 'none'} would start now"
         # Said once: the runs that start are the same below.
         starts = None
         yield f"{figures.counted(total, 'run')} {word}{beside}:"
