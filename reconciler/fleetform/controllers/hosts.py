@@ -556,6 +556,12 @@ class HostSessions:
         self.broken[session.instance.uid] = why
         self.wake()
 
+    def _note_taken_away(self, session: Session, why: str) -> None:
+        """Note it once: each job says so, first when it is asked to end and then by how it ended."""
+        if why not in session.noted:
+            session.noted.add(why)
+            self._note_broken(session, why)
+
     async def _note_gpu_use(self, session: Session, use: GpuUse) -> None:
         await self._gate(
             lambda: self._ledger.note_gpu_processes(
@@ -588,7 +594,7 @@ class HostSessions:
         for record in records:
             session.records[record.key] = record
             if record.cause is Cause.INTERRUPTED:
-                self._note_broken(session, record.message.partition(",")[0])
+                self._note_taken_away(session, record.message.partition(",")[0])
         # Also those whose rows had ended before: only now the host may forget them.
         self._note([one.key for one in records if one.state in _ENDED])
         await host.acknowledge(cursor, commits)

@@ -28,7 +28,7 @@ type: task
 name: long
 fleets: [gpus]
 commands:
-  - trap 'echo saved; exit 0' USR1
+  - trap 'echo saved; while [ ! -e {gate} ]; do sleep 0.2; done; exit 0' USR1
   - if [ "$FLEETFORM_ATTEMPT" = 3 ]; then echo "attempt 3 ends"; exit 0; fi
   - echo "attempt $FLEETFORM_ATTEMPT runs"
   - while true; do sleep 0.2; done
@@ -132,14 +132,20 @@ def test_instances_that_are_taken_away(site, cloud):
     The notice of a spot instance warns the job and ends it as interrupted; an end without a notice loses it. Both are retried.
     """
     site.declare(1, more="run_as: root\nspot_policy: spot\n")
-    (site.root / "run.yaml").write_text(LONG)
+    gate = "/root/gate"
+    (site.root / "run.yaml").write_text(LONG.replace("{gate}", gate))
     site.run("apply", "-y", "--detach")
     await_output(site, 1, "attempt 1 runs")
     (first,) = cloud.instances()
     cloud.announce_spot_end(first.id)
     await_output(site, 1, "saved")
-    wait_until(lambda: "interrupted" in site.run("events"), PATIENCE_SECONDS)
+    # While the job still saves its work, no other one is placed there, and people see why.
     wait_until(lambda: "quarantined" in site.run("fleet", "show", "gpus"), PATIENCE_SECONDS)
+    assert "the cloud takes the host away" in site.run("status", code=None)
+    assert "interrupted" not in site.run("events")
+    cloud.front.hosts.run(first.id, "touch", gate)
+    wait_until(lambda: "interrupted" in site.run("events"), PATIENCE_SECONDS)
+    assert site.run("events").count("quarantine of host/gpus-0") == 1
     cloud.reclaim_spot(first.id)
     # A look skips an instance whose row changes meanwhile.
     wait_until(lambda: f"{first.id} (expected) → gone" in site.run("drift"), PATIENCE_SECONDS)
@@ -149,7 +155,8 @@ def test_instances_that_are_taken_away(site, cloud):
     (second,) = cloud.instances()
     cloud.client().terminate_instances(InstanceIds=[second.id])
     wait_until(
-        lambda: f"{second.id} was terminated" in site.run("fleet", "show", "gpus"), PATIENCE_SECONDS
+        lambda: f"gpus-0 is gone: {second.id} was terminated" in site.run("status"),
+        PATIENCE_SECONDS,
     )
     site.run("apply", "-y")
     await_output(site, 3, "attempt 3 ends")

@@ -15,6 +15,7 @@ from fleetform.agents.host.effects import (
     StartSupervisor,
 )
 from fleetform.agents.host.journal import Journal
+from fleetform.agents.host.result import TAKEN_AWAY
 from fleetform.agents.host.runtimes import RUNTIMES
 from fleetform.agents.protocol.messages import (
     Acknowledge,
@@ -310,15 +311,22 @@ def test_stop_all() -> None:
 
 
 def test_a_host_that_is_taken_away() -> None:
-    """Each job is told once, with its own time to end; a last order leaves it none, and what waits never starts."""
+    """Each job is told once, with its own time to end, and so is the controller; a last order leaves none, and what waits never starts."""
     mind = journal()
     running(mind, "a")
     prepared(mind, "b")
     effects = mind.interrupt(NOW, grace_seconds=None)
     assert of_kind(effects, SignalStop) == [SignalStop("job-a", Cause.INTERRUPTED, None)]
-    assert [r.cause for r in announced(effects)] == [Cause.NEVER_STARTED]
+    told, never_started = announced(effects)
+    assert (told.state, told.cause, told.message) == (
+        JobState.RUNNING,
+        Cause.INTERRUPTED,
+        TAKEN_AWAY,
+    )
+    assert never_started.cause is Cause.NEVER_STARTED
     assert mind.interrupt(NOW, grace_seconds=None) == []
     last = mind.interrupt(NOW, grace_seconds=0)
+    assert announced(last) == []
     assert of_kind(last, SignalStop) == [SignalStop("job-a", Cause.INTERRUPTED, 0)]
 
 

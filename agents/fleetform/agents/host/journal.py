@@ -34,7 +34,7 @@ from fleetform.agents.host.effects import (
 )
 from fleetform.agents.host.layout import is_job_uid
 from fleetform.agents.host.memory import Entry, EventLog, Memory, StopOrder, Table
-from fleetform.agents.host.result import Result
+from fleetform.agents.host.result import TAKEN_AWAY, Result
 from fleetform.agents.host.runtimes import PROCESS, RUNTIMES
 from fleetform.agents.protocol.frames import job_digest
 from fleetform.agents.protocol.messages import (
@@ -316,15 +316,24 @@ class Journal:
         return effects
 
     def interrupt(self, now_ms: int, *, grace_seconds: int | None) -> list[Effect]:
-        """End every job because the host is taken away; what has not started never will."""
+        """
+        End every job because the host is taken away; what has not started never will.
+
+        The controller hears of it at once, so that it places no other job here while these save their work.
+        """
         effects: list[Effect] = []
         order = StopOrder(Cause.INTERRUPTED, grace_seconds)
         for entry in self.entries():
             if entry.record.state in _NOT_STARTED:
                 effects += self._never_start(entry, now_ms)
             elif entry.live and entry.stop != order:
+                is_first = entry.stop is None or entry.stop.cause is not Cause.INTERRUPTED
                 stopping = dataclasses.replace(entry, stop=order)
                 effects += [self._keep(stopping), _signal(stopping)]
+                if is_first:
+                    effects.append(
+                        self._announce(_with(stopping, cause=order.cause, message=TAKEN_AWAY))
+                    )
         return effects
 
     # -- observations -----------------------------------------------------------------------

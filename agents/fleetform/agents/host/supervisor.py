@@ -43,7 +43,7 @@ from fleetform.agents.host import (
 from fleetform.agents.host.ending import Ending, Step
 from fleetform.agents.host.launch import Launch
 from fleetform.agents.host.limits import Limit
-from fleetform.agents.host.result import Result
+from fleetform.agents.host.result import TAKEN_AWAY, Result
 from fleetform.agents.host.supervisor_messages import Notices
 from fleetform.agents.protocol.states import Cause
 
@@ -500,7 +500,7 @@ class Supervisor:
         if cause is Cause.LOST:
             return self._explain_silence()
         if cause is Cause.INTERRUPTED:
-            return f"the cloud takes the host away, and the job ended with {end}"
+            return f"{TAKEN_AWAY}, and the job ended with {end}"
         return f"the job was stopped and ended with {end}"
 
     def _explain_silence(self) -> str:
