@@ -83,10 +83,7 @@ def with_preview(workspace: Workspace, plan: Plan) -> Plan:
         for name, one in found.items()
         if one and not isinstance(one, ProviderError)
     }
-    # The preview of a release, and of a change in place of what hosts share, asks no cloud.
-    asks = any(_new_hosts(plan, change) or _disk_steps(change) for change in plan.changes)
-    is_asked = asks or not has_others
-    depth = {"depth": "preview"} if is_asked and plan.annex["depth"] == "ledger" else {}
+    depth = {"depth": "preview"} if found and plan.annex["depth"] == "ledger" else {}
     failures = {"preview_failed": failed} if failed else {}
     return dataclasses.replace(plan, annex={**plan.annex, **depth, "preview": preview, **failures})
 

@@ -41,6 +41,27 @@ def test_one_changed_fleet_is_one_preview(site, cloud):
     assert len(cloud.instances()) == 5
 
 
+def test_no_preview_is_shown_as_new_without_the_account(site, cloud):
+    """What was previewed before fails with credentials that AWS refuses, and so does the preview of a release."""
+    site.declare(1)
+    site.run("apply", "-y")
+    site.run("controller", "stop")
+    site.declare(2)
+    assert "create 1 aws:ec2/instance:Instance" in site.run("plan", "--preview")
+    key = site.variables["AWS_ACCESS_KEY_ID"]
+    site.variables["AWS_ACCESS_KEY_ID"] = "AKIAWRONG"
+    for nodes in (2, 0):
+        site.declare(nodes)
+        shown = site.run("plan", "--preview", code=1)
+        assert "previewed in the clouds, where 1 preview failed" in shown
+        assert "aws:ec2/instance:Instance" not in shown
+        assert "nothing was applied" in site.run("apply", "-y", "--allow-destroy", code=1)
+    site.declare(1)
+    assert "previewed in the clouds" not in site.run("plan", "--preview")
+    site.variables["AWS_ACCESS_KEY_ID"] = key
+    assert len(cloud.instances()) == 1
+
+
 WRONG = {
     "account": ("999999999999", "the credentials belong to account 123456789012"),
     "image": ("ami-0123456789abcdef0", "has no image ami-0123456789abcdef0"),

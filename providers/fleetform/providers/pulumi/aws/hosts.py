@@ -49,6 +49,7 @@ from fleetform.providers.pulumi.aws.batch_record import (
     read_unanswered,
 )
 from fleetform.providers.pulumi.aws.batches import Batches
+from fleetform.providers.pulumi.aws.clients import ServiceClients
 from fleetform.providers.pulumi.aws.console import prints_host_key, read_host_key
 from fleetform.providers.pulumi.aws.gathered_changes import GatheredChanges
 from fleetform.providers.pulumi.aws.images import Images
@@ -202,7 +203,9 @@ class AwsHosts:
     ) -> Sequence[PreviewedChange]:
         uids = frozenset(one.uid for one in requests)
         kept = frozenset(shared_of(one, "").operation_uid for one in created)
-        return list(previewed_release(self._records, uids, kept))
+        found = list(previewed_release(self._records, uids, kept))
+        await self._require_credentials(requests if found else ())
+        return found
 
     async def newest_image(self, request: InstanceRequest) -> str:
         require_installed(request.fleet)
@@ -303,11 +306,20 @@ class AwsHosts:
         self, fleet: str, requests: Sequence[InstanceRequest], shared: Mapping[str, Any]
     ) -> Sequence[PreviewedChange]:
         stacks, ssh_from = _stacks(requests), tuple(shared["ssh_from"])
-        return [
+        found = [
             change
             for name in self._batches.outdated_access(fleet, stacks, ssh_from)
             for change in previewed_access(self._records, name, ssh_from)
         ]
+        await self._require_credentials(requests if found else ())
+        return found
+
+    async def _require_credentials(self, requests: Sequence[InstanceRequest]) -> None:
+        """Make sure that the credentials are of the accounts of these hosts: records know nothing of them."""
+        accounts = {one.endpoint["account"]: one for one in requests}
+        for one in accounts.values():
+            require_installed(one.fleet)
+            await asyncio.to_thread(ServiceClients, self._account(one))
 
     async def update_shared(
         self,

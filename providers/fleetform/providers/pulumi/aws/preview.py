@@ -3,7 +3,8 @@ What the creation of a batch would change, said by the engine before a host has 
 
 The program is that of the batch, with names in place of uids, and of the shared parts if they do not exist. It is previewed in a
 stack that is thrown away, so a preview writes nothing into the state of the environment. What was previewed once is kept by the
-digest of its program and of the engine, and previews of several batches run side by side.
+digest of its program and of the engine, and previews of several batches run side by side. The account is asked each time: what it
+has, and whose the credentials are, is in no program.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import asyncio
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -78,11 +79,9 @@ async def preview_batch(
         for batch in batches
     ]
     # The account must have room for all of them together.
+    await asyncio.to_thread(require_ready, record, shared, replaced)
     first, *others = await asyncio.gather(
-        *(
-            preview_program(folder, one, slots, lambda: require_ready(record, shared, replaced))
-            for one in programs
-        )
+        *(preview_program(folder, one, slots) for one in programs)
     )
     made = {one.name for one in shared_program(record.account, shared).resources}
     # Each of the others would create what the first one has created by then.
@@ -160,18 +159,13 @@ def previewed_access(
 
 
 async def preview_program(
-    folder: Path, program: Program, slots: RunnerSlots, check: Callable[[], None] = lambda: None
+    folder: Path, program: Program, slots: RunnerSlots
 ) -> tuple[PreviewedChange, ...]:
-    """
-    Return the changes that a program of a new stack would make; it is kept by its content.
-
-    `check` raises what the cloud would refuse, and is called before a preview that is not kept.
-    """
+    """Return the changes that a program of a new stack would make; it is kept by its content."""
     kept = folder / "previews" / f"{digest([program.digest, *_engine()])[:32]}.json"
     if kept.exists():
         rows = json.loads(kept.read_bytes())
         return tuple(PreviewedChange(one["action"], one["type"], one["name"]) for one in rows)
-    await asyncio.to_thread(check)
     async with slots.take():
         changes = await _preview(program)
     replace_private(kept, json.dumps([asdict(one) for one in changes]).encode())

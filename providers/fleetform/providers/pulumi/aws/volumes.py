@@ -82,11 +82,9 @@ class AwsVolumes:
             sizes = PreviewedProperty("size", seen.size_gb, disk.size_gb)
             grows = disk.size_gb > seen.size_gb
             return [PreviewedChange(Action.UPDATE, VOLUME, request.name, (sizes,))] if grows else ()
+        await asyncio.to_thread(require_disk, account, disk, request.name)
         return await preview_program(
-            self._stacks.parent,
-            volume_program(account, disk),
-            self._slots,
-            lambda: require_disk(account, disk, request.name),
+            self._stacks.parent, volume_program(account, disk), self._slots
         )
 
     async def preview_delete(
