@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from fleetform.app.problems import Problem
 from fleetform.model.history import LogLevel
+from fleetform.spec.extras import install_extra
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
@@ -140,7 +141,7 @@ def _require_packages() -> None:
     if missing:
         raise Problem(
             f"the API needs the package {missing[0]}",
-            "in the clone of fleetform, run `pip install '.[server]'`; or leave --listen out",
+            f"{install_extra('server')}; or leave --listen out",
         )
 
 

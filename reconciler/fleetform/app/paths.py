@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleetform.app.problems import LedgerProblem
+from fleetform.spec.extras import install_extra
 from fleetform.store.sqlite import LedgerFiles
 
 if TYPE_CHECKING:
@@ -394,7 +395,7 @@ def _in_database(url: str) -> LedgerBackend:
     except ModuleNotFoundError as missing:
         raise LedgerProblem(
             f"a ledger on PostgreSQL needs the package {missing.name}",
-            "in the clone of fleetform, run `pip install '.[postgresql]'`; or unset FLEETFORM_LEDGER",
+            f"{install_extra('postgresql')}; or unset FLEETFORM_LEDGER",
         ) from missing
     return PostgresBackend(address)
 

@@ -265,6 +265,6 @@ def test_without_the_pulumi_cli(hosts, request_of, monkeypatch, cloud):
     (refused,) = create(hosts(), [request_of(0)])
     assert isinstance(refused, PermanentError)
     assert (str(refused), refused.advice) == (
-        "gpus: the Pulumi CLI is not installed",
+        "the Pulumi CLI is not installed",
         "run `fleetform doctor --install-pulumi`, or put `pulumi` on PATH",
     )

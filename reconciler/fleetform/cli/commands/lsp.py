@@ -8,6 +8,7 @@ import click
 
 from fleetform.cli.command import command as make_command
 from fleetform.cli.failure import Refused
+from fleetform.spec.extras import install_extra
 
 _EXAMPLES = (
     (
@@ -31,10 +32,7 @@ def command(stdio: bool) -> int:
     files, and completes names. Install it in the clone of fleetform: `pip install '.[lsp]'`.
     """
     if importlib.util.find_spec("pygls") is None:
-        raise Refused(
-            "the language server is not installed",
-            advice="in the clone of fleetform, run `pip install '.[lsp]'`",
-        )
+        raise Refused("the language server is not installed", advice=install_extra("lsp"))
     from fleetform.agents.host import VERSION
     from fleetform.lsp.server import serve
 

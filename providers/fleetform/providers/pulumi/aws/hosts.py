@@ -69,7 +69,11 @@ from fleetform.providers.pulumi.aws.preview import (
     previewed_release,
 )
 from fleetform.providers.pulumi.aws.program import OPERATION_TAG, AwsAccount
-from fleetform.providers.pulumi.aws.requirements import SERVICE, require_installed
+from fleetform.providers.pulumi.aws.requirements import (
+    SERVICE,
+    require_installed,
+    require_libraries,
+)
 from fleetform.providers.pulumi.aws.tools import check_tools
 from fleetform.providers.pulumi.aws.volumes import AwsVolumes
 from fleetform.providers.pulumi.engine.file_records import FileRecords
@@ -187,7 +191,7 @@ class AwsHosts:
         self, requests: Sequence[InstanceRequest], replaced: int = 0, *, emptied: bool = False
     ) -> Sequence[PreviewedChange]:
         first = requests[0]
-        require_installed(first.fleet)
+        require_installed()
         account = self._account(first)
         image = await asyncio.to_thread(self._images.resolve, first, account)
         cards = await asyncio.to_thread(efa_cards, first, account)
@@ -208,7 +212,7 @@ class AwsHosts:
         return found
 
     async def newest_image(self, request: InstanceRequest) -> str:
-        require_installed(request.fleet)
+        require_installed()
         return await asyncio.to_thread(self._images.newest, request, self._account(request))
 
     async def check(self, request: InstanceRequest) -> HostChecked:
@@ -240,7 +244,7 @@ class AwsHosts:
     async def listed(
         self, environment_uid: str, request: InstanceRequest
     ) -> Sequence[InstanceSeen]:
-        require_installed(request.fleet)
+        require_installed()
         inventory = await self._inventory(self._account(request))
         return [
             InstanceSeen(
@@ -270,7 +274,7 @@ class AwsHosts:
         return read_unanswered(self._records)
 
     async def terminate(self, instance: InstanceSeen, report: Report) -> None:
-        require_installed(instance.fleet)
+        require_installed()
         service = os.environ.get(SERVICE, "")
         account = account_of(instance.endpoint, self._environment_uid, service)
         await self._batches.terminate(
@@ -280,7 +284,7 @@ class AwsHosts:
     async def adopt(
         self, instances: Sequence[InstanceSeen], report: Report
     ) -> Sequence[InstanceSeen]:
-        require_installed(instances[0].fleet)
+        require_installed()
         names, batches = await asyncio.to_thread(
             adopted_batches, instances, self._records, self._adopted_record
         )
@@ -331,7 +335,7 @@ class AwsHosts:
         stacks, ssh_from = _stacks(requests), tuple(shared["ssh_from"])
         names = self._batches.outdated_access(fleet, stacks, ssh_from)
         if names:
-            require_installed(fleet)
+            require_installed()
         for name in names:
             await self._batches.update_access(name, ssh_from, self._inventory, report)
 
@@ -368,6 +372,8 @@ class AwsHosts:
 
     async def install_tools(self, report: Report) -> None:
         if (program := pulumi_program()) is None:
+            # The library downloads the CLI of its own version.
+            require_libraries()
             report("downloading the Pulumi CLI from get.pulumi.com")
             program = await install_cli()
         report(f"the Pulumi CLI is {program}")
@@ -381,7 +387,7 @@ class AwsHosts:
         from fleetform.providers.first_boot.cloud_config import cloud_config
 
         first = requests[0]
-        require_installed(first.fleet)
+        require_installed()
         account = self._account(first)
         image = await asyncio.to_thread(self._images.pin, first, account)
         cards = await asyncio.to_thread(efa_cards, first, account)
@@ -425,7 +431,7 @@ class AwsHosts:
         was_created = any("id" in one.endpoint for one in requests)
         if not was_created and self._batches.has_released(stack_of(first)):
             return dict.fromkeys(uids)
-        require_installed(first.fleet)
+        require_installed()
         inventory = await self._inventory(self._account(first))
         await self._batches.release(stack_of(first), uids, inventory, report)
         return dict.fromkeys(uids)

@@ -70,7 +70,7 @@ class AwsVolumes:
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def preview(self, request: VolumeRequest) -> Sequence[PreviewedChange]:
-        require_installed(request.name)
+        require_installed()
         if request.registered:
             # It exists, or the preview fails: nothing is created.
             await self.ensure(request, lambda _: None)
@@ -227,7 +227,7 @@ class AwsVolumes:
         return seen
 
     async def _look_at_file_system(self, request: VolumeRequest) -> DiskSeen | None:
-        require_installed(request.name)
+        require_installed()
         return await asyncio.to_thread(
             look_at_file_system,
             self._account(request),
@@ -237,7 +237,7 @@ class AwsVolumes:
         )
 
     async def _cloud(self, request: VolumeRequest) -> tuple[DiskCalls, Inventory]:
-        require_installed(request.name)
+        require_installed()
         client = await asyncio.to_thread(ec2_client, self._account(request))
         return DiskCalls(client, f"volume {request.name}"), AwsInventory(
             client, self._environment_uid

@@ -26,6 +26,7 @@ from fleetform.providers.contract.errors import (
     StateLost,
     TemporaryError,
 )
+from fleetform.spec.extras import install_extra
 
 __all__ = ["NO_CAPACITY_SECONDS", "Failure", "FailureKind", "error_of", "failure", "failure_of"]
 
@@ -324,7 +325,7 @@ _ROWS = (
         FailureKind.MISSING_PACKAGE,
         None,
         "the Pulumi library is not installed",
-        "run `pip install fleetform[aws]`",
+        install_extra("aws"),
     ),
     _row(
         FailureKind.INTERRUPTED,
@@ -392,7 +393,7 @@ _TEMPORARY: dict[FailureKind, tuple[type[TemporaryError], float]] = {
 
 def error_of(failure: Failure) -> ProviderError:
     """Return the error of the contract for a failure."""
-    message = f"{failure.where}: {failure.what}"
+    message = f"{failure.where}: {failure.what}" if failure.where else failure.what
     if failure.why:
         message = f"{message} ({failure.why})"
     error: ProviderError
