@@ -19,8 +19,8 @@ from fleetform.model.host_check import (
     mark_same_machines,
     unreached,
 )
-from fleetform.model.instance import LOCAL
-from fleetform.plan.kinds.fleet import is_elsewhere, places_of
+from fleetform.model.instance import LOCAL, InstanceState
+from fleetform.plan.kinds.fleet import elsewhere, is_elsewhere, places_of
 from fleetform.providers.contract.errors import PermanentError, ProviderError
 from fleetform.providers.contract.hosts import InstanceRequest
 
@@ -50,6 +50,16 @@ def questions_of(fleets: Iterable[Declared], instances: Iterable[Instance]) -> l
     for declared in fleets:
         fleet = declared.key.name
         places = places_of(fleet, declared.document)
+        names = {place["name"] for place in places}
+        # A fleet whose hosts follow demand declares the least of them.
+        places += [
+            {"name": one, **elsewhere(declared.document)}
+            for (owner, one), instance in known.items()
+            if owner == fleet
+            and one not in names
+            and instance.is_bought
+            and instance.state is not InstanceState.TERMINATING
+        ]
         is_local = not is_elsewhere(declared.document)
         for place in places[:1] if is_local else places:
             provider = place.get("provider", LOCAL)
@@ -124,9 +134,9 @@ def _silent(question: Question, message: str) -> HostResult:
     hostname, port, user = (endpoint.get(name) for name in ("hostname", "port", "user"))
     command = f"ssh -v {f'-p {port} ' if port else ''}{f'{user}@' if user else ''}{hostname}"
     advice = f"check the host, its name or address, and its firewall; try `{command}`"
-    return unreached(
-        question.target, message, advice if hostname else "", where=_location(question)
-    )
+    if not hostname:
+        advice = f"`fleetform fleet show {question.target.fleet}` says how far its creation is"
+    return unreached(question.target, message, advice, where=_location(question))
 
 
 def _location(question: Question) -> str:
