@@ -11,7 +11,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from fleetform.app.clock import SystemClock
-from fleetform.app.cloud_instances import adopt, list_unknown
+from fleetform.app.cloud_instances import adopt, choose, list_unknown
 from fleetform.app.handover import become_manager
 from fleetform.app.ledger import host_provider, open_for_writing
 from fleetform.app.problems import Problem, RecoveringProblem
@@ -106,16 +106,7 @@ async def adopt_instances(
 async def _chosen(
     live: Live, hosts: HostProvider, desired: Desired, ids: Sequence[str]
 ) -> list[InstanceSeen]:
-    unknown, listed = await list_unknown(live, hosts, desired)
-    by_id = {str(one.endpoint["id"]): one for one in unknown}
-    for cloud_id in ids:
-        if cloud_id not in by_id:
-            more = f" ({'; '.join(listed.problems)})" if listed.problems else ""
-            raise Problem(
-                f"{cloud_id} is not an unknown instance of this environment{more}",
-                "`fleetform drift` lists the unknown ones",
-            )
-    return [by_id[cloud_id] for cloud_id in dict.fromkeys(ids)]
+    return choose(ids, *await list_unknown(live, hosts, desired))
 
 
 def _require_places(live: Live, desired: Desired, found: Sequence[InstanceSeen]) -> None:

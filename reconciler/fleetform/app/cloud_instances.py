@@ -11,10 +11,11 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from fleetform.app.problems import Problem
 from fleetform.model.existence import CloudPlace, is_known, place_of
 from fleetform.model.instance import CLOUDS, request_of
 from fleetform.plan.kinds.fleet import elsewhere
-from fleetform.providers.contract.errors import ProviderError
+from fleetform.providers.contract.errors import ProviderError, with_advice
 from fleetform.providers.contract.hosts import HostCreator, ImageSource, InstanceRequest
 from fleetform.spec.checks.hosts import provider_of
 from fleetform.spec.desired import ResourceKey
@@ -28,12 +29,20 @@ if TYPE_CHECKING:
     from fleetform.providers.contract.observed import InstanceSeen
     from fleetform.spec.desired import Desired
 
-__all__ = ["Listed", "adopt", "list_instances", "list_unknown", "newest_images", "terminate"]
+__all__ = [
+    "Listed",
+    "adopt",
+    "choose",
+    "list_instances",
+    "list_unknown",
+    "newest_images",
+    "terminate",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """All instances by account and region; `problems` say which ones were not listed, and why."""
+    """All instances by account and region; `problems` say which ones were not listed, why, and what to do."""
 
     clouds: Mapping[CloudPlace, Sequence[InstanceSeen]] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
@@ -52,7 +61,7 @@ async def list_instances(live: Live, hosts: HostProvider, desired: Desired | Non
     problems = []
     for place, answer in zip(requests, answers, strict=True):
         if isinstance(answer, ProviderError):
-            why = str(answer).removeprefix(f"{place.region}: ")
+            why = with_advice(answer).removeprefix(f"{place.region}: ")
             problems.append(f"instances in {place.region} are not listed: {why}")
         elif isinstance(answer, BaseException):
             raise answer
@@ -118,6 +127,31 @@ async def list_unknown(
         if one.alive and not one.is_ending and not is_known(one, rows)
     ]
     return tuple(unknown), listed
+
+
+def choose(
+    ids: Sequence[str], unknown: Sequence[InstanceSeen], listed: Listed
+) -> list[InstanceSeen]:
+    """
+    Return the unknown instances with these ids of their clouds.
+
+    Raises:
+        Problem: One of them is not among those, or its cloud was not asked.
+    """
+    by_id = {str(one.endpoint["id"]): one for one in unknown}
+    for cloud_id in ids:
+        if cloud_id in by_id:
+            continue
+        if listed.problems:
+            raise Problem(
+                f"whether {cloud_id} is an unknown instance is not known: {'; '.join(listed.problems)}",
+                "nothing was changed; run the same command again then",
+            )
+        raise Problem(
+            f"{cloud_id} is not an unknown instance of this environment",
+            "`fleetform drift` lists the unknown ones; lower `nodes` to delete one that the ledger has",
+        )
+    return [by_id[cloud_id] for cloud_id in dict.fromkeys(ids)]
 
 
 async def terminate(

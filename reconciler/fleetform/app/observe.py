@@ -25,7 +25,7 @@ from fleetform.model.instance import LOCAL, Instance, InstanceState, request_of
 from fleetform.model.refusals import LedgerUnavailable
 from fleetform.model.volume import disk_of, disk_request, is_disk
 from fleetform.plan.drift import Comparison, accept, compare
-from fleetform.providers.contract.errors import ProviderError
+from fleetform.providers.contract.errors import ProviderError, with_advice
 from fleetform.providers.contract.volumes import DiskSeen, VolumeRequest, VolumeSource
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ class Look(NamedTuple):
     """
     The ledger as it was when the actual state was looked at, and what came of it.
 
-    `unrecorded` says why the ledger does not remember what was seen; empty where it does. `unlisted` says which clouds were
-    not asked, and why.
+    `unrecorded` says why the ledger does not remember what was seen; empty where it does. `unlisted` says which clouds did not
+    answer, and why: drift there is not known.
     """
 
     live: Live
@@ -237,21 +237,24 @@ async def _observe(live: Live, hosts: HostProvider, at_ms: int) -> Observed:
         {name: _seeing(hosts, live.environment_uid, path) for name, path in paths.items()}
     )
     volumes = await hosts.volumes(live.environment_uid) if paths else ()
+    disks, unseen = await _disks(live, hosts)
     return Observed(
         at_ms=at_ms,
         clouds=listed.clouds,
         images=await newest_images(live, hosts),
-        unlisted=listed.problems,
+        unlisted=(*listed.problems, *unseen),
         instances=tuple(instances),
         hosts={uid: seen for uid, seen in answers.items() if seen is not None},
         places=places,
         volumes=tuple(volumes),
-        disks=await _disks(live, hosts),
+        disks=disks,
     )
 
 
-async def _disks(live: Live, hosts: HostProvider) -> dict[str, DiskSeen | None]:
-    """Look at the disks of network volumes; what no cloud answers for is left out."""
+async def _disks(
+    live: Live, hosts: HostProvider
+) -> tuple[dict[str, DiskSeen | None], tuple[str, ...]]:
+    """Look at the disks of network volumes, and say why clouds did not answer for some of them."""
     rows = {
         key.name: (row, disk)
         for key, row in live.resources.items()
@@ -260,7 +263,7 @@ async def _disks(live: Live, hosts: HostProvider) -> dict[str, DiskSeen | None]:
         if disk is not None
     }
     if not rows or not isinstance(hosts, VolumeSource):
-        return {}
+        return {}, ()
     requests = {
         name: VolumeRequest(uid=row.uid, name=name, **disk_request(row.parsed, disk))
         for name, (row, disk) in rows.items()
@@ -268,18 +271,22 @@ async def _disks(live: Live, hosts: HostProvider) -> dict[str, DiskSeen | None]:
     found = await _side_by_side(
         {name: _looking_at(hosts, request) for name, request in requests.items()}
     )
-    return {name: seen for name, (is_known, seen) in found.items() if is_known}
+    seen = {name: one for name, (one, problem) in found.items() if not problem}
+    return seen, tuple(problem for _, problem in found.values() if problem)
 
 
 def _looking_at(
     hosts: VolumeSource, request: VolumeRequest
-) -> Callable[[], Awaitable[tuple[bool, DiskSeen | None]]]:
-    async def look_at() -> tuple[bool, DiskSeen | None]:
+) -> Callable[[], Awaitable[tuple[DiskSeen | None, str]]]:
+    async def look_at() -> tuple[DiskSeen | None, str]:
         try:
             async with asyncio.timeout(HOST_SECONDS):
-                return True, await hosts.volume_provider(request.provider).observe(request)
-        except (TimeoutError, ProviderError):
-            return False, None
+                return await hosts.volume_provider(request.provider).observe(request), ""
+        except TimeoutError:
+            why = f"the cloud does not answer within {HOST_SECONDS:.0f} s"
+        except ProviderError as problem:
+            why = with_advice(problem).removeprefix(f"volume {request.name}: ")
+        return None, f"the disk of volume {request.name} is not looked at: {why}"
 
     return look_at
 
@@ -346,6 +353,7 @@ class DriftWatch:
 
     def __post_init__(self) -> None:
         self._reported: dict[tuple[str, str], Drift] = {}
+        self._unlisted: tuple[str, ...] = ()
         self._next_ms = SystemClock().boot_ms() + self.every_ms
 
     async def live(self) -> Live:
@@ -360,8 +368,17 @@ class DriftWatch:
         found = await look(self.ledger, self.hosts, self.gate)
         # Counted from its end: many slow hosts must not make one look follow the other.
         self._next_ms = SystemClock().boot_ms() + self.every_ms
+        self._tell_unlisted(found.unlisted)
         await self._tell(found.live.drift)
         return found.live
+
+    def _tell_unlisted(self, problems: tuple[str, ...]) -> None:
+        for one in problems:
+            if one not in self._unlisted:
+                self.progress.notice(
+                    f"drift is not known: {one}", event="drift.unlisted", level=LogLevel.WARNING
+                )
+        self._unlisted = problems
 
     async def _tell(self, drifts: tuple[Drift, ...]) -> None:
         now = {(str(one.resource), one.path): one for one in drifts}

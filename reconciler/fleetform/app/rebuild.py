@@ -303,7 +303,8 @@ class Rebuild:
         unknown, listed = await list_unknown(live, self._hosts, self._desired)
         if listed.problems:
             raise Problem(
-                "; ".join(listed.problems), "the hosts there may have jobs: try again later"
+                "; ".join(listed.problems),
+                "the hosts there may have jobs; run `fleetform state rebuild` again once the cloud answers",
             )
         now_ms = self._clock.now_ms()
         known = tuple(

@@ -20,7 +20,7 @@ from fleetform.model.apply import Accepted, Begun, StepOutcome
 from fleetform.model.plan import Plan, Step
 from fleetform.model.ports import Clock, Gate, Ledger, Progress
 from fleetform.model.verbs import ACTS_ON_HOSTS, Verb
-from fleetform.providers.contract.errors import PermanentError, ProviderError, TemporaryError
+from fleetform.providers.contract.errors import ProviderError, TemporaryError, with_advice
 
 ATTEMPTS_MAX = 5
 """Tries of a call that fails for a passing reason, 0.2 s to 1.6 s apart: 3 s in all."""
@@ -150,11 +150,8 @@ class _Execution:
                     return StepOutcome(step.key, str(problem))
                 await asyncio.sleep(delay)
                 delay *= 2
-            except PermanentError as problem:
-                advice = f"; {problem.advice}" if problem.advice else ""
-                return StepOutcome(step.key, f"{problem}{advice}")
             except ProviderError as problem:
-                return StepOutcome(step.key, str(problem))
+                return StepOutcome(step.key, with_advice(problem))
             else:
                 return StepOutcome(step.key, outputs=outputs or {})
         raise AssertionError("the loop returns")

@@ -44,7 +44,13 @@ _LOCKED = (Exit.LOCKED, "Another process manages the environment.")
 _NOT_RUNNING = (Exit.ERROR, "The command line is wrong, or the run is not running.")
 
 PLAN_CODES: Sequence[tuple[Exit, str]] = (
-    (Exit.ERROR, "An error, or the ledger is recovering or damaged."),
+    (
+        Exit.ERROR,
+        (
+            "An error, or the ledger is recovering or damaged. With --refresh or --refresh-only, also if a cloud was"
+            " not asked."
+        ),
+    ),
     (Exit.HELD, "With --detailed-exitcode: a change is blocked."),
     (
         Exit.RUN_FAILED,
@@ -138,10 +144,18 @@ STATUS_CODES: Sequence[tuple[Exit, str]] = (
             "With --exit-code: the last apply of the whole environment left a change blocked, the last"
             " apply failed, a resource has drifted, a host does not answer, a run waits for an account that is"
             " missing on its hosts, or work is left and no controller is running. `fleetform drift` lists drift; drift that it calls `observed` does not"
-            " count."
+            " count, but for hosts that are not in the ledger."
         ),
     ),
     (Exit.OK, "Otherwise."),
+)
+DRIFT_CODES: Sequence[tuple[Exit, str]] = (
+    (
+        Exit.ERROR,
+        "An error, or a cloud was not asked: it does not answer, or refuses the credentials.",
+    ),
+    (Exit.CHANGES, "With --detailed-exitcode: there is drift."),
+    (Exit.OK, "In all other cases."),
 )
 EXEC_CODES: Sequence[tuple[Exit, str]] = (
     (
@@ -189,6 +203,7 @@ CODES: Mapping[str, Sequence[tuple[Exit, str]]] = {
     "submit": SUBMIT_CODES,
     "serve": SERVE_CODES,
     "status": STATUS_CODES,
+    "drift": DRIFT_CODES,
     "attach": ATTACH_CODES,
     "exec": EXEC_CODES,
     "shell": SHELL_CODES,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from fleetform.cli.command import several_options
+from fleetform.cli.exit import Exit
 from fleetform.cli.failure import Refused, bad_address
 from fleetform.cli.screen import Screen, error_screen
 
@@ -192,6 +193,13 @@ def warn_incomplete(found: Look) -> None:
     if found.unrecorded:
         said = f"the drift is not recorded, so plans will not mention it: {found.unrecorded}"
         error_screen().labelled("warning", said)
+
+
+def drift_code(found: Look, *, detailed: bool) -> int:
+    """Return the exit code of a command that only looks: a cloud that does not answer proves no rest."""
+    if found.unlisted:
+        return Exit.ERROR
+    return Exit.CHANGES if found.live.drift and detailed else Exit.OK
 
 
 def show_drift(out: Screen, found: Look, *, quiet: bool = False) -> None:

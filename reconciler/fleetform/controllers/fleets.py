@@ -32,6 +32,7 @@ from fleetform.providers.contract.errors import (
     PermanentError,
     ProviderError,
     TemporaryError,
+    with_advice,
 )
 
 RETRY_MS = 10_000
@@ -247,7 +248,7 @@ class Departures:
         except (ProviderError, LedgerUnavailable) as problem:
             self._retry_at_ms[instance.uid] = self._clock.now_ms() + RETRY_MS
             self._progress.notice(
-                f"host {instance.name} cannot be released: {problem}",
+                f"host {instance.name} cannot be released: {with_advice(problem)}",
                 event="host.release-failed",
                 level=LogLevel.ERROR,
                 details={"host": instance.name},
@@ -271,7 +272,7 @@ class Departures:
                 lambda: self._ledger.mark_instance(
                     instance.uid,
                     state=InstanceState.UNREACHABLE,
-                    message=str(problem).removeprefix(f"instance {instance.name}: "),
+                    message=with_advice(problem).removeprefix(f"instance {instance.name}: "),
                     fence=self._fence,
                     now_ms=self._clock.now_ms(),
                 )

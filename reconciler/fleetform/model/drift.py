@@ -158,7 +158,7 @@ class Observed:
         clouds: All instances that clouds list, by account and region; absent where a cloud was not asked.
         cut_off: Hosts whose creation was cut off, by uid: until when their cloud is given time to list them; None: nobody waits.
         images: The image that a fleet's parameter names now, by the uid of one of its instances.
-        unlisted: Why clouds were not asked, a sentence for each account and region.
+        unlisted: Why clouds did not answer, a sentence for each account and region, and for each disk.
         moving: Uids of what was made, changed or let go while this look was taken.
         changed: The last change of a resource through us: who, and when.
     """

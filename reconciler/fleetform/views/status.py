@@ -271,6 +271,11 @@ def _attention(
     drift = 0 if found is None else sum(one.drift.drift_class != "observed" for one in found.drift)
     if drift:
         yield f"drift was seen in {counted(drift, 'field')}"
+    # Only observed too, and an instance of a cloud costs money until a person decides.
+    unknown = 0 if found is None else sum(one.drift.field == "unknown" for one in found.drift)
+    if unknown:
+        verb = "is" if unknown == 1 else "are"
+        yield f"{counted(unknown, 'host')} {verb} not in the ledger"
     if blocked is not None and blocked.changes:
         yield f"{counted(len(blocked.changes), 'change')} blocked in the last apply"
     if blocked_runs:

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from fleetform.model.drift import Drift, DriftClass, RecordedDrift, Remedy
 from fleetform.model.hourly_cost import HourlyCost
 from fleetform.model.ledger import LedgerStatus
 from fleetform.model.overview import Overview, TroubledHost, TroubledRun
 from fleetform.model.run_state import RunState
+from fleetform.spec.desired import ResourceKey
 from fleetform.views.controllers import ControllerKind, ControllerRow, WaitingRow
 from fleetform.views.status import (
     AppliedRow,
@@ -176,6 +178,16 @@ def test_what_needs_attention_is_named_or_counted_by_state():
         "2 runs failed, 1 run unknown",
         "1 host unreachable, 2 hosts suspect, 1 host leaving and unreachable",
     )
+
+
+def test_a_host_that_the_ledger_does_not_have_needs_attention():
+    """It may cost money; what else is only observed does not count."""
+    key = ResourceKey("fleet", "gpus")
+    seen = [
+        RecordedDrift(Drift(key, name, DriftClass.OBSERVED, Remedy.DECIDE, "a", "b"), NOW, NOW)
+        for name in ("unknown", "image")
+    ]
+    assert needs(replace(NOTHING, drift=tuple(seen))) == ("1 host is not in the ledger",)
 
 
 def test_what_a_run_waits_for_in_vain_needs_attention():

@@ -80,6 +80,12 @@ class PermanentError(ProviderError):
         self.advice = advice
 
 
+def with_advice(problem: Exception) -> str:
+    """Write an error in one line, for places without a line of their own for the advice."""
+    advice = getattr(problem, "advice", "")
+    return f"{problem}; {advice}" if advice else str(problem)
+
+
 class SameMachine(PermanentError):
     """Two names lead to one machine, whose CPUs and GPUs would be given to jobs twice."""
 

@@ -14,6 +14,7 @@ from fleetform.cli.command import directory_option, several_options, take_folder
 from fleetform.cli.exit import APPLY_CODES, Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.plan import (
+    drift_code,
     flag_given,
     look_first,
     look_only,
@@ -340,10 +341,11 @@ def _accept_drift(workspace: Workspace, *, yes: bool) -> int:
     out = screen()
     show_drift(out, found)
     count = sum(one.remedy is Remedy.ACCEPT for one in found.live.drift)
+    code = drift_code(found, detailed=False)
     if not count:
-        return 0
+        return code
     out.line()
     ask(f"Accept drift of {counted(count, 'field')}? [y/N]", expected="yes", yes=yes, how="-y")
     accepted = accept_drift(workspace, found, who=who_asks())
     out.line(f"Accepted drift of {counted(len(accepted), 'field')}.", "good")
-    return 0
+    return code

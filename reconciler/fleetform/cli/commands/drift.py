@@ -6,8 +6,8 @@ import click
 
 from fleetform.cli.command import command as make_command
 from fleetform.cli.command import directory_argument, json_option
-from fleetform.cli.exit import Exit
-from fleetform.cli.plan import look_only, show_drift, warn_incomplete
+from fleetform.cli.exit import DRIFT_CODES
+from fleetform.cli.plan import drift_code, look_only, show_drift, warn_incomplete
 from fleetform.cli.screen import screen
 from fleetform.cli.tree import open_reader, open_workspace, or_default
 
@@ -18,7 +18,7 @@ _EXAMPLES = (
 )
 
 
-@make_command("drift", examples=_EXAMPLES)
+@make_command("drift", examples=_EXAMPLES, codes=DRIFT_CODES)
 @directory_argument
 @json_option
 @click.option(
@@ -34,7 +34,8 @@ def command(path: str | None, as_json: bool, detailed: bool) -> int:
     Compares the actual state with the applied state. Changes no resource, and works while a
     controller runs. Records the drift that it finds: `plan`, `why` and `status` show it until it is
     corrected or a later check no longer finds it. `docs/drift.md` lists the compared fields.
-    `plan --refresh` shows the corrections.
+    `plan --refresh` shows the corrections. If a cloud does not answer, drift shows what it knows, says which one, and exits
+    with 1: drift there is not known.
     """
     from fleetform.views.drift import drift_rows
 
@@ -49,4 +50,4 @@ def command(path: str | None, as_json: bool, detailed: bool) -> int:
         screen().json({**said, "drift": drift_rows(drifts)})
     else:
         show_drift(screen(), found)
-    return Exit.CHANGES if drifts and detailed else Exit.OK
+    return drift_code(found, detailed=detailed)

@@ -303,7 +303,7 @@ def terminate_instances(ids: tuple[str, ...], path: str | None, yes: bool) -> No
     """
     import asyncio
 
-    from fleetform.app.cloud_instances import list_unknown, terminate
+    from fleetform.app.cloud_instances import choose, list_unknown, terminate
     from fleetform.app.ledger import host_provider
     from fleetform.cli.apply_flow import ask
     from fleetform.providers.contract.errors import ProviderError
@@ -311,17 +311,7 @@ def terminate_instances(ids: tuple[str, ...], path: str | None, yes: bool) -> No
     workspace = open_workspace(path)
     live = open_reader(workspace).read_live()
     hosts = host_provider(workspace)
-    found, listed = asyncio.run(list_unknown(live, hosts))
-    for problem in listed.problems:
-        error_screen().labelled("warning", problem)
-    by_id = {str(one.endpoint["id"]): one for one in found}
-    for cloud_id in ids:
-        if cloud_id not in by_id:
-            raise Refused(
-                f"{cloud_id} is not an unknown instance of this environment",
-                advice="`fleetform drift` lists the unknown ones; lower `nodes` to delete a known one",
-            )
-    chosen = [by_id[cloud_id] for cloud_id in dict.fromkeys(ids)]
+    chosen = choose(ids, *asyncio.run(list_unknown(live, hosts)))
     names = ", ".join(f"{one.endpoint['id']} ({one.name})" for one in chosen)
     question = f"{names} will be terminated, with what runs there. Type yes to continue:"
     ask(

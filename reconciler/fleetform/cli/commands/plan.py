@@ -12,6 +12,7 @@ from fleetform.cli.command import directory_argument, format_option
 from fleetform.cli.exit import PLAN_CODES, Exit
 from fleetform.cli.failure import Refused
 from fleetform.cli.plan import (
+    drift_code,
     look_first,
     look_only,
     permission_options,
@@ -23,6 +24,7 @@ from fleetform.cli.plan import (
     show_drift,
     show_errored,
     show_plan,
+    warn_incomplete,
 )
 from fleetform.cli.screen import say_line, screen
 from fleetform.cli.tree import load, open_workspace, print_plan_warnings
@@ -85,8 +87,8 @@ def command(
     Show what apply would change, value by value.
 
     Compares the configuration with the ledger. Changes nothing, contacts no host unless --refresh is
-    given, and no cloud unless --preview is. The exit code is 0 unless planning or a preview fails, or the ledger is
-    recovering; --detailed-exitcode adds 2, 3 and 4. If a preview fails, the plan is shown with the reason, and --out saves nothing.
+    given, and no cloud unless --preview is. The exit code is 0 unless planning or a preview fails, a cloud does not answer to
+    --refresh, or the ledger is recovering; --detailed-exitcode adds 2, 3 and 4. If a preview fails, the plan is shown with the reason, and --out saves nothing.
     """
     if refresh_only:
         beside = {"out": out, "destroy": destroy, "preview": preview, "refresh": refresh}
@@ -113,6 +115,8 @@ def command(
     found = look_first(workspace) if refresh else None
     if found is not None and form == "text":
         show_drift(screen(), found, quiet=True)
+    elif found is not None:
+        warn_incomplete(found)
     allowed = permissions_of(permissions, destroy=destroy)
     now_ms = SystemClock().now_ms()
     plan = make_plan(
@@ -143,6 +147,8 @@ def command(
         from fleetform.app.preview import require_previewed
 
         require_previewed(plan, "" if out is None else f"{out} was not written")
+    if found is not None and found.unlisted:
+        return Exit.ERROR
     return plan_code(plan, detailed=detailed)
 
 
@@ -152,7 +158,8 @@ def _show_drift_only(workspace: Workspace, *, as_json: bool, detailed: bool) -> 
     if as_json:
         from fleetform.views.drift import drift_rows
 
+        warn_incomplete(found)
         screen().json(drift_rows(found.live.drift))
     else:
         show_drift(screen(), found)
-    return Exit.CHANGES if found.live.drift and detailed else Exit.OK
+    return drift_code(found, detailed=detailed)

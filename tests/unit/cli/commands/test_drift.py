@@ -1,8 +1,31 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
+import applied
 from fleetform.cli.exit import Exit
+
+CLOUD_FLEET = """\
+type: fleet
+name: gpus
+regions: [us-east-1]
+nodes: 0..2
+resources: {gpu: A10G:1}
+aws: {account: "123456789012", ssh_from: [203.0.113.7/32]}
+"""
+
+
+@pytest.fixture
+def unasked(root, monkeypatch, tmp_path):
+    """An environment with a fleet on a cloud, on a machine without the Pulumi CLI."""
+    applied.write_tree(root, CLOUD_FLEET)
+    applied.enter(root)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PULUMI_HOME", str(tmp_path))
+    monkeypatch.chdir(root)
+    return root
 
 
 def test_a_host_that_is_not_there_has_drifted(asked, typed, lab):
@@ -20,6 +43,39 @@ def test_two_looks_tell_the_same(asked, lab):
     """A look does not take what it finds for right."""
     first, second = asked("drift"), asked("drift")
     assert first["drift"] == second["drift"]
+
+
+@pytest.mark.parametrize(
+    "command", [("drift",), ("plan", "--refresh-only"), ("apply", "--refresh-only", "-y")]
+)
+@pytest.mark.parametrize("detailed", [(), ("--detailed-exitcode",)])
+def test_a_cloud_that_was_not_asked_is_an_error(typed, unasked, command, detailed):
+    """No nightly job takes it for no drift; the warning says what to do."""
+    flags = () if command[0] == "apply" else detailed
+    code, out, err = typed(*command, *flags)
+    assert code == Exit.ERROR
+    assert "No drift was found, but not all clouds were asked" in out
+    assert (
+        "instances in us-east-1 are not listed: the Pulumi CLI is not installed; run `fleetform doctor"
+        in err
+    )
+
+
+def test_a_plan_of_a_cloud_that_was_not_asked_is_shown(typed, unasked):
+    """It says what it does not know, also beside JSON, and its exit code does too."""
+    code, out, err = typed("plan", "--refresh", "--format", "json")
+    assert code == Exit.ERROR
+    assert json.loads(out)["resource_changes"] == []
+    assert "instances in us-east-1 are not listed" in err
+
+
+@pytest.mark.parametrize("verb", ["adopt", "terminate"])
+def test_an_instance_of_a_cloud_that_was_not_asked(typed, unasked, verb):
+    """Nothing is said of the instance, because nothing is known of it."""
+    code, _out, err = typed("fleet", verb, "i-1")
+    assert code == Exit.ERROR
+    assert "whether i-1 is an unknown instance is not known: instances in us-east-1" in err
+    assert "is not an unknown instance" not in err
 
 
 def test_a_refreshed_plan_sets_right_and_holds(typed, asked, lab):
