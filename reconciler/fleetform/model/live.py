@@ -93,7 +93,8 @@ class LiveResource:
 
     `generation` is the spec generation: +1 with each applied change; plans pin it. `archived`
     is a finished run that left the tree: its tombstone keeps uid, digests and result; or a volume
-    that could not be made, whose uid is kept for the next try.
+    that does not exist: its creation has not finished (`is_being_created`), or failed, and its uid is kept
+    for the next try.
     `protected` can only be lifted by a change that lifts it first. `parent` and `element` are
     as in `Declared`. `operation` is the uid of an unfinished operation, else empty.
     """
@@ -119,6 +120,11 @@ class LiveResource:
     _references: frozenset[ResourceKey] | None = field(
         default=None, init=False, repr=False, compare=False
     )
+
+    @property
+    def is_being_created(self) -> bool:
+        """Whether an apply has begun to create it and has not finished."""
+        return self.state == "making"
 
     @property
     def parsed(self) -> Mapping[str, Any]:

@@ -22,13 +22,13 @@ __all__ = ["FINISH", "begin", "fail"]
 
 
 def begin(context: Context, step: Step) -> None:
-    """Give what is to be created a row, or take up the one that an attempt which failed has left."""
+    """Give what is to be created a row, a tombstone until it exists, or take up the one that a failed attempt has left."""
     if "document" not in step.arguments:
         return
     context.transaction.execute(
-        "INSERT INTO resources (kind, name, uid, type, state, document, operation)"
-        " VALUES (?, ?, ?, ?, 'making', '{}', ?)"
-        " ON CONFLICT (kind, name) DO UPDATE SET archived = 0, state = 'making'"
+        "INSERT INTO resources (kind, name, uid, type, state, archived, document, operation)"
+        " VALUES (?, ?, ?, ?, 'making', 1, '{}', ?)"
+        " ON CONFLICT (kind, name) DO UPDATE SET state = 'making'"
         " WHERE resources.archived = 1",
         (*step.resource, context.ids.uid(), step.arguments["type"], context.apply_uid),
     )
@@ -42,8 +42,7 @@ def fail(context: Context, step: Step) -> None:
     """
     context.transaction.execute(
         "UPDATE resources SET digest = '', execution_digest = '', own_digest = '',"
-        " archived = CASE state WHEN 'making' THEN 1 ELSE archived END, state = 'failed'"
-        " WHERE kind = ? AND name = ? AND archived = 0",
+        " state = 'failed' WHERE kind = ? AND name = ?",
         (*step.resource,),
     )
 
@@ -57,7 +56,7 @@ def _write(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome]) ->
             " VALUES (?, ?, ?, ?, 1, ?, ?, ?, 'present', ?, ?)"
             " ON CONFLICT (kind, name) DO UPDATE SET generation = resources.generation + 1,"
             " digest = excluded.digest, execution_digest = excluded.execution_digest,"
-            " own_digest = excluded.own_digest, state = excluded.state,"
+            " own_digest = excluded.own_digest, state = excluded.state, archived = 0,"
             " protected = excluded.protected, document = excluded.document RETURNING generation",
             (
                 *step.resource,

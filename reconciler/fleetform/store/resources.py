@@ -77,7 +77,7 @@ def write_resource(
     """Write what a step on a fleet or volume has brought about; `said` are its arguments."""
     transaction.execute(
         "UPDATE resources SET generation = generation + 1, digest = ?, execution_digest = ?,"
-        " own_digest = ?, state = 'present', protected = ?, document = ?, outputs = ?"
+        " own_digest = ?, state = 'present', archived = 0, protected = ?, document = ?, outputs = ?"
         " WHERE kind = ? AND name = ?",
         (
             said["digest"],

@@ -172,9 +172,9 @@ def _outcomes(connection: Statements, which: str, values: Sequence[str]) -> dict
 
 
 def _volume_fleets(connection: Statements) -> dict[str, str]:
-    # One that is being made for the first time has no document yet.
+    # A tombstone is one that is being created, or could not be.
     rows = connection.execute(
-        "SELECT name, document FROM resources WHERE kind = 'volume' ORDER BY name"
+        "SELECT name, document FROM resources WHERE kind = 'volume' AND archived = 0 ORDER BY name"
     )
     fleets = ((name, json.loads(document).get("fleet")) for name, document in rows)
     return {name: fleet for name, fleet in fleets if fleet is not None}

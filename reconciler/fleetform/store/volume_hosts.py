@@ -44,7 +44,7 @@ def leaving_volumes(connection: Statements | Transaction) -> frozenset[str]:
 def read_volume_hosts(connection: Statements | Transaction) -> dict[str, frozenset[str]]:
     """Name the hosts that have each volume; one that all hosts of its fleet have is missing."""
     rows = connection.execute(
-        "SELECT name, outputs, document FROM resources WHERE kind = 'volume'"  # noqa: S608 -- MADE_ON is a constant
+        "SELECT name, outputs, document FROM resources WHERE kind = 'volume' AND archived = 0"  # noqa: S608 -- MADE_ON is a constant
         f" AND (outputs LIKE '%\"{MADE_ON}\"%' OR document LIKE '%\"hosts\"%')"
     )
     found = {}

@@ -42,21 +42,27 @@ __all__ = [
 
 def begin_make(context: Context, step: Step) -> None:
     """
-    Give the volume a row, or reuse the one that a failed attempt has left.
+    Give the volume a row, or reuse the one that a failed attempt has left: a tombstone with its document, until it exists.
 
     A returning volume keeps the uid stored in its marker file. Its generations continue above those that it has had, of which
     none can be above the serial: a plan for it as it was before is stale.
     """
     returns = step.arguments.get("returns", "")
     context.transaction.execute(
-        "INSERT INTO resources (kind, name, uid, type, state, document, operation, generation)"
-        " VALUES ('volume', ?1, ?2, 'volume', 'making', '{}', ?3,"
+        "INSERT INTO resources (kind, name, uid, type, state, archived, document, operation, generation)"
+        " VALUES ('volume', ?1, ?2, 'volume', 'making', 1, ?5, ?3,"
         " CASE WHEN ?4 = '' THEN 0 ELSE (SELECT serial FROM meta) END)"
-        " ON CONFLICT (kind, name) DO UPDATE SET archived = 0, state = 'making',"
+        " ON CONFLICT (kind, name) DO UPDATE SET state = 'making', document = excluded.document,"
         " generation = CASE WHEN ?4 = '' THEN resources.generation ELSE excluded.generation END,"
         " uid = CASE WHEN ?4 = '' THEN resources.uid ELSE excluded.uid END"
         " WHERE resources.archived = 1",
-        (step.resource.name, returns or context.ids.uid(), context.apply_uid, returns),
+        (
+            step.resource.name,
+            returns or context.ids.uid(),
+            context.apply_uid,
+            returns,
+            to_json(step.arguments["document"]),
+        ),
     )
 
 

@@ -69,7 +69,7 @@ def _row(resource: LiveResource, seal: Seal) -> ResourceRow:
         resource,
         address=str(resource.key),
         digest=seal.digest(resource.digest),
-        state="archived" if resource.archived else resource.state,
+        state="archived" if resource.archived and not resource.is_being_created else resource.state,
         run_state=resource.run.state.value if resource.run else "",
     )
 

@@ -34,7 +34,7 @@ class VolumeRow:
     `hosts` are those of a fleet with `ssh_config`; empty for other fleets, whose hosts all have it.
 
     `path` is as declared; a relative one lies below the environment's folder for volumes. A network volume
-    has `backend`, `disk` (the cloud's id), `zone` and `size_bytes` in place of `fleet` and `path`; `attached_to` is
+    has `backend`, `disk` (the cloud's id; empty before it exists), `zone` and `size_bytes` in place of `fleet` and `path`; `attached_to` is
     the host that has it now. A shared file system has its kind as `file_system`, and neither zone, size nor host.
     `deletion_policy` is the default where the document does not say. `users` are runs by name.
     """
@@ -61,9 +61,10 @@ def volume_rows(live: Live) -> tuple[VolumeRow, ...]:
     """Make the rows in order of name."""
     users = _users(live)
     return tuple(
-        _volume_row(live.resources[key], tuple(users.get(key.name, ())), live.instances)
+        _volume_row(row, tuple(users.get(key.name, ())), live.instances)
         for key in sorted(live.resources, key=lambda key: natural_order(str(key)))
-        if key.kind == "volume" and not live.resources[key].archived
+        if key.kind == "volume"
+        and (not (row := live.resources[key]).archived or row.is_being_created)
     )
 
 
@@ -128,14 +129,17 @@ def _volume_row(
 def _disk_facts(resource: LiveResource, instances: Iterable[Instance]) -> dict[str, Any]:
     if not is_disk(resource.parsed):
         return {}
-    disk = disk_of(resource.outputs)
-    backend = resource.parsed["backend"]
+    document, disk = resource.parsed, disk_of(resource.outputs)
+    declared = {
+        "backend": document["backend"],
+        "file_system": document.get("aws", {}).get("file_system", ""),
+    }
     if disk is None:
-        return {"backend": backend}
+        zone, size = document.get("availability_zone", ""), document.get("size", 0)
+        return {**declared, "zone": zone, "size_bytes": size}
     at = attached_to(resource.outputs)
     return {
-        "backend": backend,
-        "file_system": resource.parsed.get("aws", {}).get("file_system", ""),
+        **declared,
         "disk": disk.id,
         "zone": disk.zone,
         "size_bytes": disk.size_gb << 30,

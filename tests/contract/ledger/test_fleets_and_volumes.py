@@ -299,11 +299,17 @@ def test_fleet_of_an_apply_that_ended_early_is_left_to_the_next_plan(ledger: Led
 
 
 def test_volume_of_an_apply_that_ended_early_keeps_its_uid(ledger: Ledger) -> None:
-    """An apply that is given up between intent and outcome leaves what a failure leaves."""
+    """
+    A volume is absent to every plan until it exists, and its row says what is created.
+
+    An apply that is given up between intent and outcome leaves what a failure leaves.
+    """
     where = {"fleet": "f", "path": "data"}
     make = step("volume.make", "v", **written(where, **where))
     accepted = enter(ledger, plan_of(ledger, [make]))
     first = ledger.begin_steps(accepted.apply_uid, [make], now_ms=1)[make.key]
+    begun = ledger.read_live().resources[ResourceKey("volume", "v")]
+    assert (begun.archived, begun.is_being_created, begun.parsed) == (True, True, where)
     ledger.finish_apply(accepted.apply_uid, state="interrupted", summary="", now_ms=1)
     row = ledger.read_live().resources[ResourceKey("volume", "v")]
     assert (row.archived, row.uid, row.operation) == (True, first.resource_uid, "")

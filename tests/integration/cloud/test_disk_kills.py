@@ -90,6 +90,9 @@ def test_kills_during_create_and_delete(site, cloud, count, victim):
         apply.kill()
         apply.wait()
         killing.end_background()
+        if (site.root / "volume.yaml").read_text() and victim == "cli":
+            assert "+ volume data" in site.run("plan")
+            assert "us-east-1a   1GB  delete" in site.run("volume", "list")
         with killing.start("apply", "-y", "--allow-destroy") as again:
             again.wait(PATIENCE_SECONDS)
         assert again.returncode == 0, killing.said()

@@ -33,16 +33,18 @@ def test_a_volume_names_the_runs_that_are_not_over():
 
 
 def test_a_network_volume_shows_its_disk_in_a_hundred_columns():
-    """What finds it in the console, how large it is, which host has it, and what becomes of it; one not created yet has less."""
+    """What finds it in the console, how large it is, which host has it, and what becomes of it; one being created is as declared."""
     document = {"backend": "aws", "aws": {}, "deletion_policy": "snapshot"}
     disk = {"id": "vol-0f1e2d3c4b5a69788", "zone": "us-east-1a", "size_gb": 500}
     outputs = json.dumps({DISK: disk, ATTACHED_TO: "i0"})
     made = replace(resource("volume", "data", document), outputs=outputs)
-    rows = volume_rows(live(made, resource("volume", "new", document), instances=[instance(0)]))
+    declared = {**document, "availability_zone": "us-east-1b", "size": 100 << 30}
+    begun = replace(resource("volume", "new", declared), archived=True, state="making")
+    rows = volume_rows(live(made, begun, instances=[instance(0)]))
     lines = plain_lines(volumes_table(rows))
     assert lines == (
         "VOLUME  BACKEND  ID                     KIND  ZONE         SIZE  ATTACHED TO  WHEN REMOVED  USED BY",
         "data    aws      vol-0f1e2d3c4b5a69788  disk  us-east-1a  500GB  local-0      snapshot      -",
-        "new     aws      -                      disk  -               -  -            snapshot      -",
+        "new     aws      -                      disk  us-east-1b  100GB  -            snapshot      -",
     )
     assert max(map(len, lines)) <= 100
