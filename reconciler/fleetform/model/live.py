@@ -196,7 +196,9 @@ class Live:
     released_host_names: frozenset[str] = frozenset()
     """What those are called, each on its machine."""
     left: tuple[RetainedData, ...] = ()
-    """Data of volumes that were released, in the order of their release."""
+    """Directories of volumes that were released, in the order of their release."""
+    retained_disks: Mapping[str, str] = field(default_factory=dict)
+    """By name of a volume that was released: the cloud's id of its disk, which was not deleted."""
     overrides: tuple[Override, ...] = ()
     """Overrides that were not lifted when it was read, by number; some may be out of date."""
     claims: Mapping[ResourceKey, Claim] = field(default_factory=dict)

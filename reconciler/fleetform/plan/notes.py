@@ -7,7 +7,7 @@ equal plans differ.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -16,9 +16,10 @@ from fleetform.model.figures import counted
 from fleetform.model.instance import CLOUDS, InstanceState
 from fleetform.model.live import Live
 from fleetform.model.offers import lacks_offer, offer_facts, terms_of
-from fleetform.model.plan import Change, Plan
+from fleetform.model.plan import Action, Change, Plan
 from fleetform.model.run_state import Outdated
 from fleetform.model.verbs import Verb
+from fleetform.model.volume import DISK
 from fleetform.model.windows import loosened, next_spell, spell_at
 from fleetform.plan.costs import cloud_costs
 from fleetform.plan.draft import LEAVING, PlanDraft
@@ -330,6 +331,7 @@ def cautions(draft: PlanDraft) -> tuple[str, ...]:
         *_goes_back(draft),
         *_rules_change(draft),
         *_nowhere_to_run(draft),
+        *_new_disks(draft),
     )
 
 
@@ -384,6 +386,20 @@ def _nowhere_to_run(draft: PlanDraft) -> tuple[str, ...]:
     if any(key.kind == "fleet" for key in (*draft.desired.resources, *draft.desired.beyond)):
         cure = "each declared fleet is blocked or left out of this plan"
     return ((f"There will be no fleet, so {first}{more} {verb}: {cure}."),)
+
+
+def _new_disks(draft: PlanDraft) -> Iterator[str]:
+    """A volume that was removed and is declared again has its name, and not its data."""
+    for key, change in sorted(draft.changes.items()):
+        retained = draft.live.retained_disks.get(draft.known_as(key).name)
+        if key.kind != "volume" or change.action is not Action.CREATE or retained is None:
+            continue
+        disks = [step.arguments[DISK] for step in change.steps if DISK in step.arguments]
+        if any(not one["registered"] and not one["place"]["snapshot"] for one in disks):
+            yield (
+                f"Volume {key.name} gets a new, empty disk: {retained}, the disk of an earlier volume of this name, was not"
+                f" deleted. To use it with its data, write `volume_id: {retained}` instead of `size`."
+            )
 
 
 def _is_there(draft: PlanDraft, change: Change) -> bool:

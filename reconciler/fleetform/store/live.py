@@ -26,7 +26,7 @@ from fleetform.store.observations import read_drift
 from fleetform.store.overrides import read_overrides
 from fleetform.store.rollouts import read_rollouts
 from fleetform.store.run_state import RUN_STATES
-from fleetform.store.volumes import read_left
+from fleetform.store.volumes import read_left, read_retained_disks
 
 if TYPE_CHECKING:
     from fleetform.store.statements import Statements
@@ -104,6 +104,7 @@ def read_live(
         released_hosts=frozenset(released),
         released_host_names=frozenset(released.values()),
         left=read_left(connection),
+        retained_disks=read_retained_disks(connection),
         exchanging=read_rollouts(connection, lambda: instances),
         work=_work(connection),
         outdated=lineage.outdated,

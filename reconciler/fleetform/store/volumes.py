@@ -34,6 +34,7 @@ __all__ = [
     "finish_write",
     "note_attachment",
     "read_left",
+    "read_retained_disks",
     "read_snapshots",
     "take_from_left",
     "uids_left",
@@ -103,7 +104,8 @@ def finish_write(context: Context, steps: Sequence[Step], outcomes: Sequence[Ste
         # The host has found the directory, with our mark, before it said that this is done.
         heal(context.transaction, step.resource, keeps=("owner", "mode"))
         if step.verb != Verb.VOLUME_UPDATE:
-            take_from_left(context.transaction, said["path"])
+            taken = said[DISK]["registered"] if DISK in said else said["path"]
+            take_from_left(context.transaction, taken)
         made = "imported" if step.verb == Verb.VOLUME_ADOPT else "made"
         if said.get("returns"):
             made = "taken back"
@@ -164,8 +166,10 @@ def finish_drop(context: Context, steps: Sequence[Step], _: Sequence[StepOutcome
             _remember(context, step, uid, step.arguments["path"])
         if kept and DISK in step.arguments:
             disk = step.arguments[DISK]
-            which = disk["registered"] or disk["id"] or "its disk"
-            what = f"was released; {which} stays in {disk['place']['region']}"
+            which = disk["registered"] or disk["id"]
+            if uid and which:
+                _remember(context, step, uid, which, path=which)
+            what = f"was released; {which or 'its disk'} stays in {disk['place']['region']}"
             context.log("volume.forgotten", what, step.resource)
         elif kept:
             context.log(
@@ -248,8 +252,8 @@ def finish_snapshot(
         context.log("volume.snapshot", what, step.resource)
 
 
-def _remember(context: Context, step: Step, uid: str, place: str) -> None:
-    """Write down where the data of a volume is that goes; `place` is its own path if it stays."""
+def _remember(context: Context, step: Step, uid: str, place: str, *, path: str = "") -> None:
+    """Write down where the data of a volume is that goes; `place` is its own path, or disk, if it stays."""
     said = step.arguments
     context.transaction.execute(
         "INSERT INTO snapshots (volume, volume_uid, fleet, path, place, who, taken_at_ms)"
@@ -258,7 +262,7 @@ def _remember(context: Context, step: Step, uid: str, place: str) -> None:
             step.resource.name,
             uid,
             said["fleet"],
-            said[DISK]["place"]["region"] if DISK in said else said["path"],
+            path or (said[DISK]["place"]["region"] if DISK in said else said["path"]),
             place,
             context.who,
             context.now_ms,
@@ -276,11 +280,11 @@ def read_snapshots(connection: Statements) -> tuple[Snapshot, ...]:
 
 
 # Data of released volumes: where it is, and whose it was.
-# The rows are those of snapshots whose place is the volume's own path. Read for each plan, so
+# The rows are those of snapshots whose place is the volume's own path, or its disk. Read for each plan, so
 # nothing is imported here that a plan does not need.
 
 _LEFT = (
-    "SELECT volume, volume_uid, path FROM snapshots s WHERE place = path AND NOT EXISTS"
+    "SELECT volume, volume_uid, path FROM snapshots s WHERE place = path AND fleet <> '' AND NOT EXISTS"
     # A rebuilt ledger has found it by its mark.
     " (SELECT 1 FROM resources r WHERE r.kind = 'volume' AND r.uid = s.volume_uid"
     " AND r.archived = 0) ORDER BY number"
@@ -288,8 +292,17 @@ _LEFT = (
 
 
 def read_left(connection: Statements) -> tuple[RetainedData, ...]:
-    """Read the data of released volumes, in the order of their release."""
+    """Read the directories of released volumes, in the order of their release."""
     return tuple(RetainedData(*row) for row in connection.execute(_LEFT))
+
+
+def read_retained_disks(connection: Statements) -> dict[str, str]:
+    """Read the ids of disks that stayed when their volumes were released, by name: of several the newest."""
+    return dict(
+        connection.execute(
+            "SELECT volume, path FROM snapshots WHERE place = path AND fleet = '' ORDER BY number"
+        )
+    )
 
 
 def uids_left(transaction: Transaction) -> frozenset[str]:
@@ -297,5 +310,5 @@ def uids_left(transaction: Transaction) -> frozenset[str]:
 
 
 def take_from_left(transaction: Transaction, path: str) -> None:
-    """Forget what was left in a directory: a volume has it now."""
+    """Forget what was left in a directory or on a disk: a volume has it now."""
     transaction.execute("DELETE FROM snapshots WHERE place = path AND path = ?", (path,))

@@ -56,8 +56,16 @@ def test_snapshots_of_disks(ledger: Ledger) -> None:
 
 
 def test_a_released_disk_is_named(ledger: Ledger) -> None:
-    """An event says which disk stays, and where."""
+    """An event says which disk stays, and where; plans know it until a volume names it, and it is no directory."""
     carry_out(ledger, volume_step("volume.make"), {DISK: SEEN})
     disk = disk_request(DOCUMENT, Disk("vol-1", "us-east-1a", 10))
     carry_out(ledger, step("volume.forget", "data", fleet="", path="", **{DISK: disk}), {})
     assert any("vol-1 stays in us-east-1" in one.message for one in ledger.read_events())
+    live = ledger.read_live()
+    assert (live.retained_disks, live.left) == ({"data": "vol-1"}, ())
+    carry_out(ledger, volume_step("volume.make"), {DISK: {**SEEN, "id": "vol-2"}})
+    assert ledger.read_live().retained_disks == {"data": "vol-1"}
+    document = {**DOCUMENT, "volume_id": "vol-1"}
+    said = {"fleet": "", "path": "", DISK: disk_request(document, None)}
+    carry_out(ledger, step("volume.make", "data", **written(document, **said)), {DISK: SEEN})
+    assert ledger.read_live().retained_disks == {}

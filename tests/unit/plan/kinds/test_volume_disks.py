@@ -50,6 +50,19 @@ def test_a_new_disk() -> None:
     assert step.arguments[DISK] == asked
 
 
+def test_a_disk_that_was_kept_for_a_volume_of_the_name_is_offered() -> None:
+    """The volume has none of its data, unless it names that disk or begins with a snapshot."""
+    live = replace(ledger(), retained_disks={"data": "vol-0f1e2d3c"})
+    assert planned(tree(disk()), live).warnings == (
+        "Volume data gets a new, empty disk: vol-0f1e2d3c, the disk of an earlier volume of this name, was not deleted."
+        " To use it with its data, write `volume_id: vol-0f1e2d3c` instead of `size`.",
+    )
+    snapshot = {"account": ACCOUNT, "snapshot_id": "snap-0f1e2d3c"}
+    for other in (disk(aws=snapshot), disk(volume_id="vol-0f1e2d3c")):
+        assert planned(tree(other), live).warnings == ()
+    assert planned(tree(disk()), ledger()).warnings == ()
+
+
 def test_it_grows_in_place() -> None:
     """The step names the disk, so that no other one is created."""
     live = ledger(there(disk()))
