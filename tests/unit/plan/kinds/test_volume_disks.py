@@ -53,9 +53,10 @@ def test_a_new_disk() -> None:
 def test_a_disk_that_was_kept_for_a_volume_of_the_name_is_offered() -> None:
     """The volume has none of its data, unless it names that disk or begins with a snapshot."""
     live = replace(ledger(), retained_disks={"data": "vol-0f1e2d3c"})
-    assert planned(tree(disk()), live).warnings == (
+    (said,) = planned(tree(disk()), live).warnings
+    assert said == (
         "Volume data gets a new, empty disk: vol-0f1e2d3c, the disk of an earlier volume of this name, was not deleted."
-        " To use it with its data, write `volume_id: vol-0f1e2d3c` instead of `size`.",
+        " To use it with its data, write `volume_id: vol-0f1e2d3c` instead of `size`."
     )
     snapshot = {"account": ACCOUNT, "snapshot_id": "snap-0f1e2d3c"}
     for other in (disk(aws=snapshot), disk(volume_id="vol-0f1e2d3c")):
