@@ -322,7 +322,7 @@ class AwsHosts:
         """Make sure that the credentials are of the accounts of these hosts: records know nothing of them."""
         accounts = {one.endpoint["account"]: one for one in requests}
         for one in accounts.values():
-            require_installed(one.fleet)
+            require_installed()
             await asyncio.to_thread(ServiceClients, self._account(one))
 
     async def update_shared(
