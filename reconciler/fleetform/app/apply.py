@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from fleetform.api.waiting import stuck_runs
 from fleetform.app.clock import SystemClock
+from fleetform.app.doctor import require_tools
 from fleetform.app.driving import build_manager, under
 from fleetform.app.frozen_contents import freeze_contents
 from fleetform.app.handover import PickUpWatch, become_manager, take_from_background
@@ -29,7 +30,7 @@ from fleetform.app.ledger import (
     refuse_if_outgrown,
 )
 from fleetform.app.managing import try_manage
-from fleetform.app.problems import LedgerProblem
+from fleetform.app.problems import LedgerProblem, Problem
 from fleetform.app.wait_policy import WaitPolicy
 from fleetform.model.apply import Accepted
 from fleetform.model.figures import first_of
@@ -43,6 +44,7 @@ from fleetform.spec.names import natural_order
 from fleetform.store.blobs import FileBlobStore
 from fleetform.store.errors import LedgerError, UnreachableLedgerError
 from fleetform.store.gate import WriterGate
+from fleetform.views.controllers import held_by
 
 if TYPE_CHECKING:
     from fleetform.app.workspace import Workspace
@@ -114,15 +116,19 @@ async def apply_plan(
         ledger = stack.enter_context(contextlib.closing(open_for_writing(workspace)))
         hosts = host_provider(workspace)
         holder = workspace.manager()
+        makes_way = False
         if holder is None:
+            require_tools(workspace, plan)
             await refuse_if_outgrown(ledger, hosts)
             await refuse_if_hosts_know(ledger, hosts, plan)
+        elif holder.command == BACKGROUND:
+            makes_way = _makes_way(workspace, plan, holder, progress)
         # Files may be large, and a session that waits for its agent must not.
         await asyncio.to_thread(
             freeze_contents, workspace, plan, FileBlobStore(workspace.paths.blobs)
         )
         manager_lease = None
-        if holder is not None and holder.command == BACKGROUND:
+        if holder is not None and holder.command == BACKGROUND and not makes_way:
             # Before it is entered: a background controller would begin what is then taken from it.
             manager_lease = await take_from_background(
                 workspace, who=who, command="apply", notice=progress.notice
@@ -137,9 +143,20 @@ async def apply_plan(
             remove_documents(workspace.root)
         apply = _Apply(
             workspace, plan, accepted, ledger, hosts, who, progress,
-            detach=detach, leave=detach, asked=holder is None, manager_lease=manager_lease, entered=entered,
+            detach=detach, leave=detach, asked=holder is None, manager_lease=manager_lease, makes_way=makes_way,
+            entered=entered,
         )  # fmt: skip
         return await apply.finish()
+
+
+def _makes_way(workspace: Workspace, plan: Plan, holder: Holder, progress: Progress) -> bool:
+    """Tell whether a background controller keeps the environment, because this machine lacks what its clouds need."""
+    try:
+        require_tools(workspace, plan)
+    except Problem as problem:
+        progress.notice(f"the {held_by(holder)} stays the controller: {problem.message}")
+        return True
+    return False
 
 
 def unfinished(workspace: Workspace) -> bool:

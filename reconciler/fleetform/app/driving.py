@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from fleetform.app.clock import SystemClock
+from fleetform.app.doctor import require_tools
 from fleetform.app.generations import GenerationNotes
 from fleetform.app.ledger import (
     fenced_hosts,
@@ -54,7 +55,12 @@ def build_manager(
     Take the fence and compose; what it causes, it causes while `manager_lease` holds.
 
     It sees commits of other processes so late, or as late as the ledger has it if that is later.
+
+    Raises:
+        Problem: This machine lacks what the clouds of the environment's hosts need; with `ends_only` that is not asked.
     """
+    if not ends_only:
+        require_tools(workspace)
     clock = SystemClock()
     fence = fence_of(manager_lease, ledger, who=who)
     live = ledger.read_live()

@@ -14,6 +14,7 @@ from fleetform.agents.protocol.naming import short_uid
 from fleetform.app.account import this_account
 from fleetform.app.api_server import AddressUnusable, answer
 from fleetform.app.clock import SystemClock
+from fleetform.app.doctor import require_tools
 from fleetform.app.driving import build_manager, stop_on_signals, under, until_stopped
 from fleetform.app.frozen_contents import freeze_contents
 from fleetform.app.handover import become_manager
@@ -26,7 +27,7 @@ from fleetform.app.ledger import (
 from fleetform.app.managing import keep_reserve
 from fleetform.app.observe import DRIFT_MS, DriftWatch
 from fleetform.app.plan import checked_plan, claimed
-from fleetform.app.problems import Locked, Problem, RecoveringProblem
+from fleetform.app.problems import Locked, Problem
 from fleetform.app.recorded_plans import keep_converged
 from fleetform.app.workspace import ENVIRONMENT_FILE
 from fleetform.controllers.task_group import TaskGroup
@@ -98,6 +99,7 @@ async def serve(
         Problem: The ledger cannot be used, or the address not be listened at.
     """
     with contextlib.closing(open_for_writing(workspace)) as ledger:
+        require_tools(workspace)
         hosts = host_provider(workspace)
         await refuse_if_outgrown(ledger, hosts)
         with contextlib.closing(WriterGate()) as gate:
@@ -405,8 +407,9 @@ class _Keeping:
             # A file was edited since, or the disk is full: neither ends the manager.
             raise NotNow(problem.message) from problem
         try:
+            await asyncio.to_thread(require_tools, self.workspace, plan)
             await refuse_if_hosts_know(self.ledger, self.hosts, plan)
-        except RecoveringProblem as problem:
+        except Problem as problem:
             raise NotNow(f"{problem.message}; {problem.advice}") from problem
         body = dump(plan)
         now = SystemClock().now_ms()

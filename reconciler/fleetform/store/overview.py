@@ -90,7 +90,8 @@ _HOSTS = (
 _TROUBLED_HOSTS = (
     f"SELECT name, CASE WHEN {_IS_GONE} THEN 'gone' WHEN {_IS_QUARANTINED} THEN 'quarantined'"
     f" {_NOT_CREATED} WHEN {_COMES_QUARANTINED} THEN 'quarantined and ' || state"
-    " WHEN state = 'terminating' THEN 'leaving and unreachable' ELSE state END,"
+    " WHEN state = 'terminating' AND provider = 'ssh' THEN 'leaving and unreachable'"
+    " WHEN state = 'terminating' THEN 'leaving and not released' ELSE state END,"
     f" CASE WHEN {_IS_QUARANTINED} OR {_COMES_QUARANTINED} THEN {_QUARANTINE} ELSE message END,"
     # A quarantined host that answers has a connection, whatever the ledger last recorded of it.
     f" CASE WHEN {_IS_QUARANTINED} THEN NULL ELSE seen_at_ms END FROM instances i"

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fleetform.model.drift import TABLE, expected_and_seen
 from fleetform.model.figures import counted, first_of
-from fleetform.model.instance import InstanceState
+from fleetform.model.instance import LOCAL, InstanceState
 from fleetform.model.offers import REFUSED_SINCE
+from fleetform.model.rollout import EXCHANGED_TEXTS
 from fleetform.model.volume import volume_hosts
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.moments import age
@@ -51,7 +52,7 @@ def resource_why(
         if rollout is not None:
             reasons.append(WaitingRow("rollout", rollout_text(row.key.name, rollout)))
             cures.append(_ROLLOUT.replace("FLEET", row.key.name))
-        waiting = [*_waiting_hosts(hosts, now_ms), *_silent_hosts(hosts)]
+        waiting = [*_waiting_hosts(hosts, now_ms), *_silent_hosts(hosts), *_stuck_hosts(hosts)]
         reasons += [reason for reason, _ in waiting]
         cures += [cure for _, cure in waiting if cure]
     there = volume_hosts(row.outputs)
@@ -218,6 +219,14 @@ def _silent_hosts(hosts: Iterable[Instance]) -> Iterator[tuple[WaitingRow, str]]
                 else ""
             )
             yield WaitingRow("host", f"host {one.name} does not answer{message}"), cure
+
+
+def _stuck_hosts(hosts: Iterable[Instance]) -> Iterator[tuple[WaitingRow, str]]:
+    """Say why hosts of other machines that leave are still there; a controller tries again by itself."""
+    for one in hosts:
+        is_leaving = one.state is InstanceState.TERMINATING and one.provider != LOCAL
+        if is_leaving and one.message and one.message not in EXCHANGED_TEXTS:
+            yield WaitingRow("host", f"host {one.name} is not released: {one.message}"), ""
 
 
 def _seen(one: RecordedDrift, now_ms: int) -> str:

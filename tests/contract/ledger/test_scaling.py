@@ -277,6 +277,19 @@ def test_a_host_that_was_not_created_is_named(ledger: Ledger) -> None:
     assert named.message == "AWS refused the credentials"
 
 
+def test_a_host_that_cannot_be_released_is_named(ledger: Ledger) -> None:
+    """Nothing says that it does not answer."""
+    desk = opened(ledger, 0, 1)
+    (host,) = there(ledger)
+    commit(desk, began=(host.uid,), leaving=(host.uid,))
+    ledger.mark_instance(
+        host.uid, state=InstanceState.UNREACHABLE, message="AWS refused the credentials",
+        fence=desk.fence, now_ms=desk.now_ms,
+    )  # fmt: skip
+    (named,) = ledger.read_overview().troubled_hosts
+    assert (named.name, named.state) == ("gpus-0", "leaving and not released")
+
+
 def test_fleets_that_get_no_hosts_are_known(ledger: Ledger) -> None:
     """A range that begins at 0 may bring hosts; `nodes: 0` brings none."""
     opened(ledger)

@@ -160,3 +160,32 @@ def test_without_the_pulumi_cli(site, cloud):
     assert sentence in site.run("apply", "-y", code=1)
     assert cloud.instances() == []
     site.variables["PATH"] = f"{cloud.programs}:{os.environ['PATH']}"
+
+
+def test_a_machine_that_cannot_control_the_fleet(site):
+    """Without the Pulumi CLI no process takes the place of a controller that has it, nor that of none."""
+    with_cli = site.variables["PATH"]
+    site.declare(1)
+    site.run("apply", "-y")
+    controller = pid_of_controller(site)
+
+    site.variables["PATH"] = os.environ["PATH"]
+    lacking = "this machine cannot control fleet/gpus: the Pulumi CLI is not installed"
+    assert "No changes" in site.run("apply", "-y")
+    assert lacking in site.run("serve", code=1)
+    site.declare(1, more='env: {A: "1"}\n')
+    said = site.run("apply", "-y")
+    assert "stays the controller" in said
+    assert lacking in said
+    assert site.plan()["resource_changes"] == []
+    assert pid_of_controller(site) == controller
+
+    site.run("controller", "stop")
+    site.declare(1, more='env: {A: "2"}\n')
+    assert lacking in site.run("apply", "-y", code=1)
+    site.variables["PATH"] = with_cli
+    site.run("apply", "-y")
+
+
+def pid_of_controller(site):
+    return json.loads(site.run("controller", "show", "--format", "json"))["pid"]

@@ -9,6 +9,7 @@ import pytest
 
 from fleetform.model.history import LoggedEvent
 from fleetform.model.instance import InstanceState
+from fleetform.model.rollout import EXCHANGED_TEXTS
 from fleetform.model.rollout_status import RolloutStatus
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.resource_why import resource_why
@@ -100,6 +101,15 @@ def test_a_silent_instance_of_a_cloud() -> None:
         "  - host local-0 does not answer",
         "help: `fleetform drift` asks the cloud whether the instance exists",
     )
+
+
+def test_a_host_that_cannot_be_released() -> None:
+    """It may answer: its controller cannot change the cloud. One that makes room for another is part of a rollout."""
+    stuck = bought(
+        0, state=InstanceState.TERMINATING, message="the Pulumi library is not installed"
+    )
+    said = lines(instances=(stuck, replace(stuck, message=EXCHANGED_TEXTS[0])))
+    assert said[1:] == ("  - host local-0 is not released: the Pulumi library is not installed",)
 
 
 def test_a_volume_that_could_not_be_created() -> None:

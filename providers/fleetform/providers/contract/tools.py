@@ -27,6 +27,15 @@ class ToolCheck:
 class ToolChecker(Protocol):
     """The part of a provider of a cloud that says what it needs, and installs what it can."""
 
+    def require_tools(self) -> None:
+        """
+        Make sure that this machine has what a controller needs to create and release hosts; nothing is contacted.
+
+        Raises:
+            PermanentError: It says what is missing.
+        """
+        ...
+
     async def check_tools(self, places: Sequence[Mapping[str, Any]]) -> Sequence[ToolCheck]:
         """
         Look at the programs and libraries, then ask the cloud for the account of the credentials.

@@ -365,6 +365,9 @@ class AwsHosts:
 
     # -- tools ------------------------------------------------------------------------------------
 
+    def require_tools(self) -> None:
+        require_installed()
+
     async def check_tools(self, places: Sequence[Mapping[str, Any]]) -> Sequence[ToolCheck]:
         service = os.environ.get(SERVICE, "")
         accounts = {account_of(one, self._environment_uid, service): None for one in places}
