@@ -39,6 +39,12 @@ if TYPE_CHECKING:
 LIST_MS = 20_000
 """For how long the list of an account and region is used: a hundred silent hosts ask for one."""
 
+FAILED_MS = 60_000
+"""For how long a new controller does not ask for a host whose creation had failed before: the process before it may just have done so."""
+
+_LOOK_SECONDS = 1.0
+"""Between two looks at whether an apply has created such a host meanwhile."""
+
 _NAMED_MAX = 5
 
 
@@ -69,6 +75,7 @@ class BoughtHosts:
         self._ledger = ledger
         self._gate = gate
         self._clock = clock
+        self._since_ms = clock.boot_ms()
         self._notices = notices
         self._fence = fence
         # Those of a batch move to their next offer together, so they are a batch again.
@@ -166,7 +173,15 @@ class BoughtHosts:
         )
 
     async def prepare(self, instance: Instance) -> Instance:
-        """Bring a new instance to where its agent can be installed, and return its row as it is then."""
+        """
+        Bring a new instance to where its agent can be installed, and return its row as it is then.
+
+        One whose creation has failed is left alone at first: who reads why, corrects it and applies again would otherwise wait for the
+        answer to a call that is cut off.
+        """
+        while instance.has_failed and self._clock.boot_ms() - self._since_ms < FAILED_MS:
+            await asyncio.sleep(_LOOK_SECONDS)
+            instance = await self._row_of(instance.uid) or instance
         instance = await self.create(instance)
         if instance.is_joining:
             await self._secure(instance)

@@ -80,7 +80,7 @@ class Overview:
         troubled_hosts: The first by name that are silent, suspect, quarantined or without a declared GPU.
         uncreated: Hosts of clouds that have no instance in the ledger, by name; those without capacity are left out.
         leaving_count: Hosts that are to go.
-        joining_count: Hosts of other machines that have never answered, in fleets that work without them.
+        joining_count: Hosts that have never answered: instances of clouds, also those to be created, and others in fleets that work without them.
         idle_count: Hosts that leave their fleet if they get no job for a while.
         drift: What looks found that was not seen healed since.
         rollouts: How far the rollouts are that are under way, by fleet.

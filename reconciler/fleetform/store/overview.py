@@ -104,10 +104,11 @@ _TROUBLED_HOSTS = (
 """A host that leaves has a message where it cannot be released, or where it makes room for another."""
 _WITH_DEVICES = "SELECT uid FROM instances WHERE state = 'ready' AND declared LIKE '%\"devices\"%'"
 _IDLE = "SELECT count(*) FROM instances WHERE idle_since_ms IS NOT NULL AND state <> 'terminated'"
-# One of a fleet whose step has failed waits for the next plan, which is about that fleet.
+# One of a fleet whose step has failed waits for the next plan, which is about that fleet. An instance of a cloud does not: it costs
+# money while it boots, and one that was not created for now is created once its cloud can.
 _JOINING = (
     "SELECT count(*) FROM instances i JOIN resources r ON r.kind = 'fleet' AND r.name = i.fleet"
-    " AND r.digest <> '' WHERE i.provider <> 'local' AND i.install_id = ''"
+    " AND (r.digest <> '' OR i.provider <> 'ssh') WHERE i.provider <> 'local' AND i.install_id = ''"
     f" AND i.state NOT IN ('terminating', 'terminated') AND NOT ({_IS_GIVEN_UP})"
 )
 _APPLIES = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contract.ledgers import Desk, carry_out, enter, fleet_step, plan_of, submit_step
+from fleetform.model.apply import StepOutcome
 from fleetform.model.instance import InstanceState
 from fleetform.model.ports import Ledger
 from fleetform.model.rollout import Exchange, Move, Template
@@ -258,6 +259,18 @@ def test_idle_hosts_need_a_controller(ledger: Ledger) -> None:
     desk.greet(host.uid, cpus=4)
     assert not ledger.read_overview().needs_controller
     commit(desk, began=(host.uid,))
+    assert ledger.read_overview().needs_controller
+
+
+def test_instances_of_a_fleet_that_failed_need_a_controller(ledger: Ledger) -> None:
+    """One that exists is to get its agent, and the controller tries to create the others again."""
+    step = scaled_step(1, 1, 1)
+    accepted = enter(ledger, plan_of(ledger, [step]), now_ms=1)
+    ledger.begin_steps(accepted.apply_uid, [step], now_ms=1)
+    failed = StepOutcome(step.key, error="AWS refused the credentials")
+    ledger.finish_steps(accepted.apply_uid, [step], [failed], now_ms=1)
+    ledger.finish_apply(accepted.apply_uid, state="failed", summary="", now_ms=1)
+    assert ledger.read_overview().joining_count == 1
     assert ledger.read_overview().needs_controller
 
 

@@ -182,7 +182,8 @@ def test_two_hundred_throttled_replies(hosts, cloud, created, request_of, monkey
 
 def test_lost_replies_and_a_late_list(hosts, cloud, created, request_of):
     """Neither the engine nor the list knows of the hosts: they are waited for, and none is created a second time."""
-    requests = [request_of(number) for number in range(2)]
+    # Instances of other uids than in other tests: the cloud lists those that have ended, too.
+    requests = [request_of(number) for number in (200, 201)]
     lost = cloud.inject(faults.lost_reply("RunInstances", times=None))
     cloud.lag(15)
     for one in create(hosts(), requests):
@@ -197,7 +198,7 @@ def test_lost_replies_and_a_late_list(hosts, cloud, created, request_of):
     assert created() == [one.uid for one in requests]
     assert len(cloud.calls("RunInstances")) == calls
     (text,) = said
-    assert "the call that creates gpus-0, gpus-1 was cut off: waiting until 20" in text
+    assert "the call that creates gpus-200, gpus-201 was cut off: waiting until 20" in text
     cloud.lag(0)
     release(hosts(), requests)
     assert cloud.instances() == []

@@ -13,11 +13,12 @@ pytestmark = pytest.mark.waits
 
 
 def test_hosts_that_are_refused(site, cloud):
-    """An image may go after the preview: no host is recorded, the next apply creates them, and then nothing is left."""
+    """An image may go after the preview: no host is recorded, a controller stays, the next apply creates them at once, and then nothing is left."""
     site.declare(2)
     gone = faults.refused("RunInstances", "InvalidAMIID.NotFound", "no ami-0abc", times=2)
     cloud.inject(gone)
-    site.run("apply", "-y", code=1)
+    said = site.run("apply", "-y", code=1)
+    assert "the background controller" in said
     (record,) = (site.root.parent / "state").glob("environments/*/pulumi/stacks/*/batch.json")
     assert json.loads(record.read_text())["hosts"] == {}
     shown = json.loads(site.run("fleet", "show", "gpus", "--format", "json"))
