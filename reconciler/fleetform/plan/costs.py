@@ -16,6 +16,7 @@ from typing import Any
 from fleetform.model.hourly_cost import HourlyCost
 from fleetform.model.instance import CLOUDS, Instance, InstanceState
 from fleetform.model.plan import Action, Change
+from fleetform.model.rollout import MAX_UNAVAILABLE, SURGE
 from fleetform.plan.draft import PlanDraft
 from fleetform.plan.offers import asked_offers
 from fleetform.spec.checks.hosts import provider_of
@@ -41,8 +42,9 @@ def cloud_costs(draft: PlanDraft) -> dict[str, dict[str, Any]]:
     Return what changes of fleets on clouds cost an hour, blocked ones too.
 
     Returns:
-        By fleet, the fields of an `HourlyCost` for `before`, `after`, `most`: with all hosts that demand may bring in, and `limit`: the
-        same with the dearest offers. A side that has no hosts of a cloud is absent, and so is `most` of a fixed number of hosts.
+        By fleet, the fields of an `HourlyCost` for `before`, `after`, `during`: with the hosts that a rollout creates before others
+        leave, `most`: with all hosts that demand may bring in, and `limit`: the same with the dearest offers. A side that has no hosts of a
+        cloud is absent, and so are `during` without such a rollout and `most` of a fixed number of hosts.
     """
     held = (one.change for one in draft.held.values())
     found = {}
@@ -110,13 +112,45 @@ def _cloud_hosts(draft: PlanDraft, change: Change) -> _Hosts:
         found["before"] = ()
     new, dearest = _new(draft, change, arguments), _dearest(arguments)
     found["after"] = [kept.get(one, new) for one in numbers]
+    surging = _surging(draft, change, declared.document, numbers, kept)
+    if surging:
+        found["during"] = _peak(found, surging, new)
     if not _follows_demand(declared.document):
-        return {**found, "limit": [kept.get(one, dearest) for one in numbers]}
+        limit = {**found, "after": [kept.get(one, dearest) for one in numbers]}
+        return {**found, "limit": _peak(limit, surging, dearest) if surging else limit["after"]}
     rest = arguments["scaling"]["max"] - len(kept)
     found["most"] = [*kept.values(), *[new] * rest]
     # A host that leaves without jobs may come again by another offer.
     found["limit"] = [_dearer(one, dearest) for one in (*kept.values(), *[dearest] * rest)]
     return found
+
+
+def _surging(
+    draft: PlanDraft,
+    change: Change,
+    document: Mapping[str, Any],
+    numbers: Sequence[int],
+    kept: Mapping[int, Any],
+) -> Sequence[Mapping[str, Any]]:
+    """Return endpoints of hosts that exist at once with the hosts that replace them, as many as `update` lets it be."""
+    update = document.get("update") or {}
+    if update.get("strategy") != "surge":
+        return ()
+    there = _bought(draft, change)
+    replaced = [one.endpoint for one in there if one.number in numbers and one.number not in kept]
+    early = sum(one.number >= SURGE for one in there)
+    return replaced[: max(0, update.get("max_unavailable", MAX_UNAVAILABLE) - early)]
+
+
+def _peak(
+    sides: _Hosts, surging: Sequence[Mapping[str, Any]], new: Mapping[str, Any]
+) -> Sequence[Mapping[str, Any]]:
+    """Return the hosts of a rollout when they cost most: as it begins, or as the last hosts leave."""
+    before = sides.get("before", ())
+    added = max(0, len(sides["after"]) - len(before))
+    begin = [*before, *[new] * (len(surging) + added)]
+    end = [*sides["after"], *surging]
+    return max(begin, end, key=_cost_of)
 
 
 def _follows_demand(document: Mapping[str, Any]) -> bool:
@@ -215,8 +249,9 @@ def _kept(
     keeps, template = arguments.get("keeps", ()), arguments.get("template")
     replaced = arguments.get("exchange", ())
     return {
-        one.number: one.endpoint
-        for one in there
+        # Beside a host that stays, one that came early for it leaves.
+        one.number % SURGE: one.endpoint
+        for one in sorted(there, key=lambda one: -one.number)
         if one.state is not InstanceState.TERMINATING
         and one.name not in replaced
         and (one.uid in keeps or one.template_digest in {"", template})

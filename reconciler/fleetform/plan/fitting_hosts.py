@@ -78,7 +78,16 @@ def _sorted(
     wanted = {
         place["number"] for step in change.steps for place in step.arguments.get("instances", ())
     }
-    staying = [one for one in hosts if one.number % SURGE in wanted]
+    # One that came early leaves again if the host of its place stays.
+    fleet, mine = draft.row_key(change).name, {"", template_of(after)}
+    filled = {
+        one.number
+        for one in draft.live.instances
+        if one.fleet == fleet
+        and one.template_digest in mine
+        and one.state is not InstanceState.TERMINATING
+    }
+    staying = [one for one in hosts if one.number % SURGE in wanted - filled]
     why = {
         one.name: _why_not(one, after, offers) if is_alike else _changes(change) for one in staying
     }

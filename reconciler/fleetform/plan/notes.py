@@ -17,6 +17,7 @@ from fleetform.model.instance import CLOUDS, InstanceState
 from fleetform.model.live import Live
 from fleetform.model.offers import lacks_offer, offer_facts, terms_of
 from fleetform.model.plan import Action, Change, Plan
+from fleetform.model.rollout import EARLY
 from fleetform.model.run_state import Outdated
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import DISK
@@ -267,25 +268,32 @@ def _hosts_removed(draft: PlanDraft) -> dict[str, list[str]]:
         if change.key.kind != "fleet" or not draft.live.instances:
             continue
         verbs = {step.verb for step in change.steps}
-        wanted = {
-            entry["name"]
-            for step in change.steps
-            if step.verb == Verb.FLEET_UPDATE
-            for entry in step.arguments["instances"]
-        }
+        stays = _places_taken(draft, change)
         names = [
             one.name
             for one in draft.live.instances
             if one.fleet == change.key.name
             and one.state is not InstanceState.TERMINATING
             and (
-                Verb.FLEET_REMOVE in verbs
-                or (Verb.FLEET_UPDATE in verbs and one.name not in wanted)
+                Verb.FLEET_REMOVE in verbs or (Verb.FLEET_UPDATE in verbs and one.name not in stays)
             )
         ]
         if names:
             found[change.key.name] = sorted(names, key=natural_order)
     return dict(sorted(found.items()))
+
+
+def _places_taken(draft: PlanDraft, change: Change) -> set[str]:
+    """Name the hosts that an update leaves in the fleet, or replaces: one that came early too, unless its place has its host."""
+    updates = [step.arguments for step in change.steps if step.verb == Verb.FLEET_UPDATE]
+    names = {entry["name"] for one in updates for entry in one["instances"]}
+    templates = {"", *(one.get("template", "") for one in updates)}
+    there = {
+        one.name
+        for one in draft.live.instances
+        if one.template_digest in templates and one.state is not InstanceState.TERMINATING
+    }
+    return names | {f"{name}{EARLY}" for name in names - there}
 
 
 def _impact(draft: PlanDraft, now_ms: int) -> dict[str, dict[str, Any]]:

@@ -9,6 +9,7 @@ import pytest
 from fleetform.checker.check import check
 from fleetform.model.instance import InstanceState
 from fleetform.model.plan import Permissions
+from fleetform.model.rollout import SURGE
 from fleetform.plan.kinds.fleet import template_of
 from unit.plan.test_offers import AWS, bought, on_aws, plan_of, printed
 from unit.plan.trees import ledger, row, tree
@@ -139,3 +140,22 @@ def test_a_replacement_says_what_the_new_hosts_are():
     aws = {name: value for name, value in AWS["aws"].items() if name != "image"}
     shown = printed(plan_of(on_aws(**BEFORE, aws={**aws, "image_renewal": 1}), live))
     assert "image ami-9 → newest of /aws/service/deeplearning/ami/x86_64/" in shown
+
+
+def test_a_host_that_came_early_leaves_if_the_template_comes_back():
+    """It is removed and replaced by no other; while its place has no host of the template, it is replaced and not removed."""
+    old, new = on_aws(), on_aws(aws={**AWS["aws"], "image": "ami-2"})
+    hosts = [
+        replace(
+            bought(number), name=name, state=InstanceState.READY, install_id="a",
+            template_digest=template_of(one.document),
+        )
+        for number, name, one in ((0, "gpus-0", old), (SURGE, "gpus-0-new", new))
+    ]  # fmt: skip
+    live = replace(ledger(row(new)), instances=tuple(hosts))
+    plan = plan_of(old, live)
+    assert plan.annex["hosts_removed"] == {"gpus": ["gpus-0-new"]}
+    assert hosts_of(plan) == ([], {})
+    third = plan_of(on_aws(aws={**AWS["aws"], "image": "ami-3"}), live)
+    assert "hosts_removed" not in third.annex
+    assert hosts_of(third)[1] == {"gpus-0-new": "`aws.image` changes"}

@@ -362,6 +362,31 @@ def test_a_host_that_is_replaced_has_its_price():
     assert "next offers: g5.2xlarge in us-east-1, $1.22/h" in shown
 
 
+@pytest.mark.parametrize(
+    ("hosts", "update", "cost"),
+    [
+        (1, {}, "$0.53/h → $1.01/h, $1.54/h during the rollout, up to $1.74/h"),
+        (3, {"max_unavailable": 2}, "$1.58/h → $3.02/h, $4.07/h during the rollout, up to $4.69/h"),
+        (1, {"max_unavailable": 2}, "$0.53/h → $1.01/h, $1.54/h during the rollout, up to $1.74/h"),
+        (1, {"strategy": "drain"}, "$0.53/h → $1.01/h, up to $1.22/h"),
+    ],
+)
+def test_hosts_that_exist_at_once_during_a_rollout_have_their_price(hosts, update, cost):
+    """`surge` creates as many as `max_unavailable` says before others leave; text, sum and JSON say so."""
+    document = {"update": {"strategy": "surge", **update}}
+    there = [
+        replace(bought(number), template_digest=template_of(on_aws(hosts, **document).document))
+        for number in range(hosts)
+    ]
+    live = replace(ledger(row(on_aws(hosts, **document))), instances=tuple(there))
+    plan = plan_of(on_aws(hosts, **document, aws={**AWS["aws"], "image": "ami-2"}), live)
+    shown = printed(plan)
+    assert f"cost: {cost} with the next offers" in shown
+    assert f"Cost of the changed fleets: {cost} with the next offers." in shown
+    (body,) = to_json(plan, version="1")["resource_changes"]
+    assert ("during" in body["costs"]) == ("during" in cost)
+
+
 def by_demand(least, target, most, **fields):
     return on_aws({"min": least, "target": target, "max": most}, **fields)
 

@@ -30,10 +30,11 @@ __all__ = [
 
 
 class FleetCosts(NamedTuple):
-    """What the change of a fleet costs an hour; None: there is no price, or of `most` and `limit` no such side."""
+    """What the change of a fleet costs an hour; None: there is no price, or of the others no such side."""
 
     before: HourlyCost | None
     after: HourlyCost | None
+    during: HourlyCost | None
     most: HourlyCost | None
     limit: HourlyCost | None
 
@@ -54,7 +55,7 @@ def fleet_costs(plan: Plan, change: Change) -> FleetCosts:
 
 def cost_text(plan: Plan, change: Change, *, ceiling: bool = False) -> str:
     """
-    Write `$2.40/h → $3.60/h, up to $7.20/h with the next offers`, or `$0.00/h now, up to $4.80/h by demand`.
+    Write `$2.40/h → $3.60/h, up to $7.20/h with the next offers`, `$0.00/h now, up to $4.80/h by demand`, or `$1.20/h now, $2.40/h during the rollout`.
 
     Empty where no price is known, or nothing changes of it.
 
@@ -66,7 +67,7 @@ def cost_text(plan: Plan, change: Change, *, ceiling: bool = False) -> str:
     costs = fleet_costs(plan, change)
     if costs.before is None and costs.after is None:
         return ""
-    highest = costs.limit or costs.most or costs.after
+    highest = costs.limit or costs.most or costs.during or costs.after
     if ceiling and highest is not None:
         return f"up to {highest}"
     return _sides(costs)
@@ -127,11 +128,13 @@ def _fleets_text(plan: Plan) -> str:
     fleets = [fleet_costs(plan, one) for one in plan.changes if one.key.kind == "fleet"]
     known = [one for one in fleets if one.before is not None or one.after is not None]
     after = [one.after or HourlyCost() for one in known]
-    most = [one.most or one.after or HourlyCost() for one in known]
+    during = [one.during or side for one, side in zip(known, after, strict=True)]
+    most = [one.most or side for one, side in zip(known, during, strict=True)]
     text = _sides(
         FleetCosts(
             _sum(one.before or HourlyCost() for one in known),
             _sum(after),
+            _sum(during),
             _sum(most),
             _sum(one.limit or side for one, side in zip(known, most, strict=True)),
         )
@@ -171,11 +174,13 @@ def _runs_text(plan: Plan) -> str:
 
 
 def _sides(costs: FleetCosts) -> str:
-    before, after, most, limit = costs
+    before, after, during, most, limit = costs
     more = []
-    if most not in {None, after}:
+    if during not in {None, after}:
+        more.append(f"{_side(during)} during the rollout")
+    if most not in {None, during or after}:
         more.append(f"up to {_side(most)} by demand")
-    first = most or after
+    first = most or during or after
     if limit is not None and first is not None and limit != first:
         is_known = limit.unknown_hosts == first.unknown_hosts
         more.append(f"{f'up to {limit}' if is_known else 'unknown'} with the next offers")

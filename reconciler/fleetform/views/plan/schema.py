@@ -156,6 +156,12 @@ class FleetCostsBody(TypedDict):
     after: NotRequired[
         Annotated[HourlyCostBody, "After it, by the offers that are asked for first."]
     ]
+    during: NotRequired[
+        Annotated[
+            HourlyCostBody,
+            "With the hosts that a rollout creates before others leave; absent without such a rollout.",
+        ]
+    ]
     most: NotRequired[
         Annotated[
             HourlyCostBody,
