@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleetform.app.ledger import routed_hosts
 from fleetform.app.problems import PlanProblem
+from fleetform.app.unknown_instances import UnknownInstances
 from fleetform.model.instance import CLOUDS, request_of
 from fleetform.model.offers import terms_of, with_offer
 from fleetform.model.plan import Action
@@ -71,10 +72,11 @@ def with_preview(workspace: Workspace, plan: Plan) -> Plan:
     hosts = routed_hosts(workspace)
     has_others = any(_shared(change) or _released(plan, change) for change in plan.changes)
     there = _hosts_by_fleet(workspace) if has_others else {}
+    unknown = UnknownInstances(workspace, hosts)
     asked = {
         preview_name(change.key): questions
         for change in plan.changes
-        if (questions := _questions(hosts, plan, change, there))
+        if (questions := _questions(hosts, unknown, plan, change, there))
     }
     found = asyncio.run(_answers(asked))
     failed = {name: _failure(one) for name, one in found.items() if isinstance(one, ProviderError)}
@@ -127,6 +129,7 @@ def _failure(problem: ProviderError) -> dict[str, Any]:
 
 def _questions(
     hosts: RoutedHosts,
+    unknown: UnknownInstances,
     plan: Plan,
     change: Change,
     there: Mapping[str, Sequence[InstanceRequest]],
@@ -141,6 +144,8 @@ def _questions(
     gone = [one for one in there.get(name, ()) if one.name in released]
     emptied = len(gone) == len(there.get(name, ())) and _is_emptied(change, len(gone))
     if requests:
+        regions = [one["region"] for one in asked_offers(plan, change)]
+        questions.append(partial(_refuse_unknown, unknown, requests[0], regions))
         replaced = len(gone) if change.action is Action.REPLACE else len(_replaced(change))
         questions.append(partial(hosts.preview, requests, replaced, emptied=emptied))
     if gone:
@@ -149,6 +154,13 @@ def _questions(
     if said := _shared(change):
         questions.append(partial(hosts.preview_shared, name, there.get(name, ()), said))
     return questions
+
+
+async def _refuse_unknown(
+    unknown: UnknownInstances, request: InstanceRequest, regions: Sequence[str]
+) -> Sequence[PreviewedChange]:
+    await unknown.refuse(request, regions or [request.endpoint["region"]])
+    return ()
 
 
 async def _preview_disk(hosts: RoutedHosts, step: Step) -> Sequence[PreviewedChange]:
@@ -168,10 +180,15 @@ async def _answers(
 
 
 async def _answer(questions: Sequence[_Question]) -> Sequence[PreviewedChange] | ProviderError:
-    try:
-        return [one for question in questions for one in await question()]
-    except ProviderError as problem:
-        return problem
+    answers = await asyncio.gather(*(ask() for ask in questions), return_exceptions=True)
+    found: list[PreviewedChange] = []
+    for answer in answers:
+        if isinstance(answer, ProviderError):
+            return answer
+        if isinstance(answer, BaseException):
+            raise answer
+        found += answer
+    return found
 
 
 def _hosts_by_fleet(workspace: Workspace) -> dict[str, list[InstanceRequest]]:

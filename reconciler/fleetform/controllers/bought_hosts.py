@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 from fleetform.controllers.batched_calls import BatchedCalls
 from fleetform.controllers.host_notices import without_name
 from fleetform.lifecycle.offers import must_be_released
-from fleetform.model.existence import CloudPlace, ended_text, place_of
+from fleetform.model.existence import (
+    UNKNOWN_CURE,
+    CloudPlace,
+    ended_text,
+    place_of,
+    unknown_instances_text,
+)
 from fleetform.model.instance import Instance, request_of
 from fleetform.model.offers import NoOffer, Refusal, RefusedOffer, terms_of
 from fleetform.providers.contract.errors import (
@@ -44,8 +50,6 @@ FAILED_MS = 60_000
 
 _LOOK_SECONDS = 1.0
 """Between two looks at whether an apply has created such a host meanwhile."""
-
-_NAMED_MAX = 5
 
 
 class _Replaced(TemporaryError):
@@ -224,12 +228,8 @@ class BoughtHosts:
                 self._lists.pop(place_of(one.provider, one.endpoint), None)
             unknown = await self._unknown(there)
         if unknown:
-            more = f" and {len(unknown) - _NAMED_MAX} more" if len(unknown) > _NAMED_MAX else ""
             raise PermanentError(
-                f"fleet {instance.fleet} has instances that the ledger does not know:"
-                f" {', '.join(unknown[:_NAMED_MAX])}{more}",
-                advice="if the ledger is an older copy, put the newest one back or run `fleetform state rebuild`; else"
-                " adopt them with `fleetform fleet adopt`, or end them with `fleetform fleet terminate`",
+                unknown_instances_text(instance.fleet, unknown), advice=UNKNOWN_CURE
             )
 
     async def _unknown(self, places: Sequence[Instance]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -25,9 +25,6 @@ class CloudLedger(Protocol):
 
         The row keeps its place until a plan gives that to another instance.
         """
-
-    def read_known_instances(self, uids: Iterable[str]) -> frozenset[str]:
-        """Tell which of these are uids of instances that this ledger has or had."""
 
     def note_attachment(self, volume_uid: str, instance_uid: str, *, fence: int) -> None:
         """Record the instance that the disk of a volume is about to be attached to; empty: none has it."""

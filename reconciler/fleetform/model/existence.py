@@ -10,24 +10,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fleetform.model.figures import moment
+from fleetform.model.figures import first_of, moment
 
 if TYPE_CHECKING:
     from fleetform.model.instance import Instance
     from fleetform.providers.contract.observed import InstanceSeen
 
 __all__ = [
+    "UNKNOWN_CURE",
     "CloudPlace",
     "cut_off_text",
     "ended_text",
     "is_known",
     "place_of",
     "settled_text",
+    "unknown_instances_text",
     "unknown_text",
 ]
 
 LISTED_MS = 600_000
 """For how long a cloud may not list an instance that exists: EC2 is eventually consistent."""
+
+
+UNKNOWN_CURE = (
+    "if the ledger is an older copy, put the newest one back or run `fleetform state rebuild`; else adopt them with"
+    " `fleetform fleet adopt`, or end them with `fleetform fleet terminate`"
+)
+"""What a person does about instances that the ledger does not know."""
+
+_NAMED_MAX = 5
 
 
 class CloudPlace(NamedTuple):
@@ -75,6 +86,11 @@ def is_known(seen: InstanceSeen, rows: Mapping[str, Instance]) -> bool:
     if row is None:
         return False
     return not row.is_created or bool(row.endpoint["id"] == seen.endpoint.get("id"))
+
+
+def unknown_instances_text(fleet: str, ids: Sequence[str]) -> str:
+    """Return a sentence about instances of a fleet, by their ids, that the ledger does not know."""
+    return f"fleet {fleet} has instances that the ledger does not know: {first_of(sorted(ids), _NAMED_MAX)}"
 
 
 def unknown_text(until_ms: int | None, now_ms: int) -> str:

@@ -216,6 +216,9 @@ class Reader(Protocol):
     def read_known_runs(self, uids: Iterable[str]) -> frozenset[str]:
         """Tell which of these are uids of runs of this ledger."""
 
+    def read_known_instances(self, uids: Iterable[str]) -> frozenset[str]:
+        """Tell which of these are uids of instances that this ledger has or had."""
+
     def read_offers(self, fleet: str) -> tuple[TriedOffer, ...]:
         """Read the offers of a fleet on a cloud in the order in which they are tried."""
 

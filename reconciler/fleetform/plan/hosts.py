@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
+from fleetform.model.instance import CLOUDS
 from fleetform.model.live import LiveResource
 from fleetform.model.plan import Action, Change, HeldBy
 from fleetform.model.verbs import Verb
@@ -37,6 +38,7 @@ __all__ = [
     "hasten_exchanges",
     "hold_silent_hosts",
     "hold_taken_names",
+    "hosts_brought_in",
     "may_be_there",
 ]
 
@@ -216,3 +218,29 @@ def _in_the_way(draft: PlanDraft, fleet: ResourceKey, wanted: set[str]) -> set[s
     """Return names of released hosts that a fleet wants, and for which it has no host of its own that ever answered."""
     own = {one.name for one in draft.live.instances if one.fleet == fleet.name and one.install_id}
     return (wanted & draft.live.released_host_names) - own
+
+
+# Hosts that a change brings in.
+
+
+def hosts_brought_in(draft: PlanDraft, change: Change, *, bought: bool) -> list[str]:
+    """Name the hosts that the change of a fleet brings in: instances of clouds, or other machines that exist."""
+    goes = any(step.verb == Verb.FLEET_REMOVE for step in change.steps)
+    ended = {uid for step in change.steps for uid in step.arguments.get("ended", ())}
+    known = {
+        one.name
+        for one in draft.live.instances
+        if one.fleet == change.key.name
+        and not goes
+        and one.uid not in ended
+        and not (one.is_joining and not one.is_created)
+    }
+    names = [
+        place["name"]
+        for step in change.steps
+        for place in step.arguments.get("instances", ())
+        if "endpoint" in place
+        and place["name"] not in known
+        and (place["provider"] in CLOUDS) is bought
+    ]
+    return sorted(names, key=natural_order)

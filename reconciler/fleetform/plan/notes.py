@@ -7,13 +7,13 @@ equal plans differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
 from fleetform.model.drift import Drift
 from fleetform.model.figures import counted
-from fleetform.model.instance import CLOUDS, InstanceState
+from fleetform.model.instance import InstanceState
 from fleetform.model.live import Live
 from fleetform.model.offers import lacks_offer, offer_facts, terms_of
 from fleetform.model.plan import Action, Change, Plan
@@ -24,6 +24,7 @@ from fleetform.model.volume import DISK
 from fleetform.model.windows import loosened, next_spell, spell_at
 from fleetform.plan.costs import cloud_costs
 from fleetform.plan.draft import LEAVING, PlanDraft
+from fleetform.plan.hosts import hosts_brought_in
 from fleetform.plan.impact import work_impacted
 from fleetform.plan.offers import asked_offers
 from fleetform.plan.run_costs import run_costs
@@ -47,7 +48,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
     that its change removes, `removal_waits_for` the runs with jobs there, `hosts_set_up` those on which its change installs and starts the agent,
     `hosts_created` those that its change buys from a cloud, and `hosts_replaced` has the offer and the image of each that another one replaces.
     `rollouts` says, by fleet, how far its rollout is. `hosts_joining` has, by fleet, the hosts that it works without until they answer, with the reason,
-    `hosts_uncreated` the names of those among them that their cloud has not created, `hosts_waiting` those for which no cloud has capacity, and `hosts_silent` those that were set up and cannot be reached now. `fleet_costs` are those of `cloud_costs`, and
+    `hosts_uncreated` the names of those among them, and of those that are removed, that their cloud has not created, `hosts_waiting` those for which no cloud has capacity, and `hosts_silent` those that were set up and cannot be reached now. `fleet_costs` are those of `cloud_costs`, and
     `run_costs` those of `run_costs`.
     `offers` has, by fleet that changes, its offers in the order in which they are asked for at the time of the plan; absent unless
     its cloud has refused one lately. `offer_warnings` has what people should know of them.
@@ -96,7 +97,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
         **({"hosts_replaced": old} if (old := _hosts_replaced(draft)) else {}),
         **({"rollouts": rollouts} if (rollouts := _rollouts(draft)) else {}),
         **({"hosts_joining": late} if (late := _hosts_late(draft, lack_offer=False)) else {}),
-        **({"hosts_uncreated": names} if (names := _hosts_uncreated(draft, late)) else {}),
+        **({"hosts_uncreated": names} if (names := _hosts_uncreated(draft, late, removed)) else {}),
         **({"hosts_waiting": late} if (late := _hosts_late(draft, lack_offer=True)) else {}),
         **({"hosts_silent": silent} if (silent := _hosts_silent(draft)) else {}),
         **({"offers": offers} if (offers := _refused_offers(draft)) else {}),
@@ -146,31 +147,12 @@ def _hosts(draft: PlanDraft) -> dict[str, Any]:
 
 def _hosts_brought_in(draft: PlanDraft, *, bought: bool) -> dict[str, list[str]]:
     """Name the hosts that changes of fleets bring in: instances of clouds, or other machines that exist."""
-    found: dict[str, list[str]] = {}
-    for key, change in draft.changes.items():
-        if key.kind != "fleet":
-            continue
-        goes = any(step.verb == Verb.FLEET_REMOVE for step in change.steps)
-        ended = {uid for step in change.steps for uid in step.arguments.get("ended", ())}
-        known = {
-            one.name
-            for one in draft.live.instances
-            if one.fleet == key.name
-            and not goes
-            and one.uid not in ended
-            and not (one.is_joining and not one.is_created)
-        }
-        names = [
-            place["name"]
-            for step in change.steps
-            for place in step.arguments.get("instances", ())
-            if "endpoint" in place
-            and place["name"] not in known
-            and (place["provider"] in CLOUDS) is bought
-        ]
-        if names:
-            found[key.name] = sorted(names, key=natural_order)
-    return dict(sorted(found.items()))
+    found = {
+        key.name: hosts_brought_in(draft, change, bought=bought)
+        for key, change in sorted(draft.changes.items())
+        if key.kind == "fleet"
+    }
+    return {name: hosts for name, hosts in found.items() if hosts}
 
 
 def _hosts_replaced(draft: PlanDraft) -> dict[str, dict[str, dict[str, Any]]]:
@@ -232,12 +214,12 @@ def _hosts_late(draft: PlanDraft, *, lack_offer: bool) -> dict[str, dict[str, st
     return dict(sorted(found.items()))
 
 
-def _hosts_uncreated(draft: PlanDraft, late: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Name the hosts among these that their cloud has not created, so that none of them can answer."""
+def _hosts_uncreated(draft: PlanDraft, *named: Mapping[str, Collection[str]]) -> list[str]:
+    """Name the hosts among these that their cloud has not created: none of them can answer, or is deleted."""
     return [
         one.name
         for one in draft.live.instances
-        if one.is_missing and one.name in late.get(one.fleet, ())
+        if one.is_missing and any(one.name in hosts.get(one.fleet, ()) for hosts in named)
     ]
 
 

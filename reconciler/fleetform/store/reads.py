@@ -226,7 +226,7 @@ class Reads:
             return read_known_runs(connection, uids)
 
     def read_known_instances(self, uids: Iterable[str]) -> frozenset[str]:
-        """See `model.cloud_ledger.CloudLedger.read_known_instances`."""
+        """See `model.ports.Reader.read_known_instances`."""
         with self._database.read() as connection:
             rows = connection.execute(
                 "SELECT uid FROM instances WHERE uid IN (SELECT value FROM json_each(?))",

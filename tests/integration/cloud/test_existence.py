@@ -68,11 +68,19 @@ def test_an_unknown_instance(site, cloud, image):
         ],
     )["Instances"]  # fmt: skip
     unknown = found["InstanceId"]
-    assert f"hosts[{unknown}].unknown" in site.run("drift")
     site.declare(2)
     calls = len(cloud.calls("RunInstances"))
-    said = site.run("apply", "-y", code=1)
-    assert f"the ledger does not know: {unknown}" in said
+    shown = site.run("plan", "--preview", code=1)
+    assert (
+        f"preview failed: fleet gpus has instances that the ledger does not know: {unknown}"
+        in shown
+    )
+    assert f"hosts[{unknown}].unknown" in site.run("drift")
+    # What the ledger knows of needs no question to a cloud.
+    for command in (("plan", "--detailed-exitcode"), ("apply", "-y")):
+        said = site.run(*command, code=3)
+        assert f"the ledger does not know: {unknown}" in said
+        assert "fleetform fleet terminate" in said
     assert len(cloud.calls("RunInstances")) == calls
     assert {one.id for one in cloud.instances()} == {known.id, unknown}
 
@@ -80,6 +88,7 @@ def test_an_unknown_instance(site, cloud, image):
     assert "is not an unknown instance" in refused
     site.run("fleet", "terminate", "-y", unknown)
     assert [one.id for one in cloud.instances()] == [known.id]
+    assert f"hosts[{unknown}]" not in site.run("status") + site.run("plan")
     site.run("apply", "-y")
     assert len(cloud.instances()) == 2
     assert "Nothing has drifted" in site.run("drift")

@@ -12,6 +12,7 @@ from fleetform.app.offers import offers_of_fleet
 from fleetform.app.problems import PlanProblem
 from fleetform.providers.contract.errors import NoCapacity, PermanentError
 from fleetform.providers.contract.hosts import PreviewedChange
+from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.views.plan.json import to_json
 from fleetform.views.plan.text import render
 from unit.plan.trees import fleet, ledger, planned, tree
@@ -24,10 +25,21 @@ AWS = {
 
 
 class Clouds:
-    """Providers that answer for some fleets; `failures` are by fleet."""
+    """Providers that answer for some fleets; `failures` are by fleet, and `unknown` are uids that each fleet has in the cloud."""
 
-    def __init__(self, **failures):
+    def __init__(self, unknown, **failures):
+        self._unknown = unknown
         self._failures = failures
+
+    async def listed(self, environment_uid, request):
+        return [
+            InstanceSeen(
+                f"{uid}-{name}", name, name, environment_uid, "", 0, alive=True,
+                endpoint={"id": f"i-{uid}"},
+            )
+            for name in ("good", "bad")
+            for uid in ("known", *self._unknown)
+        ]  # fmt: skip
 
     async def preview(self, requests, replaced=0, *, emptied=False):
         fleet = requests[0].fleet
@@ -40,12 +52,16 @@ class Clouds:
 def previewed(monkeypatch):
     """Return a function that plans fleets `good` and `bad`, with previews by some providers."""
 
-    def make(nodes=1, **failures):
-        monkeypatch.setattr(preview, "routed_hosts", lambda _: Clouds(**failures))
+    def make(nodes=1, unknown=(), **failures):
+        monkeypatch.setattr(preview, "routed_hosts", lambda _: Clouds(unknown, **failures))
         fleets = [fleet(name, nodes=nodes, **AWS) for name in ("good", "bad")]
         offers = {one.key.name: offers_of_fleet(one.document) for one in fleets}
         plan = planned(tree(*fleets), replace(ledger(), offers=offers))
-        return preview.with_preview(SimpleNamespace(), plan)
+        reader = SimpleNamespace(read_known_instances=lambda _: {"known-good", "known-bad"})
+        workspace = SimpleNamespace(
+            environment=SimpleNamespace(uid="e"), read=lambda call, _: call(reader)
+        )
+        return preview.with_preview(workspace, plan)
 
     return make
 
@@ -108,3 +124,14 @@ def test_a_fleet_without_hosts_is_previewed_by_its_first_one(previewed):
 def test_no_host_of_no_range_is_previewed(previewed):
     """A fleet that may have none asks nothing."""
     assert previewed({"min": 0, "target": 0, "max": 0}).annex["preview"] == {}
+
+
+def test_an_unknown_instance_fails_the_preview(previewed):
+    """No host is created beside it, so a plan that has looked does not promise one."""
+    plan = previewed(unknown=("lost",))
+    of_bad, of_good = to_json(plan, version="0")["resource_changes"]
+    for one, name in ((of_bad, "bad"), (of_good, "good")):
+        said = f"fleet {name} has instances that the ledger does not know: i-lost"
+        assert one["preview_error"]["message"] == said
+        assert "preview" not in one
+    assert "`fleetform fleet adopt`" in printed(plan)

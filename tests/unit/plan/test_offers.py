@@ -431,6 +431,12 @@ def test_a_change_of_a_range_keeps_the_hosts_of_now():
     assert change.cost_max == bought_micros + 3 * G5_MICROS
     plan = plan_of(by_demand(0, 0, 1), live)
     assert plan.annex["hosts_removed"] == {"gpus": ["gpus-2"]}
+    uncreated = tuple(
+        replace(one, endpoint={"instance_type": "g5.xlarge"}) if one.number == 2 else one
+        for one in live.instances
+    )
+    shown = printed(plan_of(by_demand(0, 0, 1), replace(live, instances=uncreated)))
+    assert "hosts removed: gpus-2 (not created)" in shown
     plan = plan_of(by_demand(3, 3, 5), live)
     assert plan.annex["hosts_created"] == {"gpus": ["gpus-0"]}
     assert plan_of(by_demand(0, 0, 3), live).changes == ()

@@ -305,6 +305,7 @@ def terminate_instances(ids: tuple[str, ...], path: str | None, yes: bool) -> No
 
     from fleetform.app.cloud_instances import choose, list_unknown, terminate
     from fleetform.app.ledger import host_provider
+    from fleetform.app.unknown_instances import forget_unknown
     from fleetform.cli.apply_flow import ask
     from fleetform.providers.contract.errors import ProviderError
 
@@ -326,3 +327,5 @@ def terminate_instances(ids: tuple[str, ...], path: str | None, yes: bool) -> No
     except ProviderError as problem:
         raise Refused(str(problem), advice=getattr(problem, "advice", "")) from problem
     screen().line(f"terminated: {names}", "good")
+    if why := forget_unknown(workspace, {str(one.endpoint["id"]) for one in chosen}):
+        error_screen().labelled("warning", f"the ledger still lists them as drift: {why}")

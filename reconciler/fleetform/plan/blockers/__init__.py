@@ -25,6 +25,7 @@ from fleetform.plan.blockers.protection import (
     hold_protected,
     hold_volumes_in_use,
 )
+from fleetform.plan.blockers.unknown_instances import hold_with_unknown_instances
 from fleetform.plan.blockers.unsupported import (
     hold_beyond,
     hold_broken,
@@ -57,6 +58,7 @@ PASSES: tuple[Callable[[PlanDraft], None], ...] = (
     hold_in_window,
     hold_owned_elsewhere,
     hold_hostless,
+    hold_with_unknown_instances,
     hold_on_missing_volumes,
     hold_on_silent_hosts,
     hold_without_volume_host,

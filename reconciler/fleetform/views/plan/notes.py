@@ -315,11 +315,13 @@ def hosts_removed(plan: Plan, change: Change) -> tuple[str, ...]:
 
 def hosts_removed_text(plan: Plan, change: Change) -> str:
     """
-    Write `local-2, local-3; when run train has ended`; empty for a change that removes no host.
+    Write `local-2, gpus-3 (not created); when run train has ended`; empty for a change that removes no host.
 
     A change that ends the jobs there says so as its impact.
     """
-    names = _host_names(hosts_removed(plan, change))
+    uncreated = plan.annex.get("hosts_uncreated", ())
+    removed = hosts_removed(plan, change)
+    names = _host_names([f"{one} (not created)" if one in uncreated else one for one in removed])
     runs = plan.annex.get("removal_waits_for", {}).get(change.key.name, ())
     if not names or not runs or change.at_stake or change.stake is not None:
         return names
