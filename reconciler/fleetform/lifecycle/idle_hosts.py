@@ -1,13 +1,15 @@
 """
 When a host without jobs leaves its fleet: after `idle_duration`, counted over controllers.
 
-The moment since when a host is idle is in its row, so that a controller that takes over goes on counting.
+The moment since when a host is idle is in its row, so that a controller that takes over goes on counting. It begins anew with
+the first answer of the host: a boot may take longer than `idle_duration`, and no host could get a job before it leaves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from fleetform.lifecycle.progress import FIRST_BOOT_MS
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.scaling import IdleHosts, Scaling
 
@@ -51,6 +53,9 @@ def judge_idle(
 
 
 def _span_ms(instance: Instance | None, scaling: Mapping[str, Scaling]) -> int | None:
-    """Return for how long a host is kept without jobs; None: it is not counted."""
+    """Return for how long a host is kept without jobs, or until its first boot must be over; None: it is not counted."""
     limits = None if instance is None else scaling.get(instance.fleet)
-    return None if limits is None else limits.idle_ms
+    if instance is None or limits is None or limits.idle_ms is None:
+        return None
+    boots = instance.state is InstanceState.PROVISIONING and instance.is_created
+    return max(limits.idle_ms, FIRST_BOOT_MS) if boots else limits.idle_ms

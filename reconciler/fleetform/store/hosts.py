@@ -78,6 +78,8 @@ def _write(
         "UPDATE instances SET generation = generation + CASE WHEN"
         " (state, boot_id, cpu_millicores, memory_bytes, disk_bytes, gpus)"
         " <> (?1, ?2, ?3, ?4, ?5, ?6) THEN 1 ELSE 0 END,"
+        # A host that has just booted had no chance of a job.
+        " idle_since_ms = CASE install_id WHEN '' THEN NULL ELSE idle_since_ms END,"
         " boot_heard_at_ms = CASE boot_id WHEN ?2 THEN boot_heard_at_ms ELSE seen_at_ms END,"
         " agent_account = ?17, accounts = ?18,"
         " state = ?1, boot_id = ?2, cpu_millicores = ?3, memory_bytes = ?4, disk_bytes = ?5,"

@@ -290,6 +290,19 @@ def test_a_host_that_was_not_created_is_named(ledger: Ledger) -> None:
     assert named.message == "AWS refused the credentials"
 
 
+def test_idle_time_counts_from_the_first_answer(ledger: Ledger) -> None:
+    """A boot may take longer than `idle_duration`; a later connection changes nothing."""
+    desk = opened(ledger, target=1)
+    (host,) = there(ledger)
+    commit(desk, began=(host.uid,))
+    assert there(ledger)[0].idle_since_ms is not None
+    desk.greet(host.uid, cpus=4)
+    assert there(ledger)[0].idle_since_ms is None
+    commit(desk, began=(host.uid,))
+    desk.greet(host.uid, cpus=4)
+    assert there(ledger)[0].idle_since_ms is not None
+
+
 def test_a_host_that_cannot_be_released_is_named(ledger: Ledger) -> None:
     """Nothing says that it does not answer."""
     desk = opened(ledger, 0, 1)

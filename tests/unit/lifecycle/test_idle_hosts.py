@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetform.lifecycle.idle_hosts import judge_idle
+from fleetform.lifecycle.progress import FIRST_BOOT_MS
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.scaling import IdleHosts, Scaling
 
@@ -47,6 +48,17 @@ def test_no_limit_keeps_hosts():
 def test_no_time_at_all():
     """With `idle_duration: 0` a host leaves at once."""
     assert judged(["a"], HOST, idle_ms=0) == IdleHosts(began=("a",), leaving=("a",))
+
+
+def test_a_host_that_boots_is_not_idle():
+    """It stays until it has answered, but no longer than a first boot takes; one that does not exist is given up."""
+    booting = replace(HOST, state=InstanceState.PROVISIONING, endpoint={"id": "i-1"})
+    assert judged(["a"], since(NOW - FIRST_BOOT_MS + 1, booting)).leaving == ()
+    assert judged(["a"], since(NOW - FIRST_BOOT_MS, booting)).leaving == ("a",)
+    longer = FIRST_BOOT_MS + IDLE
+    assert judged(["a"], since(NOW - FIRST_BOOT_MS, booting), idle_ms=longer).leaving == ()
+    refused = replace(booting, endpoint={})
+    assert judged(["a"], since(NOW - IDLE, refused)).leaving == ("a",)
 
 
 @pytest.mark.parametrize("set_back_ms", [1, 10 * IDLE])
