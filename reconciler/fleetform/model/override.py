@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from fleetform.agents.protocol.states import TAKEN_AWAY
 from fleetform.model.selection import Selection
 from fleetform.spec.desired import ResourceKey
 
@@ -94,7 +95,10 @@ class Override:
 
     @property
     def reason_and_end(self) -> str:
-        """Say why, and with which command a person ends it, of an override without an end."""
+        """Say why, and with which command a person ends it, of an override without an end of its own."""
+        if self.reason.startswith(TAKEN_AWAY):
+            # Whoever lifted it would place jobs on a host that ends in minutes.
+            return f"{self.reason}; the quarantine ends with the host, which `fleetform apply` or demand replaces"
         return f"{self.reason}; `fleetform emergency lift {self.number}` ends it"
 
 

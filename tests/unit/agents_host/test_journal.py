@@ -15,7 +15,6 @@ from fleetform.agents.host.effects import (
     StartSupervisor,
 )
 from fleetform.agents.host.journal import Journal
-from fleetform.agents.host.result import TAKEN_AWAY
 from fleetform.agents.host.runtimes import RUNTIMES
 from fleetform.agents.protocol.messages import (
     Acknowledge,
@@ -27,7 +26,7 @@ from fleetform.agents.protocol.messages import (
     Stop,
     Welcome,
 )
-from fleetform.agents.protocol.states import Cause, JobState
+from fleetform.agents.protocol.states import TAKEN_AWAY, Cause, JobState
 from unit.agents_host.jobs import (
     BOOT,
     HELLO,

@@ -187,6 +187,12 @@ def test_a_quarantined_host_says_why_and_how_that_ends():
     assert (ready.state, ready.jobs) == ("quarantined", 1)
     assert ready.message == "GPU 0 is lost; `fleetform emergency lift 3` ends it"
     assert (silent.state, silent.message) == ("unreachable", "no answer")
+    taken_away = replace(why, reason="the cloud takes the host away")
+    (ready, _) = instance_rows(HOSTS, TAKEN, overrides=(taken_away,))
+    assert ready.message == (
+        "the cloud takes the host away; the quarantine ends with the host, which `fleetform apply` or demand"
+        " replaces"
+    )
     found = live(resource("fleet", "local", DOCUMENT), instances=HOSTS)
     (fleet,) = fleet_rows(replace(found, overrides=(why,)), TAKEN)
     assert fleet.ready == 0

@@ -34,7 +34,7 @@ from fleetform.agents.host.effects import (
 )
 from fleetform.agents.host.layout import is_job_uid
 from fleetform.agents.host.memory import Entry, EventLog, Memory, StopOrder, Table
-from fleetform.agents.host.result import TAKEN_AWAY, Result
+from fleetform.agents.host.result import Result
 from fleetform.agents.host.runtimes import PROCESS, RUNTIMES
 from fleetform.agents.protocol.frames import job_digest
 from fleetform.agents.protocol.messages import (
@@ -54,7 +54,7 @@ from fleetform.agents.protocol.messages import (
     Stop,
     Welcome,
 )
-from fleetform.agents.protocol.states import MAY_RUN, Cause, JobState, moves_forward
+from fleetform.agents.protocol.states import MAY_RUN, TAKEN_AWAY, Cause, JobState, moves_forward
 
 Command = Union[Prepare, Start, Stop, Forget, Acknowledge]
 

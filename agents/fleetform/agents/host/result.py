@@ -16,9 +16,6 @@ from typing import Any, NamedTuple
 SLOT_BYTES = 4096
 """One block of most file systems: some 400 bytes of numbers, and a message that is cut to fit."""
 
-TAKEN_AWAY = "the cloud takes the host away"
-"""How the message of each job begins that ends because of that, and what its controller hears while it ends."""
-
 _MESSAGE_BYTES_MAX = 2048
 """A sentence with a path in it; the log has more."""
 

@@ -43,9 +43,9 @@ from fleetform.agents.host import (
 from fleetform.agents.host.ending import Ending, Step
 from fleetform.agents.host.launch import Launch
 from fleetform.agents.host.limits import Limit
-from fleetform.agents.host.result import TAKEN_AWAY, Result
+from fleetform.agents.host.result import Result
 from fleetform.agents.host.supervisor_messages import Notices
-from fleetform.agents.protocol.states import Cause
+from fleetform.agents.protocol.states import TAKEN_AWAY, Cause
 
 EXIT_DONE = 0
 EXIT_SECOND = 3

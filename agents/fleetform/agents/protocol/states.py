@@ -52,6 +52,10 @@ class Cause(str, enum.Enum):
     INTERRUPTED = "interrupted"
 
 
+TAKEN_AWAY = "the cloud takes the host away"
+"""How the message of each job begins that is `INTERRUPTED`, and what its controller hears while it ends."""
+
+
 # The one order by which both ends compare: of two reports the one further on is the newer.
 ORDER = {state: number for number, state in enumerate(JobState)}
 
