@@ -22,7 +22,7 @@ from fleetform.model.redaction import fingerprint
 from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
 from fleetform.plan.exit import exit_code_of_status
 from fleetform.spec.tree.git import Commit, count_ahead
-from fleetform.views.cut_off import attention_text, status_cut_off
+from fleetform.views.cut_off import attention_text, status_cut_off, status_left
 from fleetform.views.overrides import in_force_lines
 from fleetform.views.reasons import HELD_BY
 from fleetform.views.status import (
@@ -115,7 +115,7 @@ def read_status(workspace: Workspace, *, now_ms: int) -> Status:
 def _cut_off(
     workspace: Workspace, found: Overview | None, now_ms: int, *, is_controlled: bool
 ) -> tuple[Overview | None, tuple[TroubledHost, ...]]:
-    """Split the hosts whose creation was cut off from the overview of the ledger."""
+    """Split the hosts whose creation was cut off from the overview of the ledger, which then has those that no process creates."""
     if found is None or not found.uncreated:
         return found, ()
     # Here: most environments have none, and the provider of a cloud takes long to load.
@@ -124,7 +124,8 @@ def _cut_off(
 
     uids = [one.uid for one in found.uncreated]
     cut_off = cut_off_hosts(host_provider(workspace), uids, is_controlled=is_controlled)
-    return status_cut_off(found, cut_off, now_ms=now_ms)
+    found, troubled = status_cut_off(found, cut_off, now_ms=now_ms)
+    return (found if is_controlled else status_left(found, cut_off)), troubled
 
 
 def _ahead(workspace: Workspace, applied: AppliedRow | None, here: str) -> int | None:

@@ -1,7 +1,12 @@
-"""Hosts whose creation was cut off, as people read them: the ledger alone would say that they are not created."""
+"""
+Hosts that no process creates, as people read them: the ledger alone would say that they are being created, or are not.
+
+The creation of some was cut off: whether their instances exist is not known. The others were asked for, and no controller is running.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,13 +16,23 @@ from fleetform.model.instance import InstanceState
 from fleetform.model.overview import TroubledHost
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from fleetform.model.instance import Instance
     from fleetform.model.overview import Overview
     from fleetform.views.fleets import InstanceRow
 
-__all__ = ["attention_text", "hosts_cut_off", "rows_cut_off", "status_cut_off"]
+__all__ = [
+    "ASKED_LATER",
+    "attention_text",
+    "hosts_cut_off",
+    "rows_cut_off",
+    "status_cut_off",
+    "status_left",
+]
+
+ASKED_LATER = "asked for by the next `fleetform apply` or `fleetform serve`"
+"""What is said of a host that is to be created while no controller is running."""
 
 
 def rows_cut_off(
@@ -67,6 +82,22 @@ def status_cut_off(
         TroubledHost(one.name, "provisioning", cut_off_text(cut_off[one.uid], now_ms=now_ms), None)
         for one in mine
     )
+
+
+def status_left(found: Overview, cut_off: Container[str]) -> Overview:
+    """Return an overview of an environment without a controller, where hosts are created by the next one; `cut_off` has uids."""
+    left = [
+        one
+        for one in found.uncreated
+        if one.state == InstanceState.PROVISIONING and one.uid not in cut_off
+    ]
+    hosts = Counter(found.hosts)
+    hosts.subtract({InstanceState.PROVISIONING.value: len(left)})
+    hosts.update({InstanceState.UNCREATED.value: len(left)})
+    troubled = (
+        TroubledHost(one.name, InstanceState.UNCREATED.value, ASKED_LATER, None) for one in left
+    )
+    return replace(found, hosts=+hosts, troubled_hosts=(*troubled, *found.troubled_hosts))
 
 
 def attention_text(hosts: Sequence[TroubledHost]) -> str:

@@ -22,6 +22,7 @@ from fleetform.model.offers import CHOSEN_ZONE
 from fleetform.model.override import Override, quarantine_of
 from fleetform.spec.checks.hosts import provider_of
 from fleetform.spec.names import natural_order
+from fleetform.views.cut_off import ASKED_LATER
 from fleetform.views.moments import age, moment
 from fleetform.views.table import Cell, Column, Table, make_table, row_of
 
@@ -237,7 +238,7 @@ def _as_left(one: Instance) -> Instance:
     return replace(
         one,
         state=InstanceState.UNCREATED,
-        message="asked for by the next `fleetform apply` or `fleetform serve`",
+        message=ASKED_LATER,
     )
 
 

@@ -6,7 +6,14 @@ from dataclasses import replace
 
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.overview import TroubledHost, UncreatedHost
-from fleetform.views.cut_off import attention_text, hosts_cut_off, rows_cut_off, status_cut_off
+from fleetform.views.cut_off import (
+    ASKED_LATER,
+    attention_text,
+    hosts_cut_off,
+    rows_cut_off,
+    status_cut_off,
+    status_left,
+)
 from fleetform.views.fleets import instance_rows
 from fleetform.views.status import LedgerRow, attention
 from unit.views.test_status import NOTHING
@@ -45,6 +52,19 @@ def test_a_moment_that_has_passed_is_not_named():
     """The cloud must have listed the instance by then, and nobody has looked."""
     (row,) = rows_cut_off(instance_rows([HOST]), {"new": UNTIL_MS}, now_ms=UNTIL_MS)
     assert row.message == SAID.replace(" until 2026-11-22T20:11:02Z", "")
+
+
+def test_hosts_that_no_controller_creates_need_attention():
+    """After `fleet retry`, or a controller that was stopped; that a creation was cut off is said already."""
+    found = replace(
+        NOTHING,
+        hosts={"provisioning": 2, "ready": 1},
+        uncreated=tuple(UncreatedHost(one, one, "provisioning") for one in ("gpus-0", "gpus-1")),
+    )
+    rest = status_left(found, {"gpus-1": None})
+    assert rest.hosts == {"provisioning": 1, "ready": 1, "not created": 1}
+    assert rest.troubled_hosts == (TroubledHost("gpus-0", "not created", ASKED_LATER, None),)
+    assert attention(LedgerRow("ready"), "", None, rest, None) == ("host gpus-0 is not created",)
 
 
 def test_a_creation_that_was_cut_off_needs_attention():

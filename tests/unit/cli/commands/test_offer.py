@@ -194,6 +194,9 @@ def test_a_fleet_says_what_was_refused_lately(typed, refused):
         0,
         "fleet cards: g5.xlarge in us-east-1 may be asked for again, for 1 host\n",
     )
+    status = typed("status")[1]
+    assert "! cards-0 is not created: asked for by the next `fleetform apply`" in status
+    assert "Needs attention: host cards-0 is not created" in status
     assert "refused lately" not in typed("offer", "cards")[1]
     assert "no offer was refused in the last 10m00s" in typed("fleet", "retry", "cards")[1]
     assert (
