@@ -326,8 +326,9 @@ def _mapping(kind: str, path: str, name: str, value: Mapping[str, Any]) -> str:
     if value and value.keys() == {"min", "target", "max"}:
         bounds = _range(kind, path, value)
         target = value_text(kind, path, value["target"])
-        fixed = value["min"] == value["max"]
-        return bounds if fixed else f"{bounds} (now {target})"
+        # The least number is the default.
+        is_default = value["target"] == value["min"]
+        return bounds if is_default else f"{bounds} (target {target})"
     if _is_brief_gpu(path, value):
         return _gpu(kind, path, value)
     inside = (

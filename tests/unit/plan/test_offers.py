@@ -413,6 +413,25 @@ def test_a_range_has_its_limits_in_the_step():
     assert "0 to 1 host by demand (" in printed(plan_of(by_demand(0, 0, 1)))
 
 
+def test_hosts_of_a_fixed_number_follow_demand_afterwards():
+    """The plan says that they leave like those which demand brings in, and how many the fleet keeps."""
+    live = replace(ledger(row(on_aws(2))), instances=(bought(0), bought(1)))
+    shown = printed(plan_of(by_demand(0, 0, 3), live))
+    assert "nodes: 2 → 0..3\n" in shown
+    assert "hosts leave after 5m00s without jobs, also the 2 that exist\n" in shown
+    shown = printed(plan_of(by_demand(1, 1, 3), live))
+    assert "hosts beyond 1 leave after 5m00s without jobs, also the 1 that exists\n" in shown
+    stays = printed(plan_of(by_demand(2, 2, 3), live))
+    assert "hosts beyond 2 leave after 5m00s without jobs\n" in stays
+    more = printed(
+        plan_of(
+            by_demand(0, 0, 4), replace(live, resources=ledger(row(by_demand(0, 0, 3))).resources)
+        )
+    )
+    assert "nodes: 0..3 → 0..4\n" in more
+    assert "hosts leave after 5m00s without jobs\n" in more
+
+
 def test_without_an_offer_a_range_is_blocked():
     """Also while the fleet has no host."""
     (held,) = plan_of(by_demand(0, 0, 3, max_price=10_000)).held

@@ -14,6 +14,7 @@ from fleetform.model import figures
 from fleetform.model.instance import CLOUDS
 from fleetform.model.offers import offer_text_of_each, priced_offer_text, terms_of, with_offer
 from fleetform.model.plan import Change, Plan
+from fleetform.model.verbs import Verb
 from fleetform.views.lines import printable
 from fleetform.views.moments import moment
 
@@ -181,7 +182,7 @@ def host_by_demand(change: Change) -> Mapping[str, Any] | None:
 
 
 def scaling_text(plan: Plan, change: Change) -> str:
-    """Write `0 to 3 hosts by demand (…); hosts beyond 0 leave after 5m00s without jobs`; empty for a fixed number."""
+    """Write `0 to 3 hosts by demand (…); hosts leave after 5m00s without jobs, also the 2 that exist`; empty for a fixed number."""
     scaling = scaling_of(change)
     if scaling is None or "instance_type" not in scaling["host"]["endpoint"]:
         return ""
@@ -190,7 +191,29 @@ def scaling_text(plan: Plan, change: Change) -> str:
         "stay without jobs" if idle < 0 else f"leave after {figures.span(idle * 1000)} without jobs"
     )
     host = _offer_text(plan, change, scaling["host"]["endpoint"], is_many=True)
-    return f"{least} to {figures.counted(most, 'host')} by demand ({host}); hosts {'' if not least else f'beyond {least} '}{end}"
+    which = f"hosts beyond {least}" if least else "hosts"
+    spare = (
+        sum(
+            len(one.arguments["instances"]) for one in change.steps if one.verb == Verb.FLEET_UPDATE
+        )
+        - least
+    )
+    # A number that was fixed kept them.
+    more = (
+        f", also the {spare} that exist{'s' if spare == 1 else ''}"
+        if spare > 0 and idle >= 0 and _was_fixed(change)
+        else ""
+    )
+    return f"{least} to {figures.counted(most, 'host')} by demand ({host}); {which} {end}{more}"
+
+
+def _was_fixed(change: Change) -> bool:
+    """Tell whether the number of hosts did not follow demand before the change."""
+    return any(
+        one.path == "nodes"
+        and (not one.before_set or one.before.get("min") == one.before.get("max"))
+        for one in change.fields
+    )
 
 
 def asks_for_hosts(plan: Plan, change: Change) -> bool:
