@@ -20,7 +20,7 @@ from fleetform.views.why import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fleetform.app.workspace import Workspace
     from fleetform.model.plan import Held
@@ -96,40 +96,42 @@ def _volume_troubles(reader: Reader, history: RunHistory, now_ms: int) -> Sequen
             mounted,
             reader.read_live(),
             _held(reader),
-            lacked=_lacked_directories(reader, history, mounted),
+            lacked=_refused_mounts(reader, history, mounted),
             now_ms=now_ms,
         )
     )
 
 
-def _lacked_directories(
+def _refused_mounts(
     reader: Reader, history: RunHistory, mounted: Sequence[str]
-) -> frozenset[str]:
+) -> Mapping[str, str]:
     """
-    Name the volumes whose directory the host missed at the run's last try.
+    Say of volumes, by name, why the run's last try could not mount them.
 
-    An apply or a look that found the directory later outdates what the try says: the loss is history.
+    An apply or a look that found them right later outdates what the try says: the trouble is history.
     """
-    from fleetform.views.resource_why import lacks_directory
+    from fleetform.model.drift import ATTACHMENT
+    from fleetform.views.resource_why import refused_mount
 
     over = [one for one in history.attempts[-2:] if one.finished_at_ms is not None]
     if not over or history.run.state in _HAS_PLACE:
-        return frozenset()
+        return {}
     last = over[-1]
-    found = frozenset(name for name in mounted if lacks_directory(last.message, name))
+    found = {name: why for name in mounted if (why := refused_mount(last.message, name))}
     if not found:
         return found
     noted, changes = reader.read_noted(), reader.read_last_changes()
     at_ms = last.finished_at_ms or 0
-    return frozenset(
-        name
-        for name in found
+    return {
+        name: why
+        for name, why in found.items()
+        for key in (ResourceKey("volume", name),)
+        for seen in (noted.get(key, {}),)
         if not any(
             one is not None and one.at_ms is not None and one.at_ms >= at_ms
-            for key in (ResourceKey("volume", name),)
-            for one in (noted.get(key, {}).get("directory"), changes.get(key))
+            for one in (seen.get("directory"), seen.get(ATTACHMENT), changes.get(key))
         )
-    )
+    }
 
 
 _HAS_PLACE = frozenset(

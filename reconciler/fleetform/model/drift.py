@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from fleetform.providers.contract.volumes import DiskSeen
     from fleetform.spec.desired import ResourceKey
 __all__ = [
+    "ATTACHED_TO_TEXT",
+    "ATTACHMENT",
     "CREATION",
     "GONE",
     "NOT_DRIFT",
@@ -42,6 +44,12 @@ __all__ = [
 GONE = "gone"
 CREATION = "creation"
 """A field that no look records: the records of the provider say it at any time, and the ledger when it is over."""
+
+ATTACHMENT = "attachment"
+"""The field of a volume that says which instance has its disk."""
+
+ATTACHED_TO_TEXT = "attached to "
+"""What is seen there before the cloud's id of an instance that is no host."""
 
 OTHER_DATA = "another directory, with other data"
 """What is seen of a host or a directory that is not there."""
@@ -283,7 +291,7 @@ TABLE: Mapping[tuple[str, str], DriftRow] = {
         "start with an empty disk, or with a snapshot (`aws.snapshot_id`):"
         " `fleetform apply --allow-destroy --replace volume/NAME`",
     ),
-    ("volume", "attachment"): DriftRow(
+    ("volume", ATTACHMENT): DriftRow(
         _OBSERVED, Remedy.DECIDE, "",
         "the disk of a network volume is attached to hosts that mount it only",
         "the volume is blocked, because its runs cannot have the disk",

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from fleetform.agents.protocol.naming import short_uid
 from fleetform.model.drift import (
+    ATTACHED_TO_TEXT,
+    ATTACHMENT,
     CREATION,
     GONE,
     OTHER_DATA,
@@ -428,9 +430,9 @@ def _compare_disk(log: _DriftLog, row: LiveResource, live: Live) -> None:
     at = attached_to(row.outputs)
     ours = {one.endpoint.get("id") for one in live.instances if one.uid == at}
     if seen.instance and seen.instance not in ours:
-        log.tell(row.key, "attachment", "free", f"attached to {seen.instance}")
+        log.tell(row.key, ATTACHMENT, "free", f"{ATTACHED_TO_TEXT}{seen.instance}")
     else:
-        log.note(row.key, "attachment", "free")
+        log.note(row.key, ATTACHMENT, "free")
 
 
 def _tell_claim(log: _DriftLog, row: LiveResource, place: PlaceSeen) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from fleetform.model.drift import TABLE, expected_and_seen
+from fleetform.model.drift import ATTACHED_TO_TEXT, ATTACHMENT, TABLE, expected_and_seen
 from fleetform.model.figures import counted, first_of
 from fleetform.model.instance import LOCAL, InstanceState
 from fleetform.model.offers import REFUSED_SINCE
 from fleetform.model.rollout import EXCHANGED_TEXTS
-from fleetform.model.volume import volume_hosts
+from fleetform.model.volume import attached_to, volume_hosts
 from fleetform.spec.desired import ResourceKey
 from fleetform.views.moments import age
 from fleetform.views.reasons import HELD_BY, blocked_text
@@ -18,7 +19,7 @@ from fleetform.views.runs import WaitingRow
 from fleetform.views.why import SILENT, Why
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fleetform.model.drift import RecordedDrift
     from fleetform.model.history import LoggedEvent
@@ -99,7 +100,7 @@ def volume_troubles(
     live: Live,
     held: Iterable[Held],
     *,
-    lacked: Container[str] = (),
+    lacked: Mapping[str, str] = MappingProxyType({}),
     now_ms: int,
 ) -> Iterator[VolumeTrouble]:
     """
@@ -109,7 +110,7 @@ def volume_troubles(
         names: The volumes that the run mounts.
         live: The ledger.
         held: What the newest plan on record blocks.
-        lacked: Volumes whose directory the host missed, and that nothing has found since.
+        lacked: Why the last attempt could not mount volumes, by name, as `refused_mount` says it, where nothing is known to differ since.
         now_ms: To say how long ago something was seen.
     """
     blocked = {one.change.key: one for one in held}
@@ -122,23 +123,33 @@ def volume_troubles(
         drifts = [
             one
             for one in live.recorded_drift
-            if one.drift.resource == key and one.drift.field in _LOST
+            if one.drift.resource == key
+            and (
+                one.drift.field in _LOST
+                or (one.drift.field == ATTACHMENT and not attached_to(row.outputs))
+            )
         ]
         for one in drifts:
             yield VolumeTrouble(
                 WaitingRow("volume", f"volume {name}: {_seen(one, now_ms)}"), _cure(one)
             )
         if not drifts and name in lacked:
-            cure = TABLE["volume", "directory"].cure.replace("NAME", name)
-            yield VolumeTrouble(WaitingRow("volume", f"volume {name}: its directory is gone"), cure)
+            field = "directory" if lacked[name] == _NO_DIRECTORY else ATTACHMENT
+            cure = TABLE["volume", field].cure.replace("NAME", name)
+            yield VolumeTrouble(WaitingRow("volume", f"volume {name}: {lacked[name]}"), cure)
 
 
-def lacks_directory(message: str, volume: str) -> bool:
-    """Tell whether an attempt ended because its host had no directory of a volume."""
-    return f"volume {volume} has no directory" in message
+def refused_mount(message: str, volume: str) -> str:
+    """Say why an attempt ended without a volume, where its host had no directory of it or another instance has its disk; or empty."""
+    if f"volume {volume} has no directory" in message:
+        return _NO_DIRECTORY
+    _, _, said = message.partition(f"volume {volume}: ")
+    return said if f" is {ATTACHED_TO_TEXT}" in said else ""
 
 
-_LOST = frozenset({"directory", "claim", "path"})
+_NO_DIRECTORY = "its directory is gone"
+
+_LOST = frozenset({"directory", "claim", "path", "disk"})
 
 
 def _missing(key: ResourceKey, held: Held | None) -> VolumeTrouble:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fleetform.model.drift import expected_and_seen
+from fleetform.model.drift import ATTACHMENT, expected_and_seen
 from fleetform.model.figures import counted
 from fleetform.model.hourly_cost import HourlyCost
 from fleetform.model.run_state import RunState
@@ -276,6 +276,12 @@ def _attention(
     if unknown:
         verb = "is" if unknown == 1 else "are"
         yield f"{counted(unknown, 'host')} {verb} not in the ledger"
+    # Only observed as well, and runs wait until a person detaches it.
+    yield from (
+        f"the disk of {one.drift.resource} is {one.drift.seen}"
+        for one in (() if found is None else found.drift)
+        if one.drift.field == ATTACHMENT
+    )
     if blocked is not None and blocked.changes:
         yield f"{counted(len(blocked.changes), 'change')} blocked in the last apply"
     if blocked_runs:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fleetform.model import figures
+from fleetform.model.drift import ATTACHED_TO_TEXT, ATTACHMENT
 from fleetform.model.run import FINAL
 from fleetform.model.volume import Snapshot, attached_to, disk_of, is_disk, volume_hosts
 from fleetform.spec.names import natural_order
@@ -14,7 +15,6 @@ from fleetform.views.moments import moment
 from fleetform.views.table import Column, Table, make_table, row_of
 
 if TYPE_CHECKING:
-    from fleetform.model.instance import Instance
     from fleetform.model.live import Live, LiveResource
 
 
@@ -35,7 +35,8 @@ class VolumeRow:
 
     `path` is as declared; a relative one lies below the environment's folder for volumes. A network volume
     has `backend`, `disk` (the cloud's id; empty before it exists), `zone` and `size_bytes` in place of `fleet` and `path`; `attached_to` is
-    the host that has it now. A shared file system has its kind as `file_system`, and neither zone, size nor host.
+    the host that has it now,
+    `attached_elsewhere` the cloud's id of an instance that is no host and that `drift` found to have it. A shared file system has its kind as `file_system`, and neither zone, size nor host.
     `deletion_policy` is the default where the document does not say. `users` are runs by name.
     """
 
@@ -54,6 +55,7 @@ class VolumeRow:
     zone: str = ""
     size_bytes: int = 0
     attached_to: str = ""
+    attached_elsewhere: str = ""
     file_system: str = ""
 
 
@@ -61,7 +63,7 @@ def volume_rows(live: Live) -> tuple[VolumeRow, ...]:
     """Make the rows in order of name."""
     users = _users(live)
     return tuple(
-        _volume_row(row, tuple(users.get(key.name, ())), live.instances)
+        _volume_row(row, tuple(users.get(key.name, ())), live)
         for key in sorted(live.resources, key=lambda key: natural_order(str(key)))
         if key.kind == "volume"
         and (not (row := live.resources[key]).archived or row.is_being_created)
@@ -79,7 +81,7 @@ def volumes_table(rows: Iterable[VolumeRow]) -> Table:
         Column("KIND", _kind, optional=True),
         Column("ZONE", lambda row: row.zone, optional=True),
         Column("SIZE", _size, right=True, optional=True),
-        Column("ATTACHED TO", lambda row: row.attached_to, optional=True),
+        Column("ATTACHED TO", _attachment, optional=True),
         Column("WHEN REMOVED", lambda row: row.deletion_policy),
         Column("PROTECTED", lambda row: "yes" if row.protected else "", optional=True),
         Column("USED BY", _used_by),
@@ -107,9 +109,7 @@ def _is_over(resource: LiveResource) -> bool:
     return resource.run is not None and resource.run.state in FINAL
 
 
-def _volume_row(
-    resource: LiveResource, users: tuple[str, ...], instances: Iterable[Instance]
-) -> VolumeRow:
+def _volume_row(resource: LiveResource, users: tuple[str, ...], live: Live) -> VolumeRow:
     document = resource.parsed
     return VolumeRow(
         name=resource.key.name,
@@ -122,11 +122,11 @@ def _volume_row(
         users=users,
         description=document.get("description", ""),
         hosts=_host_rows(resource.outputs),
-        **_disk_facts(resource, instances),
+        **_disk_facts(resource, live),
     )
 
 
-def _disk_facts(resource: LiveResource, instances: Iterable[Instance]) -> dict[str, Any]:
+def _disk_facts(resource: LiveResource, live: Live) -> dict[str, Any]:
     if not is_disk(resource.parsed):
         return {}
     document, disk = resource.parsed, disk_of(resource.outputs)
@@ -143,8 +143,21 @@ def _disk_facts(resource: LiveResource, instances: Iterable[Instance]) -> dict[s
         "disk": disk.id,
         "zone": disk.zone,
         "size_bytes": disk.size_gb << 30,
-        "attached_to": next((one.name for one in instances if at and one.uid == at), ""),
+        "attached_to": next((one.name for one in live.instances if at and one.uid == at), ""),
+        "attached_elsewhere": "" if at else _attached_elsewhere(resource, live),
     }
+
+
+def _attached_elsewhere(resource: LiveResource, live: Live) -> str:
+    drifts = (one.drift for one in live.recorded_drift if one.drift.resource == resource.key)
+    seen = next((one.seen for one in drifts if one.field == ATTACHMENT), "")
+    return seen.removeprefix(ATTACHED_TO_TEXT)
+
+
+def _attachment(row: VolumeRow) -> str:
+    """Write `gpus-0`, or `i-0f1e2d3c4b5a69788 (no host)`."""
+    elsewhere = row.attached_elsewhere
+    return row.attached_to or (f"{elsewhere} (no host)" if elsewhere else "")
 
 
 def _kind(row: VolumeRow) -> str:

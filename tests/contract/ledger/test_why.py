@@ -1,4 +1,4 @@
-"""What `why` says of a run whose volume lost its data: only while it is lost."""
+"""What `why` says of a run whose volume cannot be mounted: only while it cannot."""
 
 from __future__ import annotations
 
@@ -16,19 +16,23 @@ _VOLUME = ResourceKey("volume", "data")
 _REPLACE = "--replace volume/data"
 
 
+_ELSEWHERE = "volume data: vol-1 is attached to i-1, which is no host that mounts it"
+
+
 @pytest.fixture
-def lacking(desk: Desk) -> Desk:
-    """A run that waits for its second try, for its host has no directory of its volume."""
+def lacking(desk: Desk, request: pytest.FixtureRequest) -> Desk:
+    """A run that waits for its second try, for its host could not mount its volume."""
+    message = getattr(request, "param", _LACKS)
     carry_out(desk.ledger, [_volume("volume.make")], now_ms=desk.now_ms)
     desk.submit(submit_step("a", volumes=[{"name": "data", "path": "/data"}]))
     desk.place("a")
     desk.now_ms += 1
     desk.say(
         desk.record(
-            "a", JobState.FINISHED, cause=Cause.PREPARE_FAILED, exit_code=None, message=_LACKS
+            "a", JobState.FINISHED, cause=Cause.PREPARE_FAILED, exit_code=None, message=message
         )
     )
-    desk.decide("a", Requeue(99_000, "prepare-failed", _LACKS, counted=False))
+    desk.decide("a", Requeue(99_000, "prepare-failed", message, counted=False))
     desk.now_ms += 1
     return desk
 
@@ -79,3 +83,13 @@ def test_a_failed_run_whose_volume_was_replaced_is_advised_to_rerun(lacking: Des
     carry_out(lacking.ledger, [_volume("volume.make")], now_ms=lacking.now_ms)
     assert _REPLACE not in _advice(lacking)
     assert "fleetform rerun a" in _advice(lacking)
+
+
+@pytest.mark.parametrize("lacking", [_ELSEWHERE], indirect=True)
+def test_a_run_whose_disk_another_instance_has_says_so(lacking: Desk) -> None:
+    """It is a reason with what a person does, until a look finds the disk free."""
+    said = _advice(lacking)
+    assert _ELSEWHERE in said
+    assert "detach the disk from the other instance" in said
+    lacking.ledger.note_observations({_VOLUME: {"attachment": "free"}}, at_ms=lacking.now_ms)
+    assert _ELSEWHERE not in _advice(lacking)

@@ -188,6 +188,11 @@ def test_a_host_that_the_ledger_does_not_have_needs_attention():
         for name in ("unknown", "image")
     ]
     assert needs(replace(NOTHING, drift=tuple(seen))) == ("1 host is not in the ledger",)
+    disk = Drift(
+        ResourceKey("volume", "data"), "attachment", DriftClass.OBSERVED, Remedy.DECIDE, "free", "attached to i-1"
+    )  # fmt: skip
+    elsewhere = replace(NOTHING, drift=(RecordedDrift(disk, NOW, NOW),))
+    assert needs(elsewhere) == ("the disk of volume/data is attached to i-1",)
 
 
 def test_what_a_run_waits_for_in_vain_needs_attention():
