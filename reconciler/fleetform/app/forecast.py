@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from fleetform.model.instance import Gpu, Instance, InstanceState
+from fleetform.model.hourly_cost import HourlyCost
+from fleetform.model.instance import CLOUDS, Gpu, Instance, InstanceState
 from fleetform.model.run import Run, RunState, RunUid, from_document
 from fleetform.model.scaling import Scaling
 from fleetform.model.scheduler_state import Outcome, SchedulerState
@@ -25,7 +26,9 @@ from fleetform.spec.names import natural_order
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fleetform.model.decision import Decisions
     from fleetform.model.plan import Plan, Step
+    from fleetform.model.scaling import ScaleRequest
     from fleetform.schedule import Queue
     from fleetform.spec.renaming import Renames
 
@@ -92,7 +95,9 @@ def forecast(
         JSON values, each with `total` and the first of them: `starts`, `waits`, `impossible`,
         `unknown` (runs for which the plan makes hosts whose size is not known), `ends` (runs that
         the plan ends); or `skipped` with the reason. Only runs that the plan submits are in them, and
-        those for which it makes a difference.
+        those for which it makes a difference. `demand` has, by fleet, the hosts that are created for
+        them beside those of the plan, by which endpoint, and what the fleet costs an hour `before` and
+        `after`; it is absent where there are none.
     """
     before = book or _NOTHING
     later = _After(before, machine, person)
@@ -108,13 +113,21 @@ def forecast(
         return {
             "skipped": f"{len(queue.runs)} runs would wait; the forecast covers up to {RUNS_MAX}"
         }
-    after = _fates(later, queue, now_ms)
+    decisions = _decisions(later, queue, now_ms)
+    after = _fates(later, queue, decisions)
+    demand = {one.fleet: one for one in decisions.scale if one.runs}
     names = {run.uid: run.name for run in queue.runs}
     untouched = after.keys() & before.runs.keys()
     if untouched:
         # What waited before and still waits is no news of this plan.
         now = _After(before, machine)
-        known = _fates(now, queue_from_state(now.book()), now_ms)
+        waiting = queue_from_state(now.book())
+        before_it = _decisions(now, waiting, now_ms)
+        known = _fates(now, waiting, before_it)
+        for one in before_it.scale:
+            # They are created without this plan too.
+            if (more := demand.pop(one.fleet, one)).hosts > one.hosts:
+                demand[one.fleet] = more._replace(hosts=more.hosts - one.hosts)
         after = {
             uid: fate
             for uid, fate in after.items()
@@ -137,11 +150,17 @@ def forecast(
             for fate in (_Fate.WAITS, _Fate.IMPOSSIBLE)
         },
         "ends": _listed(sorted(later.ended, key=natural_order)),
+        **({"demand": {name: later.demand(demand[name]) for name in demand}} if demand else {}),
     }
 
 
-def _fates(book: _After, queue: Queue, now_ms: int) -> dict[RunUid, tuple[_Fate, tuple[str, ...]]]:
-    decisions = schedule(queue, book.instances, Policies(), now_ms=now_ms)
+def _decisions(book: _After, queue: Queue, now_ms: int) -> Decisions:
+    return schedule(queue, book.instances, Policies(), now_ms=now_ms)
+
+
+def _fates(
+    book: _After, queue: Queue, decisions: Decisions
+) -> dict[RunUid, tuple[_Fate, tuple[str, ...]]]:
     never = {one.run_uid: tuple(one.reasons) for one in decisions.impossible}
     never |= {uid: (reason,) for uid, reason in decisions.aborts.items()}
     found: dict[RunUid, tuple[_Fate, tuple[str, ...]]] = {
@@ -341,6 +360,26 @@ class _After:
             self.default_queue = name
         elif self.default_queue == name:
             self.default_queue = ""
+
+    def demand(self, request: ScaleRequest) -> dict[str, Any]:
+        """Return what a fleet creates for waiting runs, in JSON values."""
+        host = self.scaling[request.fleet].host
+        there = [
+            one.endpoint
+            for one in self.instances
+            if one.fleet == request.fleet
+            and one.provider in CLOUDS
+            and one.state is not InstanceState.TERMINATING
+        ]
+        after = [*there, *[host.endpoint] * request.hosts]
+        return {
+            "hosts": request.hosts,
+            "runs": request.runs,
+            "provider": host.provider,
+            "endpoint": dict(host.endpoint),
+            "before": HourlyCost.of(there)._asdict(),
+            "after": HourlyCost.of(after)._asdict(),
+        }
 
     def may_get_more(self, run: Run) -> bool:
         """Tell whether it may start on hosts whose room is not known before they exist."""

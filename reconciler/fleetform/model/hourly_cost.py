@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from fleetform.model.figures import counted, dollars
 
@@ -21,6 +22,12 @@ class HourlyCost(NamedTuple):
             return f"{dollars(self.micros)}/h"
         unknown = f"{counted(self.unknown_hosts, 'host')} of unknown price"
         return f"{dollars(self.micros)}/h + {unknown}" if self.micros else unknown
+
+    @classmethod
+    def of(cls, endpoints: Iterable[Mapping[str, Any]]) -> HourlyCost:
+        """Sum up what instances of a cloud cost."""
+        prices = [one.get("price_micros") for one in endpoints]
+        return cls(sum(int(one or 0) for one in prices), prices.count(None))
 
     def plus(self, other: HourlyCost) -> HourlyCost:
         return HourlyCost(self.micros + other.micros, self.unknown_hosts + other.unknown_hosts)

@@ -50,7 +50,7 @@ def cloud_costs(draft: PlanDraft) -> dict[str, dict[str, Any]]:
     found = {}
     for change in (*draft.changes.values(), *held):
         if change.key.kind == "fleet" and (sides := _cloud_hosts(draft, change)):
-            costs = {side: _cost_of(hosts)._asdict() for side, hosts in sides.items()}
+            costs = {side: HourlyCost.of(hosts)._asdict() for side, hosts in sides.items()}
             found[change.key.name] = costs
     return dict(sorted(found.items()))
 
@@ -150,7 +150,7 @@ def _peak(
     added = max(0, len(sides["after"]) - len(before))
     begin = [*before, *[new] * (len(surging) + added)]
     end = [*sides["after"], *surging]
-    return max(begin, end, key=_cost_of)
+    return max(begin, end, key=HourlyCost.of)
 
 
 def _follows_demand(document: Mapping[str, Any]) -> bool:
@@ -258,13 +258,7 @@ def _kept(
     }
 
 
-def _cost_of(endpoints: Sequence[Mapping[str, Any]]) -> HourlyCost:
-    """Sum up what instances of a cloud cost an hour."""
-    prices = [one.get("price_micros") for one in endpoints]
-    return HourlyCost(sum(int(one or 0) for one in prices), prices.count(None))
-
-
 def _known(endpoints: Sequence[Mapping[str, Any]]) -> int | None:
     """Return what instances of a cloud cost an hour; None: the price of one is unknown."""
-    cost = _cost_of(endpoints)
+    cost = HourlyCost.of(endpoints)
     return None if cost.unknown_hosts else cost.micros

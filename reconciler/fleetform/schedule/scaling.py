@@ -219,8 +219,8 @@ class Growth:
 
 
 def _waits_for(hosts: Iterable[Instance]) -> Iterator[str]:
-    """Say which hosts a run waits for: those that are being created are counted, and those that cannot be now are named."""
-    creating: dict[str, int] = {}
+    """Say which hosts a run waits for: those that are, or will be created are counted, and those that cannot be now are named."""
+    creating: dict[tuple[str, str], int] = {}
     others: dict[str, list[str]] = {}
     for one in hosts:
         if one.waits_for_capacity:
@@ -228,9 +228,10 @@ def _waits_for(hosts: Iterable[Instance]) -> Iterator[str]:
         elif one.has_failed:
             others.setdefault(f"not created: {one.message}", []).append(one.name)
         else:
-            creating[one.fleet] = creating.get(one.fleet, 0) + 1
-    for name, count in creating.items():
-        yield f"waits for {counted(count, 'host')} that fleet {name} is creating"
+            when = "will create" if one.state is InstanceState.UNCREATED else "is creating"
+            creating[one.fleet, when] = creating.get((one.fleet, when), 0) + 1
+    for (name, when), count in creating.items():
+        yield f"waits for {counted(count, 'host')} that fleet {name} {when}"
     for why, names in others.items():
         yield f"waits for host{'s' if len(names) > 1 else ''} {first_of(names, _NAMED_MAX)}: {why}"
 

@@ -10,8 +10,10 @@ from fleetform.app.offers import offers_of_fleet
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.plan import Plan
 from fleetform.model.run import Run, RunState, RunUid, from_document
+from fleetform.model.scaling import Scaling
 from fleetform.model.scheduler_state import Outcome, SchedulerState
 from fleetform.spec.desired import Declared
+from fleetform.views.plan.costs import total_cost_texts
 from fleetform.views.plan.notes import forecast_lines
 from unit.plan.trees import NOW_MS, declare, element, fleet, item, ledger, planned, row, task, tree
 
@@ -273,5 +275,32 @@ def test_demand_brings_in_hosts():
     waits = {
         one["run"]: one["reasons"] for one in forecast(plan, None, now_ms=NOW_MS)["waits"]["first"]
     }
-    assert waits["a1"] == waits["b2"] == ["waits for 1 host that fleet gpus is creating"]
+    assert waits["a1"] == waits["b2"] == ["waits for 1 host that fleet gpus will create"]
     assert "fleet gpus has at most 2 hosts" in waits["c3"]
+
+
+def test_the_cost_of_what_demand_brings_in():
+    """Also of a fleet that does not change: no other line of the plan says what is bought."""
+    bounds = {"min": 0, "target": 0, "max": 2}
+    aws = {"account": "123456789012", "ssh_from": ["203.0.113.7/32"], "image": "ami-1"}
+    declared = declare(
+        "fleet", "gpus",
+        {
+            "type": "fleet", "nodes": bounds, "sharing": "whole", "regions": ["us-east-1"],
+            "instance_types": ["g5.xlarge"], "aws": aws,
+        },
+    )  # fmt: skip
+    live = replace(ledger(), offers={"gpus": offers_of_fleet(declared.document)})
+    created = planned(tree(declared), live).steps[-1].arguments
+    scaling = Scaling.from_step("gpus", declared.document, created["scaling"], ())
+    now = replace(EMPTY, scaling={"gpus": scaling})
+    plan = planned(
+        tree(declared, task("a1"), task("b2")),
+        replace(live, resources={declared.key: row(declared)}),
+    )
+    found = forecast(plan, now, now_ms=NOW_MS)
+    assert [str(change.key) for change in plan.changes] == ["run/a1", "run/b2"]
+    assert total_cost_texts(replace(plan, annex={"forecast": found})) == [
+        "Cost of fleet gpus by demand: $0.00/h → $2.02/h, with 2 hosts that it will create for"
+        " 2 waiting runs (g5.xlarge in us-east-1, $1.006/h each)."
+    ]

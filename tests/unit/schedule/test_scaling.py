@@ -44,7 +44,7 @@ def test_a_burst_is_one_request():
     runs = [gpu_run(f"r{n}", n) for n in range(50)]
     decisions = scaled(runs, most=40)
     assert decisions.scale == (ScaleRequest("gpus", 40, 40),)
-    assert details(decisions, "r0") == ["waits for 1 host that fleet gpus is creating"]
+    assert details(decisions, "r0") == ["waits for 1 host that fleet gpus will create"]
     assert "fleet gpus has at most 40 hosts" in details(decisions, "r49")
 
 
@@ -163,8 +163,8 @@ def test_a_gang_asks_for_what_it_lacks():
     gangs = [gpu_run("a", 1, nodes=2), gpu_run("b", 2, nodes=2)]
     decisions = scaled(gangs, [host(0)], most=8)
     assert asked(decisions) == {"gpus": 3}
-    assert details(decisions, "a") == ["waits for 1 host that fleet gpus is creating"]
-    assert details(decisions, "b") == ["waits for 2 hosts that fleet gpus is creating"]
+    assert details(decisions, "a") == ["waits for 1 host that fleet gpus will create"]
+    assert details(decisions, "b") == ["waits for 2 hosts that fleet gpus will create"]
     assert decisions.spare == ()
 
 

@@ -7,11 +7,12 @@ A fleet whose hosts follow demand has no one price: it says what its hosts cost 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from fleetform.model import figures
 from fleetform.model.hourly_cost import HourlyCost
+from fleetform.model.offers import offer_text_of_each, priced_offer_text
 from fleetform.model.plan import Change, Plan
 from fleetform.model.verbs import Verb
 from fleetform.model.volume import DISK
@@ -120,8 +121,20 @@ def disk_cost_text(change: Change) -> str:
 
 
 def total_cost_texts(plan: Plan) -> list[str]:
-    """Sum up the fleets, and then the runs where there are several; what has no price is not in the sum, and so it is said."""
-    return [text for text in (_fleets_text(plan), _runs_text(plan)) if text]
+    """Sum up the fleets, what waiting runs bring in, and then the runs where there are several; what has no price is not in the sum, and so it is said."""
+    return [text for text in (_fleets_text(plan), *_demand_texts(plan), _runs_text(plan)) if text]
+
+
+def _demand_texts(plan: Plan) -> Iterator[str]:
+    """Yield `Cost of fleet gpus by demand: $0.00/h → $1.01/h, with the host that it will create for 1 waiting run (g5.xlarge in us-east-1, $1.01/h).`."""
+    for fleet, one in sorted(plan.annex.get("forecast", {}).get("demand", {}).items()):
+        sides = (HourlyCost(**one[side]) for side in ("before", "after"))
+        offer = (offer_text_of_each if one["hosts"] > 1 else priced_offer_text)(one["endpoint"])
+        hosts = "the host" if one["hosts"] == 1 else f"{one['hosts']} hosts"
+        yield printable(
+            f"Cost of fleet {fleet} by demand: {' → '.join(map(str, sides))}, with {hosts} that it will create for"
+            f" {figures.counted(one['runs'], 'waiting run')} ({offer})."
+        )
 
 
 def _fleets_text(plan: Plan) -> str:
