@@ -95,6 +95,7 @@ def annex_of(draft: PlanDraft, now_ms: int) -> dict[str, Any]:
         **({"hosts_set_up": new} if (new := _hosts_brought_in(draft, bought=False)) else {}),
         **({"hosts_created": new} if (new := _hosts_brought_in(draft, bought=True)) else {}),
         **({"hosts_replaced": old} if (old := _hosts_replaced(draft)) else {}),
+        **({"pinned_images": images} if (images := _pinned_images(draft)) else {}),
         **({"rollouts": rollouts} if (rollouts := _rollouts(draft)) else {}),
         **({"hosts_joining": late} if (late := _hosts_late(draft, lack_offer=False)) else {}),
         **({"hosts_uncreated": names} if (names := _hosts_uncreated(draft, late, removed)) else {}),
@@ -170,6 +171,31 @@ def _hosts_replaced(draft: PlanDraft) -> dict[str, dict[str, dict[str, Any]]]:
                 image = {"image": one.endpoint["image"]} if "image" in one.endpoint else {}
                 found.setdefault(key.name, {})[one.name] = {**terms_of(one.endpoint), **image}
     return dict(sorted(found.items()))
+
+
+def _pinned_images(draft: PlanDraft) -> dict[str, list[dict[str, str]]]:
+    """Return, by fleet, the images that hosts of clouds have and that new ones of such a region and type get too."""
+    found: dict[str, list[dict[str, str]]] = {}
+    for key, change in sorted(draft.changes.items()):
+        is_looked_up = any(one.path in {"aws.image", "aws.image_renewal"} for one in change.fields)
+        if (
+            key.kind != "fleet"
+            or is_looked_up
+            or not any("offers" in one.arguments for one in change.steps)
+        ):
+            continue
+        name = draft.row_key(change).name
+        images = [
+            {field: str(one.endpoint[field]) for field in _IMAGE_OF}
+            for one in draft.live.instances
+            if one.fleet == name and one.is_bought and one.endpoint.keys() >= {*_IMAGE_OF}
+        ]
+        if images := [one for number, one in enumerate(images) if one not in images[:number]]:
+            found[key.name] = images
+    return found
+
+
+_IMAGE_OF = ("region", "instance_type", "image")
 
 
 def _refused_offers(draft: PlanDraft) -> dict[str, list[dict[str, Any]]]:

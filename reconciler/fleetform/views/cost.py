@@ -94,8 +94,8 @@ def total_text(rows: Iterable[CostRow]) -> str:
     return f"all fleets: {spent} so far, {hourly} now"
 
 
-def disks_text(live: Live) -> str:
-    """Say which disks of volumes cost something that is not counted; empty where there is none."""
+def disks_text(rows: Iterable[CostRow], live: Live) -> str:
+    """Say which disks cost something that is not counted; empty where there is none."""
     names = sorted(
         f"{key.name} ({disk.size_gb}GB)"
         for key, row in live.resources.items()
@@ -103,7 +103,9 @@ def disks_text(live: Live) -> str:
         for disk in (disk_of(row.outputs),)
         if disk is not None and not disk.source
     )
-    return f"not counted, of unknown price: volume {', '.join(names)}" if names else ""
+    found = ["root disks of hosts"] if any(row.kind == "fleet" for row in rows) else []
+    found += [f"volume {', '.join(names)}"] if names else []
+    return f"not counted, of unknown price: {'; '.join(found)}" if found else ""
 
 
 def _stretches(spending: Spending, name: str | None) -> Iterable[_Stretch]:

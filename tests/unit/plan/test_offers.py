@@ -83,7 +83,7 @@ def test_the_step_has_the_offers_after_it():
     assert "creates: gpus-0, gpus-1 (g5.xlarge in us-east-1b, $1.006/h each)" in printed(plan)
     shown = (
         "next offers: g5.xlarge in us-east-1a, $1.01/h; g5.2xlarge in us-east-1b, $1.22/h;"
-        " 1 more up to $1.22/h"
+        " g5.2xlarge in us-east-1a, $1.22/h"
     )
     assert shown in printed(plan)
 
@@ -153,7 +153,23 @@ def test_sums_say_what_they_leave_out():
     assert (change.cost_before, change.cost_after) == (None, None)
     shown = printed(plan_of(on_aws(2, regions=["us-east-1", "us-west-2"])))
     assert "→ $2.02/h, unknown with the next offers" in shown
-    assert "; 1 more of unknown price" in shown
+    # The dear end is named.
+    assert "; g5.2xlarge in us-west-2, unknown price" in shown
+    larger = ["g5.xlarge", "g5.2xlarge", "g5.4xlarge", "g5.8xlarge", "g5.48xlarge"]
+    shown = printed(plan_of(on_aws(2, instance_types=larger)))
+    assert "; 2 more up to g5.48xlarge in us-east-1, $16.29/h" in shown
+
+
+def test_new_hosts_have_the_image_of_the_others():
+    """A plan names what a parameter was when the fleet first needed it; with another renewal it is looked up again."""
+    parameter = {**AWS["aws"], "image": "/vision/newest"}
+    first = bought(0)
+    pinned = replace(first, endpoint={**first.endpoint, "region": "us-east-1", "image": "ami-7"})
+    live = replace(ledger(row(on_aws(1, aws=parameter))), instances=(pinned,))
+    assert "image: ami-7\n" in printed(plan_of(on_aws(2, aws=parameter), live))
+    assert "image: /vision/newest\n" in printed(plan_of(on_aws(2, aws=parameter)))
+    renewed = printed(plan_of(on_aws(2, aws={**parameter, "image_renewal": 2}), live))
+    assert "image: /vision/newest\n" in renewed
 
 
 def test_zone_disk_and_placement_are_in_the_place():

@@ -157,7 +157,8 @@ def test_a_fixed_number_of_hosts_has_no_idle_duration(tmp_path):
     """None of them is ever released."""
     (finding,) = load(tmp_path, f"{AWS}idle_duration: 5m\n").findings
     assert (finding.level, finding.code) == (Level.WARNING, "contradiction")
-    assert not load(tmp_path, f"{AWS}idle_duration: 5m\nnodes: 0..2\n").findings
+    for nodes in ("0..2", "0..0"):
+        assert not load(tmp_path, f"{AWS}idle_duration: 5m\nnodes: {nodes}\n").findings
     # What is wrong there is the number, and nothing is known of it.
     (wrong,) = load(tmp_path, f"{AWS}idle_duration: 5m\nnodes: 0..0..3\n").findings
     assert wrong.level is Level.ERROR

@@ -93,5 +93,5 @@ def test_disks_are_named_and_not_counted():
         )
         for name, said in sizes.items()
     ]
-    assert disks_text(ledger(*made)) == "not counted, of unknown price: volume data (10GB)"
-    assert disks_text(ledger()) == ""
+    assert disks_text([], ledger(*made)) == "not counted, of unknown price: volume data (10GB)"
+    assert disks_text([], ledger()) == ""

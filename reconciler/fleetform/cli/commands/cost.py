@@ -53,7 +53,7 @@ def command(name: str | None, path: str | None, as_json: bool) -> None:
     out.rows(rows, cost_table, none=none, as_json=as_json)
     if as_json:
         return
-    notes = [total_text(rows), "" if name else disks_text(reader.read_live())]
+    notes = [total_text(rows), "" if name else disks_text(rows, reader.read_live())]
     for note in filter(None, notes):
         out.line(note, "dim")
 

@@ -153,16 +153,31 @@ def new_hosts_facts(plan: Plan, change: Change) -> Iterator[tuple[str, str]]:
     offer = next(iter(asked_offers(plan, change)), None)
     if endpoint is None or offer is None or not asks_for_hosts(plan, change):
         return
-    # Here: a catalogue is read for it.
-    from fleetform.providers.offers.aws_images import image_parameter
-
     yield "account", printable(endpoint["account"])
     if not hosts_replaced(change):
-        image = endpoint.get("image") or image_parameter(offer["instance_type"])
-        yield "image", printable(image)
+        yield "image", printable(_image_text(plan, change, endpoint, offer))
+    yield "root disk", f"{endpoint['root_gb']}GB each, of unknown price and not in the cost"
     if (orphan := endpoint["orphan_after"]) >= 0:
         after = figures.span(orphan * 1000)
         yield "hosts end themselves", f"after {after} without jobs and without a controller"
+
+
+def _image_text(
+    plan: Plan, change: Change, endpoint: Mapping[str, Any], offer: Mapping[str, Any]
+) -> str:
+    """Write `ami-1`, the image that the hosts of the fleet have, or else the parameter that has the newest one."""
+    # Here: a catalogue is read for it.
+    from fleetform.providers.offers.aws_images import image_parameter
+
+    default = image_parameter(offer["instance_type"])
+    declared = endpoint.get("image") or default
+    pinned = {
+        one["image"]
+        for one in plan.annex.get("pinned_images", {}).get(change.key.name, ())
+        if one["region"] == offer["region"]
+        and ("image" in endpoint or image_parameter(one["instance_type"]) == default)
+    }
+    return pinned.pop() if declared.startswith("/") and len(pinned) == 1 else str(declared)
 
 
 def scaling_of(change: Change) -> Mapping[str, Any] | None:
@@ -223,20 +238,22 @@ def asks_for_hosts(plan: Plan, change: Change) -> bool:
 
 def next_offers_text(plan: Plan, change: Change) -> str:
     """
-    Write `g5.2xlarge in us-east-1, $1.22/h; g5.4xlarge in us-east-1, $1.63/h; 3 more up to $16.29/h`.
+    Write `g5.2xlarge in us-east-1, $1.22/h; g5.4xlarge in us-east-1, $1.63/h; 3 more up to g5.48xlarge in us-east-1, $16.29/h`.
 
-    It is what is asked for if the cloud refuses the first offer.
+    It is what is asked for if the cloud refuses the first offer. The dearest is always named, and so is the last of unknown price.
     """
     if not asks_for_hosts(plan, change):
         return ""
     offers = [one for one in asked_offers(plan, change)[1:] if not _is_refused(one)]
     shown = [priced_offer_text(one) for one in offers[:_OFFERS_SHOWN]]
-    if rest := offers[_OFFERS_SHOWN:]:
-        prices = [one.get("price_micros") for one in rest]
-        known = [one for one in prices if one is not None]
-        most = f"up to {figures.dollars(max(known))}/h" if known else "of unknown price"
-        unknown = f", {prices.count(None)} of unknown price" if known and None in prices else ""
-        shown.append(f"{len(rest)} more {most}{unknown}")
+    rest = offers[_OFFERS_SHOWN:]
+    known = sorted(
+        (one for one in rest if "price_micros" in one), key=lambda one: int(one["price_micros"])
+    )
+    for part in (known, [one for one in rest if "price_micros" not in one]):
+        if part:
+            more = f"{len(part)} more up to " if len(part) > 1 else ""
+            shown.append(f"{more}{priced_offer_text(part[-1])}")
     return printable("; ".join(shown))
 
 

@@ -163,6 +163,7 @@ _FACT_TONES = {
     "scales": "info",
     "account": "dim",
     "image": "dim",
+    "root disk": "dim",
     "hosts end themselves": "dim",
     "next offers": "dim",
     "warning": "warn",

@@ -60,8 +60,9 @@ def fleet_on_aws_problems(fleet: Fleet) -> Iterator[Problem]:
     yield from _place_problems(fleet)
     if fleet.retry is not None:
         yield from host_retry_problems(fleet.retry)
+    # `0..0` takes all hosts for a while, and the rest of the document stays for when they are back.
     if fleet.idle_duration is not None and (
-        fleet.nodes is None or fleet.nodes.min == fleet.nodes.max
+        fleet.nodes is None or fleet.nodes.min == fleet.nodes.max != 0
     ):
         yield Problem(
             "contradiction",
