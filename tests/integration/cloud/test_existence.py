@@ -76,6 +76,7 @@ def test_an_unknown_instance(site, cloud, image):
         in shown
     )
     assert f"hosts[{unknown}].unknown" in site.run("drift")
+    assert "1 host is not in the ledger" in site.run("status", "--exit-code", code=3)
     # What the ledger knows of needs no question to a cloud.
     for command in (("plan", "--detailed-exitcode"), ("apply", "-y")):
         said = site.run(*command, code=3)

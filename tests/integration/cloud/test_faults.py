@@ -145,7 +145,7 @@ def test_credentials_that_are_not_accepted(site, cloud, fault, cause, advice):
         cloud.expire()
     site.declare(2)
     said = site.run("apply", "-y", code=None)
-    drift = site.run("drift", code=None)
+    drift = site.run("drift", "--detailed-exitcode", code=1)
     there = cloud.instances()
     # The end of the test needs them too.
     site.variables.update(good)
@@ -153,7 +153,9 @@ def test_credentials_that_are_not_accepted(site, cloud, fault, cause, advice):
     print(said)
     assert cause in said
     assert advice in said
+    assert "instances in us-east-1 are not listed" in drift
     assert cause in drift
+    assert advice in drift
     assert there == [first]
     site.run("apply", "-y")
     assert sorted(one.tags["Name"] for one in cloud.instances()) == ["gpus-0", "gpus-1"]
