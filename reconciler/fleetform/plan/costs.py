@@ -18,6 +18,7 @@ from fleetform.model.instance import CLOUDS, Instance, InstanceState
 from fleetform.model.plan import Action, Change
 from fleetform.model.rollout import MAX_UNAVAILABLE, SURGE
 from fleetform.plan.draft import PlanDraft
+from fleetform.plan.kinds.fleet import was_made
 from fleetform.plan.offers import asked_offers
 from fleetform.spec.checks.hosts import provider_of
 from fleetform.spec.desired import Declared
@@ -108,8 +109,8 @@ def _cloud_hosts(draft: PlanDraft, change: Change) -> _Hosts:
     kept = _kept(draft, change, arguments)
     if "offers" not in arguments and not kept.keys() >= set(numbers):
         return found  # It is blocked: there is no offer.
-    if not change.uid:
-        found["before"] = ()
+    if not change.uid or (row is not None and not was_made(row)):
+        found["before"] = [one.endpoint for one in _bought(draft, change)]
     new, dearest = _new(draft, change, arguments), _dearest(arguments)
     found["after"] = [kept.get(one, new) for one in numbers]
     surging = _surging(draft, change, declared.document, numbers, kept)

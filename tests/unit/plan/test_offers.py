@@ -403,6 +403,15 @@ def test_hosts_that_exist_at_once_during_a_rollout_have_their_price(hosts, updat
     assert ("during" in body["costs"]) == ("during" in cost)
 
 
+def test_a_fleet_whose_creation_is_not_finished_costs_what_exists():
+    """Its hosts that the cloud has created, and nothing before; no field of it is said to change."""
+    begun = replace(row(on_aws(2)), document="{}", digest="", state="failed")
+    shown = printed(plan_of(on_aws(2), replace(ledger(begun), instances=(bought(0),))))
+    assert "cost: $0.53/h → $1.54/h" in shown
+    assert "(not set)" not in shown
+    assert "cost: $0.00/h → $2.02/h" in printed(plan_of(on_aws(2), ledger(begun)))
+
+
 def by_demand(least, target, most, **fields):
     return on_aws({"min": least, "target": target, "max": most}, **fields)
 

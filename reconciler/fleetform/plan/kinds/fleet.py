@@ -44,7 +44,8 @@ def propose_change(
     declared: Declared, row: LiveResource, _permissions: Permissions
 ) -> Proposal | None:
     before = row.parsed
-    changed = changed_fields("fleet", before, declared.document)
+    # What was never made in whole has no earlier values.
+    changed = changed_fields("fleet", before, declared.document) if was_made(row) else ()
     if not changed and row.digest:
         return None
     if was_made(row) and has_other_source(before, declared.document):

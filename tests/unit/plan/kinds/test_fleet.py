@@ -61,3 +61,11 @@ def test_a_fleet_that_an_apply_left_half_done() -> None:
     (change,) = planned(tree(fleet("f", nodes=2)), ledger(failed)).changes
     assert (change.action, change.reasons) == (Action.UPDATE, (Reason.UNFINISHED,))
     assert [step.verb for step in change.steps] == ["fleet.update"]
+
+
+def test_a_fleet_that_was_never_made_in_whole_has_no_earlier_values() -> None:
+    """What the plan shows of it is that its creation is not finished, and no field that changed."""
+    begun = replace(row(fleet("f", nodes=2)), digest="", document="{}", state="failed")
+    (change,) = planned(tree(fleet("f", nodes=3)), ledger(begun)).changes
+    assert (change.reasons, change.fields) == ((Reason.UNFINISHED,), ())
+    assert [step.verb for step in change.steps] == ["fleet.update"]
