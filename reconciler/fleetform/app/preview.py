@@ -37,7 +37,7 @@ from fleetform.views.plan.offers import (
     hosts_replaced,
     scaling_of,
 )
-from fleetform.views.plan.preview import preview_failure, preview_name
+from fleetform.views.plan.preview import preview_name
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -78,8 +78,16 @@ def with_preview(workspace: Workspace, plan: Plan) -> Plan:
         for change in plan.changes
         if (questions := _questions(hosts, unknown, plan, change, there))
     }
+    by_demand = _by_demand(plan)
+    for fleet, requests in by_demand.items():
+        asked[fleet] = _creation(hosts, unknown, requests)
     found = asyncio.run(_answers(asked))
-    failed = {name: _failure(one) for name, one in found.items() if isinstance(one, ProviderError)}
+    failed = {
+        # Runs may be submitted, and wait, whatever is wrong with the fleet.
+        name: {**_failure(one), **({"passes": True} if name in by_demand else {})}
+        for name, one in found.items()
+        if isinstance(one, ProviderError)
+    }
     preview = {
         name: [_row(change) for change in one]
         for name, one in found.items()
@@ -104,9 +112,9 @@ def require_previewed(plan: Plan, undone: str = "", *, or_passes: bool = False) 
         PlanProblem: It names the fleets and volumes.
     """
     failed = {
-        str(change.key): one
-        for change in plan.changes
-        if (one := preview_failure(plan, change)) and not (or_passes and one["passes"])
+        name if "/" in name else f"fleet/{name}": one
+        for name, one in plan.annex.get("preview_failed", {}).items()
+        if not (or_passes and one["passes"])
     }
     if not failed:
         return
@@ -144,10 +152,9 @@ def _questions(
     gone = [one for one in there.get(name, ()) if one.name in released]
     emptied = len(gone) == len(there.get(name, ())) and _is_emptied(change, len(gone))
     if requests:
-        regions = [one["region"] for one in asked_offers(plan, change)]
-        questions.append(partial(_refuse_unknown, unknown, requests[0], regions))
         replaced = len(gone) if change.action is Action.REPLACE else len(_replaced(change))
-        questions.append(partial(hosts.preview, requests, replaced, emptied=emptied))
+        regions = [one["region"] for one in asked_offers(plan, change)]
+        questions += _creation(hosts, unknown, requests, regions, replaced, emptied=emptied)
     if gone:
         # With its last host a fleet loses what its hosts share.
         questions.append(partial(hosts.preview_release, gone, () if emptied else requests))
@@ -156,11 +163,22 @@ def _questions(
     return questions
 
 
-async def _refuse_unknown(
-    unknown: UnknownInstances, request: InstanceRequest, regions: Sequence[str]
-) -> Sequence[PreviewedChange]:
-    await unknown.refuse(request, regions or [request.endpoint["region"]])
-    return ()
+def _creation(
+    hosts: RoutedHosts,
+    unknown: UnknownInstances,
+    requests: Sequence[InstanceRequest],
+    regions: Sequence[str] = (),
+    replaced: int = 0,
+    *,
+    emptied: bool = False,
+) -> list[_Question]:
+    """Return what is asked of a cloud before hosts of a fleet are created; without regions, in that of the first."""
+
+    async def refuse_unknown() -> Sequence[PreviewedChange]:
+        await unknown.refuse(requests[0], regions or [requests[0].endpoint["region"]])
+        return ()
+
+    return [refuse_unknown, partial(hosts.preview, requests, replaced, emptied=emptied)]
 
 
 async def _preview_disk(hosts: RoutedHosts, step: Step) -> Sequence[PreviewedChange]:
@@ -197,6 +215,23 @@ def _hosts_by_fleet(workspace: Workspace) -> dict[str, list[InstanceRequest]]:
     for one in book.instances if book else ():
         found.setdefault(one.fleet, []).append(request_of(one))
     return found
+
+
+def _by_demand(plan: Plan) -> dict[str, list[InstanceRequest]]:
+    """Return what is asked of clouds for the hosts that fleets which do not change create for waiting runs."""
+    changed = {change.key.name for change in plan.changes if change.key.kind == "fleet"}
+    demand: Mapping[str, Mapping[str, Any]] = plan.annex.get("forecast", {}).get("demand", {})
+    return {
+        fleet: [
+            InstanceRequest(
+                "", f"{fleet}-{number}", fleet, {},
+                provider=one["provider"], endpoint=one["endpoint"],
+            )
+            for number in range(one["hosts"])
+        ]
+        for fleet, one in demand.items()
+        if one["provider"] in CLOUDS and fleet not in changed
+    }  # fmt: skip
 
 
 def _row(change: PreviewedChange) -> dict[str, Any]:

@@ -188,3 +188,20 @@ def test_a_fleet_that_has_no_host_yet(site, cloud):
         assert "has no image ami-0123456789abcdef0" in said
     assert site.plan()["resource_changes"]
     assert cloud.instances() == []
+
+
+def test_a_run_that_brings_in_the_first_host(site, cloud):
+    """The plan of a fleet that does not change has the type, the cost and the preview of what the run needs."""
+    site.declare("0..2")
+    site.run("apply", "-y")
+    (site.root / "train.yaml").write_text(
+        "type: task\nname: train\nfleets: [gpus]\ncommands: [hostname]\n"
+    )
+    shown = site.run("plan", "--preview")
+    print(shown)
+    assert "waits for 1 host that fleet gpus will create" in shown
+    assert "Cost of fleet gpus by demand: $0.00/h → $1.01/h" in shown
+    assert "(g5.xlarge in us-east-1, $1.01/h)" in shown
+    assert "Preview of fleet gpus by demand: create 1 aws:ec2/instance:Instance" in shown
+    (site.root / "train.yaml").unlink()
+    assert cloud.instances() == []

@@ -15,7 +15,7 @@ from fleetform.providers.contract.hosts import PreviewedChange
 from fleetform.providers.contract.observed import InstanceSeen
 from fleetform.views.plan.json import to_json
 from fleetform.views.plan.text import render
-from unit.plan.trees import fleet, ledger, planned, tree
+from unit.plan.trees import fleet, ledger, planned, row, tree
 
 AWS = {
     "regions": ["us-east-1"],
@@ -52,11 +52,13 @@ class Clouds:
 def previewed(monkeypatch):
     """Return a function that plans fleets `good` and `bad`, with previews by some providers."""
 
-    def make(nodes=1, unknown=(), **failures):
+    def make(nodes=1, unknown=(), annex=None, **failures):
         monkeypatch.setattr(preview, "routed_hosts", lambda _: Clouds(unknown, **failures))
         fleets = [fleet(name, nodes=nodes, **AWS) for name in ("good", "bad")]
         offers = {one.key.name: offers_of_fleet(one.document) for one in fleets}
-        plan = planned(tree(*fleets), replace(ledger(), offers=offers))
+        live = ledger() if annex is None else ledger(*map(row, fleets))
+        plan = planned(tree(*fleets), replace(live, offers=offers))
+        plan = replace(plan, annex={**plan.annex, **(annex or {})})
         reader = SimpleNamespace(read_known_instances=lambda _: {"known-good", "known-bad"})
         workspace = SimpleNamespace(
             environment=SimpleNamespace(uid="e"), read=lambda call, _: call(reader)
@@ -135,3 +137,23 @@ def test_an_unknown_instance_fails_the_preview(previewed):
         assert one["preview_error"]["message"] == said
         assert "preview" not in one
     assert "`fleetform fleet adopt`" in printed(plan)
+
+
+def test_hosts_by_demand_of_a_fleet_that_does_not_change(previewed):
+    """They are previewed, and a failure keeps no run from being submitted."""
+    one = {
+        "hosts": 1, "runs": 1, "provider": "aws",
+        "endpoint": {"account": "1", "region": "us-east-1", "instance_type": "g5.xlarge"},
+        "before": {"micros": 0}, "after": {"micros": 1_006_000},
+    }  # fmt: skip
+    range_of_hosts = {"min": 0, "target": 0, "max": 2}
+    annex = {"forecast": {"demand": {"good": one, "bad": one}}}
+    plan = previewed(range_of_hosts, annex=annex, bad=PermanentError("no image ami-1"))
+    assert plan.changes == ()
+    shown = printed(plan)
+    assert "Preview of fleet good by demand: create 1 aws:ec2/instance:Instance." in shown
+    assert "Preview of fleet bad by demand failed: no image ami-1." in shown
+    assert "previewed in the clouds, where 1 preview failed" in shown
+    preview.require_previewed(plan, or_passes=True)
+    with pytest.raises(PlanProblem, match="fleet/bad failed: no image"):
+        preview.require_previewed(plan)

@@ -43,6 +43,7 @@ from fleetform.views.plan.notes import (
     still_aborted_text,
     unknown_texts,
 )
+from fleetform.views.plan.preview import demand_preview_texts
 from fleetform.views.plan.rollouts import rollout_texts
 from fleetform.views.plan.summary import executions, summary
 from fleetform.views.plan.text import SIGNS, short_commit
@@ -106,7 +107,7 @@ def _blocks(plan: Plan) -> Iterator[str]:
             sign = SIGNS[group.first.action][0]
             yield f"| {_code(sign)} | {_code(group.title)} | {_escaped(_why(plan, group))} |\n"
         yield "\n"
-        for cost in total_cost_texts(plan):
+        for cost in (*total_cost_texts(plan), *demand_preview_texts(plan)):
             yield f"**{_escaped(cost)}**\n\n"
     for group in groups:
         if details := _details(group):

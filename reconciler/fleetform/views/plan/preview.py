@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fleetform.model.plan import Change, Plan
@@ -12,6 +12,7 @@ from fleetform.views.lines import printable
 from fleetform.views.plan.offers import host_by_demand
 
 __all__ = [
+    "demand_preview_texts",
     "preview_failure",
     "preview_failure_text",
     "preview_name",
@@ -48,9 +49,11 @@ def preview_failure(plan: Plan, change: Change) -> Mapping[str, Any]:
 def preview_failure_text(plan: Plan, change: Change) -> str:
     """Write `account 123456789012 in us-east-1 has no VPC vpc-1; correct …`; empty: it did not fail."""
     failed = preview_failure(plan, change)
-    return (
-        printable("; ".join(filter(None, (failed["message"], failed["advice"])))) if failed else ""
-    )
+    return printable(_failure_text(failed)) if failed else ""
+
+
+def _failure_text(failed: Mapping[str, Any]) -> str:
+    return "; ".join(filter(None, (failed["message"], failed["advice"])))
 
 
 def preview_text(plan: Plan, change: Change) -> str:
@@ -61,13 +64,26 @@ def preview_text(plan: Plan, change: Change) -> str:
     (ingress[0].cidrBlocks: 203.0.113.7/32 → 198.51.100.9/32)`. Of a fleet that has no host until a run needs one, it is
     `for a first host, create …`.
     """
-    rows = preview_rows(plan, change)
+    text = _rows_text(preview_rows(plan, change))
+    return f"for a first host, {text}" if text and host_by_demand(change) else text
+
+
+def demand_preview_texts(plan: Plan) -> Iterator[str]:
+    """Yield `Preview of fleet gpus by demand: create 1 aws:ec2/instance:Instance.` of fleets that do not change, or why it failed."""
+    changed = {change.key.name for change in plan.changes if change.key.kind == "fleet"}
+    for fleet in sorted(plan.annex.get("forecast", {}).get("demand", {}).keys() - changed):
+        if rows := plan.annex.get("preview", {}).get(fleet):
+            yield printable(f"Preview of fleet {fleet} by demand: {_rows_text(rows)}.")
+        if failed := plan.annex.get("preview_failed", {}).get(fleet):
+            yield printable(f"Preview of fleet {fleet} by demand failed: {_failure_text(failed)}.")
+
+
+def _rows_text(rows: Sequence[Mapping[str, Any]]) -> str:
     counts = Counter((row["action"], row["type"], _differences(row)) for row in rows)
     by_action: dict[str, list[str]] = {}
     for (action, kind, differences), count in sorted(counts.items()):
         by_action.setdefault(action, []).append(f"{count} {kind}{differences}")
-    text = "; ".join(f"{action} {', '.join(parts)}" for action, parts in by_action.items())
-    return f"for a first host, {text}" if text and host_by_demand(change) else text
+    return "; ".join(f"{action} {', '.join(parts)}" for action, parts in by_action.items())
 
 
 def _differences(row: Mapping[str, Any]) -> str:

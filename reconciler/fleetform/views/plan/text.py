@@ -43,6 +43,7 @@ from fleetform.views.plan.notes import (
     still_aborted_text,
     unknown_texts,
 )
+from fleetform.views.plan.preview import demand_preview_texts
 from fleetform.views.plan.rollouts import rollout_texts
 from fleetform.views.plan.summary import executions, summary
 from fleetform.views.plan.unfinished import unfinished_texts
@@ -320,7 +321,7 @@ def _last(plan: Plan) -> Iterator[Line]:
     yield line((summary(plan), tone))
     if sentence := executions(plan):
         yield line((sentence, "warn"))
-    for cost in total_cost_texts(plan):
+    for cost in (*total_cost_texts(plan), *demand_preview_texts(plan)):
         yield line((cost, "bold"))
 
 
