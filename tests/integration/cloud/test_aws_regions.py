@@ -90,7 +90,7 @@ def test_two_regions(site, cloud):
     assert f"{west.id} (expected) → gone" in drift
     assert f"hosts[{unknown}].unknown" in drift
     calls = len(cloud.calls("RunInstances"))
-    assert f"does not know: {unknown}" in site.run("apply", "-y", code=1)
+    assert f"does not know: {unknown}" in site.run("apply", "-y", code=3)
     assert len(cloud.calls("RunInstances")) == calls
     site.run("fleet", "terminate", "-y", unknown)
     site.run("apply", "-y")
