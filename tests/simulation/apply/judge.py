@@ -178,5 +178,8 @@ class Judge(Evidence):
 
 
 def _paths(disk: Disk) -> set[str]:
-    rows = disk.ask("SELECT document ->> 'path' FROM resources WHERE kind = 'volume'")
+    # A tombstone, such as one whose creation was cut off, has no directory of its own.
+    rows = disk.ask(
+        "SELECT document ->> 'path' FROM resources WHERE kind = 'volume' AND archived = 0"
+    )
     return {path for (path,) in rows}
