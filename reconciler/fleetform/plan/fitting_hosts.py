@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fleetform.model.instance import Instance, InstanceState
-from fleetform.model.offers import identity_of
+from fleetform.model.offers import CHOSEN_ZONE, identity_of
 from fleetform.model.plan import Change, Step
 from fleetform.model.rollout import SURGE
 from fleetform.model.verbs import Verb
@@ -125,6 +125,8 @@ def _with_hosts(step: Step, kept: list[str], replaced: Mapping[str, str]) -> Ste
 def _why_not(instance: Instance, after: Mapping[str, Any], offers: tuple[Offer, ...]) -> str:
     """Say why the fleet would not create an instance like this one now; empty: it would."""
     kind, region, zone, is_spot = identity_of(instance.endpoint)
+    # Where the fleet named no zone, the cloud has chosen one.
+    zone = zone or instance.endpoint.get(CHOSEN_ZONE, "")
     zones, types = after.get("availability_zones"), after.get("instance_types")
     if region not in after["regions"]:
         return f"{region} is no longer in `regions`"

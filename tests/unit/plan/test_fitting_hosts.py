@@ -8,6 +8,7 @@ import pytest
 
 from fleetform.checker.check import check
 from fleetform.model.instance import InstanceState
+from fleetform.model.offers import CHOSEN_ZONE
 from fleetform.model.plan import Permissions
 from fleetform.model.rollout import SURGE
 from fleetform.plan.kinds.fleet import template_of
@@ -109,6 +110,19 @@ def test_a_region_that_is_removed_replaces_its_hosts():
     live = replace(live, instances=(first, replace(second, endpoint=west)))
     plan = plan_of(on_aws(**BEFORE), live)
     assert hosts_of(plan) == (["u0"], {"gpus-1": "us-west-2 is no longer in `regions`"})
+
+
+def test_a_zone_that_the_cloud_has_chosen():
+    """A fleet that names zones for the first time keeps the hosts that are in one of them."""
+    live = there()
+    first, second = (
+        replace(one, endpoint={**one.endpoint, "zone": "", CHOSEN_ZONE: zone})
+        for one, zone in zip(live.instances, ("us-east-1a", "us-east-1c"), strict=True)
+    )
+    live = replace(live, instances=(first, second))
+    plan = plan_of(on_aws(**BEFORE, availability_zones=["us-east-1a"]), live)
+    replaced = {"gpus-1": "us-east-1c is not in `availability_zones`"}
+    assert hosts_of(plan) == (["u0"], replaced)
 
 
 def test_a_host_is_removed_or_replaced():
