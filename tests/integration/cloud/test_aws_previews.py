@@ -63,7 +63,7 @@ def test_no_preview_is_shown_as_new_without_the_account(site, cloud):
 
 
 WRONG = {
-    "account": ("999999999999", "the credentials belong to account 123456789012"),
+    "account": ("999999999999", "the credentials are of account 123456789012"),
     "image": ("ami-0123456789abcdef0", "has no image ami-0123456789abcdef0"),
     "parameter": ("/vision/other", "Systems Manager has no such parameter"),
     "profile": ("{image}\n  iam_instance_profile: training", "has no instance profile training"),

@@ -44,7 +44,7 @@ def test_what_is_there(site, cloud):
     site.variables["AWS_ACCESS_KEY_ID"] = cloud.access_key("999999999999")
     is_ok, text = states(site, code=1)["account 123456789012"]
     assert not is_ok
-    assert "belong to account 999999999999" in text
+    assert "are of account 999999999999" in text
 
 
 def test_the_cli_is_installed(site, tmp_path):
