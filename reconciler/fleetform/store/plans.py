@@ -81,7 +81,8 @@ def _enter(
 ) -> Accepted:
     transaction.execute(
         "INSERT INTO plans (digest, created_at_ms, who, tree_commit, summary, body)"
-        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO NOTHING",
+        # What it asked of clouds is in no digest: this is the answer that was approved.
+        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET body = excluded.body",
         (plan.digest, now_ms, who, plan.commit, change_summary(plan), pack(body)),
     )
     transaction.execute(

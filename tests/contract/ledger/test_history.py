@@ -33,6 +33,15 @@ def test_a_plan_is_kept_once(ledger: StoredLedger) -> None:
     assert ledger.read_plan("a" * 64) == b"{}"
 
 
+def test_a_plan_is_kept_as_it_was_approved(ledger: StoredLedger) -> None:
+    """What a preview said first is replaced when the plan is applied, and then stays."""
+    plan = plan_of(ledger, [submit_step("a")])
+    keep(ledger, plan.digest, now_ms=5, body=b"preview failed")
+    ledger.accept(plan, b"previewed", who="ada", now_ms=7)
+    keep(ledger, plan.digest, now_ms=9, body=b"preview failed")
+    assert ledger.read_plan(plan.digest) == b"previewed"
+
+
 def test_a_large_plan_comes_back_as_it_was(ledger: StoredLedger) -> None:
     """Packed on the way in, unpacked on the way out."""
     body = b'{"a":"' + b"train " * 10_000 + b'"}'
