@@ -159,12 +159,6 @@ def _makes_way(workspace: Workspace, plan: Plan, holder: Holder, progress: Progr
     return False
 
 
-def unfinished(workspace: Workspace) -> bool:
-    """Tell whether an apply was entered and has not finished."""
-    applies = workspace.read(lambda reader: reader.read_applies(limit=20), ())
-    return any(record.state == "running" for record in applies)
-
-
 async def settle(workspace: Workspace, *, who: str, progress: Progress) -> None:
     """
     Finish the applies that were entered before, so that a new plan is made of the actual state.

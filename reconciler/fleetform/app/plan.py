@@ -16,6 +16,7 @@ from fleetform.app.account import this_account
 from fleetform.app.generations import known_generation, lost, with_generation
 from fleetform.app.problems import PlanProblem, ScopeProblem
 from fleetform.app.silent_hosts import with_asked_hosts
+from fleetform.app.unfinished import unfinished_annex
 from fleetform.checker import check
 from fleetform.model.figures import first_of
 from fleetform.model.instance import LOCAL
@@ -90,22 +91,15 @@ def make_plan(
         annex["watched_by"] = holder.command
     if hostless := _without_hosts(workspace, made, loaded.desired, now_ms):
         annex["without_hosts"] = hostless
-    if unfinished := workspace.read(functools.partial(_unfinished, loaded.desired), []):
+    if unfinished := workspace.read(
+        functools.partial(unfinished_annex, desired=loaded.desired), []
+    ):
         annex["unfinished"] = unfinished
     if any(step.verb.startswith("run.") for step in made.steps):
         annex["forecast"] = _forecast(workspace, made, now_ms)
         if missing := only_on_callers_path(made, loaded.desired, os.environ.get("PATH", "")):
             annex["only_on_callers_path"] = missing
     return dataclasses.replace(made, annex={**made.annex, **annex}) if annex else made
-
-
-def _unfinished(desired: Desired, reader: Reader) -> list[Mapping[str, Any]]:
-    """State the applies that have not finished; most ledgers have none."""
-    if all(one.state != "running" for one in reader.read_applies(limit=20)):
-        return []
-    from fleetform.app.unfinished import unfinished_annex
-
-    return unfinished_annex(reader, desired)
 
 
 def _with_accounts(workspace: Workspace, live: Live | None) -> Live | None:

@@ -7,14 +7,14 @@ the same as that old document is no sign that nothing changes: the apply is fini
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fleetform.plan.draft import LEAVING
-from fleetform.plan.serialize import load as load_plan
 
 if TYPE_CHECKING:
+    from fleetform.model.apply import ApplyRecord
     from fleetform.model.plan import Change, Plan
     from fleetform.model.ports import Reader
     from fleetform.spec.desired import Desired, ResourceKey
@@ -32,11 +32,24 @@ class Unfinished:
     rest: Plan
 
 
+def has_unfinished(reader: Reader) -> bool:
+    """Tell whether an apply was entered and has not finished."""
+    return any(_running(reader))
+
+
+def _running(reader: Reader) -> Iterator[ApplyRecord]:
+    """Yield their records, the newest first."""
+    return (one for one in reader.read_applies(limit=_READ_MAX) if one.state == "running")
+
+
 def read_unfinished(reader: Reader) -> tuple[Unfinished, ...]:
     """Read them, oldest first."""
+    # Here: most ledgers have none.
+    from fleetform.plan.serialize import load as load_plan
+
     found = []
-    for record in reversed(reader.read_applies(limit=_READ_MAX)):
-        if record.state != "running" or (body := reader.read_plan(record.plan_digest)) is None:
+    for record in reversed([*_running(reader)]):
+        if (body := reader.read_plan(record.plan_digest)) is None:
             continue
         plan = load_plan(body)
         to_come = {

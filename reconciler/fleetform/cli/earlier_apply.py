@@ -37,10 +37,11 @@ def settle_earlier(workspace: Workspace, *, yes: bool) -> bool:
     Raises:
         Refused: The configuration has changed since, and the rest of that apply was not confirmed.
     """
-    from fleetform.app.apply import settle, unfinished
+    from fleetform.app.apply import settle
+    from fleetform.app.unfinished import has_unfinished
     from fleetform.cli.summary import show_interrupted
 
-    if not unfinished(workspace):
+    if not workspace.read(has_unfinished, False):
         return False
     _confirm(workspace, yes=yes)
     progress = PlainProgress(error_screen())

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from fleetform.app import apply as app_apply
-from fleetform.app.unfinished import Unfinished
+from fleetform.app.unfinished import Unfinished, has_unfinished
 from fleetform.cli import earlier_apply as module
 from fleetform.cli import tree as cli_tree
 from fleetform.cli.earlier_apply import plan_after_earlier, settle_earlier
@@ -30,13 +30,16 @@ def interrupted(monkeypatch):
         settled.append(True)
 
     def install(declared):
-        monkeypatch.setattr(app_apply, "unfinished", lambda _workspace: not settled)
         monkeypatch.setattr(app_apply, "settle", settle)
         monkeypatch.setattr(module, "leave_quietly", lambda _workspace: None)
         monkeypatch.setattr(
             cli_tree, "load", lambda *_args, **_names: SimpleNamespace(desired=tree(declared))
         )
-        return SimpleNamespace(manager=lambda: None, read=lambda _read, _empty: found), settled
+
+        def read(what, _empty):
+            return not settled if what is has_unfinished else found
+
+        return SimpleNamespace(manager=lambda: None, read=read), settled
 
     return install
 
