@@ -22,6 +22,7 @@ from fleetform.model.redaction import fingerprint
 from fleetform.model.refusals import LedgerUnavailable, LedgerUnusable
 from fleetform.plan.exit import exit_code_of_status
 from fleetform.spec.tree.git import Commit, count_ahead
+from fleetform.views.attention import attention
 from fleetform.views.cut_off import attention_text, status_cut_off, status_left
 from fleetform.views.overrides import in_force_lines
 from fleetform.views.reasons import HELD_BY
@@ -31,7 +32,6 @@ from fleetform.views.status import (
     BlockedRow,
     LedgerRow,
     Status,
-    attention,
     drift_rows,
     hosts_row,
     in_progress_rows,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from fleetform.model.instance import Instance, InstanceState
 from fleetform.model.overview import TroubledHost, UncreatedHost
+from fleetform.views.attention import attention
 from fleetform.views.cut_off import (
     ASKED_LATER,
     attention_text,
@@ -15,7 +16,7 @@ from fleetform.views.cut_off import (
     status_left,
 )
 from fleetform.views.fleets import instance_rows
-from fleetform.views.status import LedgerRow, attention
+from fleetform.views.status import LedgerRow
 from unit.views.test_status import NOTHING
 
 UNTIL_MS = 1_795_378_262_000
@@ -49,7 +50,7 @@ def test_a_host_whose_creation_was_cut_off_is_not_called_not_created():
 
 
 def test_a_moment_that_has_passed_is_not_named():
-    """The cloud must have listed the instance by then, and nobody has looked."""
+    """The time that the cloud has to list the instance is over, and no process has asked it since."""
     (row,) = rows_cut_off(instance_rows([HOST]), {"new": UNTIL_MS}, now_ms=UNTIL_MS)
     assert row.message == SAID.replace(" until 2026-11-22T20:11:02Z", "")
 

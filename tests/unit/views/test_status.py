@@ -12,6 +12,7 @@ from fleetform.model.ledger import LedgerStatus
 from fleetform.model.overview import Overview, TroubledHost, TroubledRun
 from fleetform.model.run_state import RunState
 from fleetform.spec.desired import ResourceKey
+from fleetform.views.attention import attention
 from fleetform.views.controllers import ControllerKind, ControllerRow, WaitingRow
 from fleetform.views.status import (
     AppliedRow,
@@ -22,7 +23,6 @@ from fleetform.views.status import (
     LedgerRow,
     RunsRow,
     Status,
-    attention,
     hosts_row,
     status_lines,
 )
