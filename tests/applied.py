@@ -37,6 +37,16 @@ local: {cpu: 4, memory: 8GB}
 """
 
 
+AWS_FLEET = """\
+type: fleet
+name: gpus
+regions: [us-east-1]
+nodes: 0..2
+resources: {gpu: A10G:1}
+aws: {account: "123456789012", ssh_from: [203.0.113.7/32]}
+"""
+
+
 def write_tree(folder: Path, *documents: str) -> Path:
     """Write an environment named `lab` with these documents."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -52,8 +52,8 @@ def cut_off_hosts(
     """
     Return until when it may be unknown whether the instances of these hosts exist, by uid.
 
-    Unix milliseconds; None: nobody waits for that yet. A controller that has not found an answer missing still waits for it: its
-    creation is not cut off.
+    Unix milliseconds; None: that time has not begun. While a controller still waits for the answer to its call, the creation is
+    not cut off.
     """
     if not isinstance(hosts, AnswerRecords):
         return {}

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["check_tools", "install_tools", "places_of", "require_tools"]
 
+_NAMED_MAX = 3
+"""Fleets and volumes in a message; the others are counted."""
+
 
 def places_of(desired: Desired) -> dict[str, list[Mapping[str, Any]]]:
     """Return the account and region of each declared fleet on a cloud, by provider."""
@@ -88,9 +91,6 @@ def require_tools(workspace: Workspace, plan: Plan | None = None) -> None:
                 f"this machine cannot control {what}: {problem}",
                 f"{problem.advice}, then run this command again",
             ) from problem
-
-
-_NAMED_MAX = 3
 
 
 def _in_ledger(book: SchedulerState) -> Iterator[tuple[str, str]]:

@@ -38,6 +38,7 @@ from fleetform.views.plan.offers import (
     scaling_of,
 )
 from fleetform.views.plan.preview import preview_name
+from fleetform.views.plan.rollouts import update_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -256,8 +257,7 @@ def _is_emptied(change: Change, hosts: int) -> bool:
     """Tell whether the change of a fleet with so many hosts, all of which leave, releases all of them before it creates one."""
     if change.action is Action.REPLACE:
         return hosts > 0
-    documents = (step.arguments.get("document", {}) for step in change.steps)
-    update: Mapping[str, Any] = next((one["update"] for one in documents if "update" in one), {})
+    update = update_of(change)
     return update.get("strategy") != "surge" and 0 < hosts <= update.get(
         "max_unavailable", MAX_UNAVAILABLE
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from fleetform.app.clock import SystemClock
@@ -15,6 +16,7 @@ from fleetform.app.problems import LedgerProblem
 from fleetform.model.existence import (
     UNKNOWN_CURE,
     CloudPlace,
+    instances_of,
     place_of,
     unknown_instances_text,
 )
@@ -51,12 +53,8 @@ class UnknownInstances:
             replace(request, endpoint={**request.endpoint, "region": one})
             for one in dict.fromkeys(regions)
         ]
-        there = {
-            one.uid: str(one.endpoint["id"])
-            for listed in await asyncio.gather(*map(self._listed, places))
-            for one in listed
-            if one.fleet == request.fleet and one.alive and not one.is_ending
-        }
+        listed = await asyncio.gather(*map(self._listed, places))
+        there = instances_of(request.fleet, chain.from_iterable(listed))
         known = self._workspace.read(
             lambda reader: reader.read_known_instances(there), frozenset[str]()
         )

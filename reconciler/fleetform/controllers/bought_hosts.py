@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from fleetform.controllers.batched_calls import BatchedCalls
@@ -19,6 +20,7 @@ from fleetform.model.existence import (
     UNKNOWN_CURE,
     CloudPlace,
     ended_text,
+    instances_of,
     place_of,
     unknown_instances_text,
 )
@@ -233,12 +235,8 @@ class BoughtHosts:
             )
 
     async def _unknown(self, places: Sequence[Instance]) -> list[str]:
-        there = {
-            one.uid: str(one.endpoint["id"])
-            for listed in await asyncio.gather(*map(self._listed, places))
-            for one in listed
-            if one.fleet == places[0].fleet and one.alive and not one.is_ending
-        }
+        listed = await asyncio.gather(*map(self._listed, places))
+        there = instances_of(places[0].fleet, chain.from_iterable(listed))
         known = await self._gate(lambda: self._ledger.read_known_instances(there))
         return sorted(there[uid] for uid in there if uid not in known)
 

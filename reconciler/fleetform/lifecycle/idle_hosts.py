@@ -1,8 +1,8 @@
 """
 When a host without jobs leaves its fleet: after `idle_duration`, counted over controllers.
 
-The moment since when a host is idle is in its row, so that a controller that takes over goes on counting. It begins anew with
-the first answer of the host: a boot may take longer than `idle_duration`, and no host could get a job before it leaves.
+The moment since when a host is idle is in its row, so that the next controller goes on counting. It begins anew with
+the first answer of the host: a boot may take longer than `idle_duration`, and the host would leave before it could get a job.
 """
 
 from __future__ import annotations

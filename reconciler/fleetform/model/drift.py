@@ -164,7 +164,7 @@ class Observed:
         recorded: Drifts of earlier looks that were not seen healed since.
         known_runs: Uids among the hosts' records that the ledger knows.
         clouds: All instances that clouds list, by account and region; absent where a cloud was not asked.
-        cut_off: Hosts whose creation was cut off, by uid: until when their cloud is given time to list them; None: nobody waits.
+        cut_off: Hosts whose creation was cut off, by uid: until when their cloud is given time to list them; None: that time has not begun.
         images: The image that a fleet's parameter names now, by the uid of one of its instances.
         unlisted: Why clouds did not answer, a sentence for each account and region, and for each disk.
         moving: Uids of what was made, changed or let go while this look was taken.

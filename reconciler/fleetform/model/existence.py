@@ -7,7 +7,7 @@ is proof only if it has existed for long enough, because a cloud lists new insta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleetform.model.figures import first_of, moment
@@ -21,6 +21,7 @@ __all__ = [
     "CloudPlace",
     "cut_off_text",
     "ended_text",
+    "instances_of",
     "is_known",
     "place_of",
     "settled_text",
@@ -88,6 +89,15 @@ def is_known(seen: InstanceSeen, rows: Mapping[str, Instance]) -> bool:
     return not row.is_created or bool(row.endpoint["id"] == seen.endpoint.get("id"))
 
 
+def instances_of(fleet: str, listed: Iterable[InstanceSeen]) -> dict[str, str]:
+    """Return the ids of the instances of a fleet that exist and are not ending, by uid."""
+    return {
+        one.uid: str(one.endpoint["id"])
+        for one in listed
+        if one.fleet == fleet and one.alive and not one.is_ending
+    }
+
+
 def unknown_instances_text(fleet: str, ids: Sequence[str]) -> str:
     """Return a sentence about instances of a fleet, by their ids, that the ledger does not know."""
     return f"fleet {fleet} has instances that the ledger does not know: {first_of(sorted(ids), _NAMED_MAX)}"
@@ -97,7 +107,7 @@ def unknown_text(until_ms: int | None, now_ms: int) -> str:
     """
     Return `whether its instance exists is unknown`, with until when.
 
-    `until_ms`: until when the cloud is given time to list the instance, Unix milliseconds; None: nobody waits for that yet.
+    `until_ms`: until when the cloud is given time to list the instance, Unix milliseconds; None: that time has not begun.
     """
     until = f" until {moment(until_ms)}" if until_ms is not None and now_ms < until_ms else ""
     return f"whether its instance exists is unknown{until}"

@@ -97,7 +97,7 @@ class Override:
     def reason_and_end(self) -> str:
         """Say why, and with which command a person ends it, of an override without an end of its own."""
         if self.reason.startswith(TAKEN_AWAY):
-            # Whoever lifted it would place jobs on a host that ends in minutes.
+            # A lift would only place jobs on a host that ends in minutes.
             return f"{self.reason}; the quarantine ends with the host, which `fleetform apply` or demand replaces"
         return f"{self.reason}; `fleetform emergency lift {self.number}` ends it"
 

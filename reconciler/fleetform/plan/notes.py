@@ -185,13 +185,13 @@ def _pinned_images(draft: PlanDraft) -> dict[str, list[dict[str, str]]]:
         ):
             continue
         name = draft.row_key(change).name
-        images = [
-            {field: str(one.endpoint[field]) for field in _IMAGE_OF}
+        images = dict.fromkeys(
+            tuple(str(one.endpoint[field]) for field in _IMAGE_OF)
             for one in draft.live.instances
             if one.fleet == name and one.is_bought and one.endpoint.keys() >= {*_IMAGE_OF}
-        ]
-        if images := [one for number, one in enumerate(images) if one not in images[:number]]:
-            found[key.name] = images
+        )
+        if images:
+            found[key.name] = [dict(zip(_IMAGE_OF, one, strict=True)) for one in images]
     return found
 
 

@@ -35,8 +35,7 @@ class VolumeRow:
 
     `path` is as declared; a relative one lies below the environment's folder for volumes. A network volume
     has `backend`, `disk` (the cloud's id; empty before it exists), `zone` and `size_bytes` in place of `fleet` and `path`; `attached_to` is
-    the host that has it now,
-    `attached_elsewhere` the cloud's id of an instance that is no host and that `drift` found to have it. A shared file system has its kind as `file_system`, and neither zone, size nor host.
+    the host that has it now, `attached_elsewhere` the cloud's id of an instance that is no host and that `drift` found to have it. A shared file system has its kind as `file_system`, and neither zone, size nor host.
     `deletion_policy` is the default where the document does not say. `users` are runs by name.
     """
 

@@ -310,7 +310,7 @@ def test_stop_all() -> None:
 
 
 def test_a_host_that_is_taken_away() -> None:
-    """Each job is told once, with its own time to end, and so is the controller; a last order leaves none, and what waits never starts."""
+    """Each job and the controller are told once. A job has its own time to end, and none after the last order; what waits never starts."""
     mind = journal()
     running(mind, "a")
     prepared(mind, "b")

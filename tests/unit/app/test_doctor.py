@@ -23,14 +23,6 @@ from fleetform.model.plan import Permissions
 from fleetform.plan.exit import ERROR
 from simulation.controller import Silent
 
-GPUS = """\
-type: fleet
-name: gpus
-regions: [us-east-1]
-nodes: 0..2
-resources: {gpu: A10G:1}
-aws: {account: "123456789012", ssh_from: [203.0.113.7/32]}
-"""
 TASK = "type: task\nname: train\ncommands: [echo hi]\n"
 LACKING = "this machine cannot control fleet/gpus: the Pulumi CLI is not installed"
 
@@ -64,7 +56,7 @@ def planned(workspace: Workspace):
 
 def test_the_ledger_and_the_plan_say_which_clouds_are_needed(tmp_path) -> None:
     """A plan may bring the first fleet on a cloud; from then on the ledger has it, also without hosts."""
-    workspace = environment(tmp_path, applied.FLEET, GPUS)
+    workspace = environment(tmp_path, applied.FLEET, applied.AWS_FLEET)
     require_tools(workspace)
     with pytest.raises(Problem, match=LACKING) as raised:
         require_tools(workspace, planned(workspace))
@@ -84,7 +76,7 @@ def test_other_environments_need_nothing(tmp_path) -> None:
 
 def test_serve_is_refused(tmp_path) -> None:
     """Before it takes the environment; its configuration says so where the ledger does not yet."""
-    workspace = environment(tmp_path, GPUS)
+    workspace = environment(tmp_path, applied.AWS_FLEET)
     told = Told()
     assert asyncio.run(serve(workspace, listen=None, progress=told, once=True)) == ERROR
     assert any(LACKING in one for one in told.notices)
@@ -97,9 +89,9 @@ def test_serve_is_refused(tmp_path) -> None:
 
 def test_an_apply_leaves_the_environment_to_its_controller(tmp_path) -> None:
     """A background controller that can create and release hosts goes on, and the plan is entered for it."""
-    workspace = environment(tmp_path, applied.FLEET, GPUS)
+    workspace = environment(tmp_path, applied.FLEET, applied.AWS_FLEET)
     applied.enter(workspace.root)
-    applied.write_tree(workspace.root, applied.FLEET, GPUS, TASK)
+    applied.write_tree(workspace.root, applied.FLEET, applied.AWS_FLEET, TASK)
     plan, told = planned(workspace), Told()
     with pytest.raises(Problem, match=LACKING):
         asyncio.run(apply_plan(workspace, plan, who="ada", detach=True, progress=told))

@@ -12,20 +12,11 @@ from fleetform.app.workspace import Workspace
 from fleetform.model.instance import InstanceState
 from unit.views.rows import instance
 
-FLEET = """\
-type: fleet
-name: gpus
-regions: [us-east-1]
-nodes: 0..3
-resources: {gpu: A10G:1}
-aws: {account: "123456789012", ssh_from: [203.0.113.7/32]}
-"""
-
 
 def test_hosts_that_follow_demand_are_asked(tmp_path, monkeypatch) -> None:
     """Also one whose creation failed, which is an error; one that leaves is not asked."""
     monkeypatch.setenv("FLEETFORM_STATE_HOME", str(tmp_path / "state"))
-    workspace = Workspace.open(str(applied.write_tree(tmp_path / "lab", FLEET)))
+    workspace = Workspace.open(str(applied.write_tree(tmp_path / "lab", applied.AWS_FLEET)))
     desired = workspace.load().desired
     assert desired is not None
     rows = [

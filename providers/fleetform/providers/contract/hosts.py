@@ -361,8 +361,8 @@ class AnswerRecords(Protocol):
         """
         Return the instances that a cloud was asked for, whose answer a ledger without their ids lacks, by uid; the cloud is not asked.
 
-        The value is until when the cloud is given time to list the instance, Unix milliseconds. None: nobody waits for that,
-        or the process that has asked still waits for the answer. `cloud` is the name of the provider.
+        The value is until when the cloud is given time to list the instance, Unix milliseconds. None: that time has not begun,
+        because no process has looked, or the one that has asked still waits for the answer. `cloud` is the name of the provider.
         """
         ...
 

@@ -55,9 +55,15 @@ _RULES = {
 """What `update.strategy` of a fleet means."""
 
 
+def update_of(change: Change) -> Mapping[str, Any]:
+    """Return what a fleet declares of its rollouts; empty: it takes the defaults."""
+    documents = (step.arguments.get("document", {}) for step in change.steps)
+    found: Mapping[str, Any] = next((one["update"] for one in documents if "update" in one), {})
+    return found
+
+
 def _rules(change: Change) -> str:
     """Write `drain, 1 at a time: each once its jobs have ended`."""
-    documents = (step.arguments.get("document", {}) for step in change.steps)
-    update: Mapping[str, Any] = next((one["update"] for one in documents if "update" in one), {})
+    update = update_of(change)
     strategy = update.get("strategy", "drain")
     return f"{strategy}, {update.get('max_unavailable', MAX_UNAVAILABLE)} at a time: {_RULES[strategy]}"

@@ -7,20 +7,11 @@ import pytest
 import applied
 from fleetform.cli.exit import Exit
 
-CLOUD_FLEET = """\
-type: fleet
-name: gpus
-regions: [us-east-1]
-nodes: 0..2
-resources: {gpu: A10G:1}
-aws: {account: "123456789012", ssh_from: [203.0.113.7/32]}
-"""
-
 
 @pytest.fixture
 def unasked(root, monkeypatch, tmp_path):
     """An environment with a fleet on a cloud, on a machine without the Pulumi CLI."""
-    applied.write_tree(root, CLOUD_FLEET)
+    applied.write_tree(root, applied.AWS_FLEET)
     applied.enter(root)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("PULUMI_HOME", str(tmp_path))

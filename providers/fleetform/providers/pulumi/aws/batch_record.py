@@ -163,7 +163,7 @@ def read_unanswered(records: StackRecords) -> dict[str, int | None]:
     """
     Return the hosts that the cloud was asked for, whose answer a ledger without their ids lacks, by uid.
 
-    The value is until when the cloud is given time to list the instance, Unix milliseconds; None: nobody waits for that.
+    The value is until when the cloud is given time to list the instance, Unix milliseconds; None: that time has not begun.
     """
     found: dict[str, int | None] = {}
     for record in read_records(records):
